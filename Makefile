@@ -1,0 +1,62 @@
+# Everything here works on a fresh machine: each target first makes .venv if it is not there.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+READY := .venv/.ready
+SEEDS ?= 200
+
+.PHONY: help setup test test-all demo check format docs sim mutants bench figures requirements clean
+
+help: ## say what can be made
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+
+setup: $(READY) ## make .venv with the pinned requirements
+
+$(READY): pyproject.toml requirements/dev.txt requirements/uv.txt tools/setup.sh
+	@bash tools/setup.sh
+
+test: $(READY) ## run every test that fits into 15 minutes, then show the time budgets
+	@.venv/bin/python -m tools.run_tests
+
+test-all: $(READY) ## run everything, also what takes long
+	@.venv/bin/python -m tools.run_tests --all
+	@$(MAKE) --no-print-directory mutants
+	@$(MAKE) --no-print-directory sim SEEDS=2000
+
+demo: $(READY) ## show a cluster that loses machines and no records
+	@.venv/bin/kafkaesque demo
+
+check: $(READY) ## format, lint, types, layering, generated pages and links
+	@.venv/bin/ruff format --check --quiet . || { echo "run: make format"; exit 1; }
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/mypy --no-error-summary
+	@mkdir -p .cache
+	@.venv/bin/lint-imports --no-logo >.cache/lint-imports.txt 2>&1 || { cat .cache/lint-imports.txt; exit 1; }
+	@.venv/bin/python -m tools.pages --check
+	@.venv/bin/python -m tools.links
+	@echo "check: all clean"
+
+format: $(READY) ## format the code and repair what ruff can repair
+	@.venv/bin/ruff check --fix --quiet . || true
+	@.venv/bin/ruff format --quiet .
+
+docs: $(READY) ## write the generated pages of docs/reference anew
+	@.venv/bin/python -m tools.pages
+
+sim: $(READY) ## run the simulator on SEEDS seeds
+	@.venv/bin/kafkaesque sim --seeds $(SEEDS)
+
+mutants: $(READY) ## break known rules one at a time and see that something notices
+	@.venv/bin/python -m tests.mutants
+
+bench: $(READY) ## run the bench programs and print what they measured
+	@.venv/bin/python -m tools.figures --print
+
+figures: $(READY) ## measure every figure and write docs/reference/figures.md
+	@.venv/bin/python -m tools.figures
+
+requirements: $(READY) ## compile the requirement files from pyproject.toml (UPGRADE=1: newer ones)
+	@bash tools/requirements.sh
+
+clean: ## remove what make made
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Tests; the folders mirror `src/kafkaesque`, and `house/` holds the rules of the repository."""

@@ -1,0 +1,1 @@
+"""The rules of the house: what every file of the repository keeps to."""

@@ -1,0 +1,46 @@
+"""The budget table: who is over, who fails, and what the exit code says."""
+
+import pytest
+
+from tools.run_tests import GROUPS, NO_TESTS_COLLECTED, Group, Outcome, command, exit_code, table
+
+UNIT = Group(name="unit", marks="not chaos", minutes_max=2)
+
+
+def an_outcome(minutes: float, code: int = 0) -> Outcome:
+    return Outcome(group=UNIT, minutes=minutes, exit_code=code)
+
+
+def test_a_group_over_its_budget_is_a_warning_and_no_failure() -> None:
+    outcomes = [an_outcome(2.5)]
+    assert "over budget" in table(outcomes, with_long=False)[1]
+    assert exit_code(outcomes, with_long=False) == 0
+
+
+def test_a_failed_group_fails_the_run_even_if_others_pass() -> None:
+    assert exit_code([an_outcome(1, 1), an_outcome(1)], with_long=False) == 1
+
+
+def test_a_group_without_tests_shows_no_time_and_does_not_fail() -> None:
+    outcomes = [an_outcome(1), an_outcome(0.1, NO_TESTS_COLLECTED)]
+    assert " - " in table(outcomes, with_long=False)[2]
+    assert exit_code(outcomes, with_long=False) == 0
+
+
+def test_a_run_without_any_test_fails() -> None:
+    assert exit_code([an_outcome(0.1, NO_TESTS_COLLECTED)], with_long=False) == 1
+
+
+def test_all_groups_together_may_not_take_more_than_15_minutes() -> None:
+    assert exit_code([an_outcome(15.1)], with_long=False) == 1
+    assert exit_code([an_outcome(15.1)], with_long=True) == 0
+
+
+def test_the_budgets_add_up_to_less_than_the_total() -> None:
+    assert sum(group.minutes_max for group in GROUPS) < 15
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_long_tests_run_only_when_asked_for(group: Group) -> None:
+    assert command(group, with_long=False)[-1].endswith("and not long")
+    assert "long" not in command(group, with_long=True)[-1]

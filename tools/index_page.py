@@ -1,0 +1,53 @@
+"""The index of the documents, made from their headings, so that no page is left out."""
+
+import re
+from pathlib import Path
+
+from tools.repository import ROOT
+
+DOCS = ROOT / "docs"
+
+SECTIONS = {
+    "tutorials": "Tutorials: learn by doing",
+    "how-to": "How to: reach one goal",
+    "reference": "Reference: look it up",
+    "explanation": "Explanation: understand why",
+    "adr": "Decisions: what we chose, and what would change our mind",
+}
+
+_HEAD = """\
+# Documentation
+
+Written by `make docs` from the pages' own headings and first sentences; do not edit. New here? Read
+[the architecture](explanation/architecture.md) first, then [how to contribute](../CONTRIBUTING.md).
+"""
+
+_SENTENCE = re.compile(r"^(.+?[.:?!])(?=\s|$)", re.DOTALL)
+_LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+
+
+def summary(text: str) -> tuple[str, str]:
+    """Return a page's title and the first sentence below it, its links taken out."""
+    paragraphs = [part.strip() for part in text.split("\n\n") if part.strip()]
+    assert paragraphs, "a page is never empty"
+    assert paragraphs[0].startswith("# "), "a page begins with its title"
+    title = paragraphs[0].removeprefix("# ").splitlines()[0]
+    prose = next((part for part in paragraphs[1:] if re.match(r"(?!```)[A-Za-z*`\[\"]", part)), "")
+    found = _SENTENCE.match(_LINKED.sub(r"\1", " ".join(prose.split())))
+    return title, found.group(1).rstrip(":") if found else ""
+
+
+def _line(page: Path, text: str) -> str:
+    title, sentence = summary(text)
+    return f"- [{title}]({page.relative_to(DOCS).as_posix()}): {sentence}".rstrip(": ")
+
+
+def render() -> str:
+    """Return the index."""
+    parts = [_HEAD.strip()]
+    for folder, title in SECTIONS.items():
+        pages = sorted((DOCS / folder).rglob("*.md"))
+        if pages:
+            lines = "\n".join(_line(page, page.read_text()) for page in pages)
+            parts.append(f"## {title}\n\n{lines}")
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,43 @@
+"""Writes the generated pages of docs/, or with `--check` says which ones are stale."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tools import apis_page, cli_page, config_page, figures_page, index_page, requirements_page
+from tools.repository import REFERENCE, relative
+
+PAGES: Mapping[Path, Callable[[], str]] = {
+    REFERENCE / "apis.md": apis_page.render,
+    REFERENCE / "cli.md": cli_page.render,
+    REFERENCE / "config.md": config_page.render,
+    REFERENCE / "figures.md": figures_page.render,
+    REFERENCE / "requirements.md": requirements_page.render,
+    index_page.DOCS / "README.md": index_page.render,  # last: it quotes the others
+}
+
+
+def stale() -> list[Path]:
+    """Return the pages whose text is not what would be written now."""
+    return [
+        path for path, render in PAGES.items() if not path.exists() or path.read_text() != render()
+    ]
+
+
+def main() -> int:
+    """Write all pages, or only check them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if one is stale")
+    if parser.parse_args().check:
+        old = stale()
+        for path in old:
+            print(f"{relative(path)} is stale; run: make docs", file=sys.stderr)
+        return 1 if old else 0
+    for path, render in PAGES.items():
+        path.write_text(render())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""Runs the tests group by group and shows what each took of its time budget.
+
+A group over its budget is a warning, all of them over the total a failure: who adds a slow test
+pays for it here. `--all` also runs the tests marked `long`, and then nothing is over budget.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tools.repository import ROOT
+
+TOTAL_MINUTES_MAX = 15.0
+NO_TESTS_COLLECTED = 5
+"""The exit code of pytest when a group has no tests."""
+
+MARKS = ("simulation", "compat", "chaos", "spark")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Some of the tests, and how many minutes they may take."""
+
+    name: str
+    marks: str
+    minutes_max: float
+    workers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one group."""
+
+    group: Group
+    minutes: float
+    exit_code: int
+
+    @property
+    def exists(self) -> bool:
+        """Whether the group has any tests."""
+        return self.exit_code != NO_TESTS_COLLECTED
+
+    @property
+    def failed(self) -> bool:
+        """Whether a test failed, or pytest itself."""
+        return self.exit_code not in (0, NO_TESTS_COLLECTED)
+
+
+GROUPS = (
+    Group(name="unit", marks=" and ".join(f"not {m}" for m in MARKS), minutes_max=2, workers=2),
+    Group(name="simulation", marks="simulation", minutes_max=2, workers=2),
+    Group(name="compatibility", marks="compat", minutes_max=3),
+    Group(name="chaos", marks="chaos", minutes_max=3),
+    Group(name="Spark", marks="spark", minutes_max=4),
+)
+
+
+def command(group: Group, *, with_long: bool) -> list[str]:
+    """Return the command line that runs one group."""
+    marks = group.marks if with_long else f"({group.marks}) and not long"
+    return [sys.executable, "-m", "pytest", "-q", "-n", str(group.workers), "-m", marks]
+
+
+def run(group: Group, *, with_long: bool) -> Outcome:
+    """Run one group to its end, its output on ours."""
+    started = time.monotonic()
+    done = subprocess.run(command(group, with_long=with_long), cwd=ROOT, check=False)
+    minutes = (time.monotonic() - started) / 60
+    return Outcome(group=group, minutes=minutes, exit_code=done.returncode)
+
+
+def verdict(outcome: Outcome, *, with_long: bool) -> str:
+    """Return one word or two on how a group fared."""
+    if not outcome.exists:
+        return "no tests yet"
+    if outcome.failed:
+        return "FAILED"
+    if outcome.minutes > outcome.group.minutes_max and not with_long:
+        return "over budget"
+    return "ok"
+
+
+def table(outcomes: Sequence[Outcome], *, with_long: bool) -> list[str]:
+    """Return the lines of the budget table, in minutes."""
+    lines = [f"{'group':<15}{'asked':>8}{'taken':>8}   minutes"]
+    for outcome in outcomes:
+        taken = f"{outcome.minutes:.2f}" if outcome.exists else "-"
+        lines.append(
+            f"{outcome.group.name:<15}{outcome.group.minutes_max:>8.0f}{taken:>8}"
+            f"   {verdict(outcome, with_long=with_long)}"
+        )
+    total = sum(outcome.minutes for outcome in outcomes)
+    lines.append(f"{'all':<15}{TOTAL_MINUTES_MAX:>8.0f}{total:>8.2f}")
+    return lines
+
+
+def exit_code(outcomes: Sequence[Outcome], *, with_long: bool) -> int:
+    """Return 1 if a group failed, if there were no tests at all, or if the total is too long."""
+    if any(outcome.failed for outcome in outcomes):
+        return 1
+    if not any(outcome.exists for outcome in outcomes):
+        return 1
+    too_long = sum(outcome.minutes for outcome in outcomes) > TOTAL_MINUTES_MAX
+    return 1 if too_long and not with_long else 0
+
+
+def main() -> int:
+    """Run all groups in turn, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="also run the tests marked long")
+    with_long = parser.parse_args().all
+    outcomes = []
+    for group in GROUPS:
+        print(f"== {group.name}", flush=True)
+        outcomes.append(run(group, with_long=with_long))
+    print("\n" + "\n".join(table(outcomes, with_long=with_long)))
+    return exit_code(outcomes, with_long=with_long)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

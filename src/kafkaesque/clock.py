@@ -1,0 +1,28 @@
+"""Time, injected: production reads the machine's clocks, the simulator its own."""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Two clocks: one that people read, one that never jumps."""
+
+    def now_ms(self) -> int:
+        """Return the wall clock in milliseconds since 1970; for timestamps and retention only."""
+        ...
+
+    def monotonic_ms(self) -> int:
+        """Return a clock that never goes back; for every time-out and lease."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now_ms(self) -> int:
+        """Return the wall clock in milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        """Return the machine's monotonic clock in milliseconds."""
+        return time.monotonic_ns() // 1_000_000

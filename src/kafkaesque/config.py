@@ -1,0 +1,100 @@
+"""Every setting and every limit, with its default and the reason for it.
+
+Checked once when built, then passed down in slices: a package is given only its own class.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLimits:
+    """What a producer may send inside one batch."""
+
+    decompressed_bytes_max: int = 64 << 20
+    """A batch may unpack to this much: above any sane batch, small enough to hold in memory."""
+
+    decompression_ratio_max: int = 200
+    """Compressed zeros reach 1,000 and more; text and logs stay below 50."""
+
+    decompression_always_bytes: int = 1 << 20
+    """Up to this much the ratio is not looked at: the same records would be let in uncompressed."""
+
+    records_max: int = 1 << 20
+    """Records in one batch: the smallest takes 7 bytes packed but some 200 as an object."""
+
+    headers_max: int = 1 << 20
+    """Headers in one batch, all records together: 2 bytes packed, some 100 as an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """How one partition's log lies on disk."""
+
+    segment_bytes_max: int = 1 << 30
+    """Roll a new segment at this size: large enough to be few, small enough to delete."""
+
+    segment_age_ms_max: int = 7 * 24 * 3600 * 1000
+    """Roll a segment whose first record is older than this, so that retention by time can act."""
+
+    index_interval_bytes: int = 4096
+    """One index entry per this many bytes of batches; a lookup reads about this much too much."""
+
+    index_sync_bytes: int = 32 << 20
+    """Sync the index files each time this much was appended: recovery need not read more."""
+
+    indexes_loaded_max: int = 4
+    """Closed segments whose indexes stay in memory: readers gather at few places."""
+
+    compaction_keys_max: int = 1_000_000
+    """Keys that one pass of compaction remembers, about 100 bytes each; the rest waits."""
+
+    read_bytes_max: int = 64 << 20
+    """One read returns no more, whatever was asked for, unless its first batch is larger."""
+
+    journal_rewrite_bytes: int = 4 << 20
+    """Rewrite the journal when it has grown by this much: replaying it stays well below 0.1 s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftConfig:
+    """Timing and limits of one Raft group; times are counted in ticks."""
+
+    election_ticks: int = 10
+    """Without news of a leader for this long, up to twice as long, a follower campaigns."""
+
+    heartbeat_ticks: int = 2
+    """A leader lets no follower wait longer than this for news; several fit into an election."""
+
+    append_bytes_max: int = 1 << 20
+    """One append message carries about this much: enough to fill a connection, not to stall it."""
+
+    inflight_max: int = 64
+    """Appends sent to one follower and not yet answered; the pipeline is never deeper."""
+
+    transfer_ticks: int = 20
+    """A transfer of leadership that takes longer than two elections is given up."""
+
+    def __post_init__(self) -> None:
+        assert 0 < self.heartbeat_ticks < self.election_ticks, "heartbeats must beat elections"
+        assert self.append_bytes_max > 0
+        assert self.inflight_max > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """What a broker offers to its clients."""
+
+    message_bytes_max: int = 1_048_588
+    """The largest batch that is taken: Kafka's own default, so that its clients' settings fit."""
+
+    partitions_default: int = 4
+    """Partitions of a topic that is created without saying how many, as test suites expect."""
+
+    auto_create_topics: bool = True
+    """Create a topic when a client asks for its metadata, as Kafka does by default."""
+
+    frame_bytes_max: int = 100 << 20
+    """The largest request: Kafka's own default."""
+
+    tick_ms: int = 50
+    """How often replicas look at the time; an election takes 10 to 20 of these."""

@@ -1,0 +1,89 @@
+"""What a replicated log is made of: batches, which take offsets, and marks, which take none.
+
+Raft needs entries of its own (a new leader must commit something of its own term; a change of
+voters is an entry). If those took offsets, a partition's first record would not be at offset 0 and
+lag would never reach zero. So they are *marks*: Raft gives them an index like everything else,
+clients never see them, and `index = offset + marks before it`.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from kafkaesque.types import Buffer, Index, NodeId, Offset, Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermOpened:
+    """The mark with which a new leader opens its term; the leader-epoch history is made of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voters:
+    """The mark that says who belongs to the group from here on; both tuples are sorted."""
+
+    voters: tuple[NodeId, ...]
+    learners: tuple[NodeId, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert list(self.voters) == sorted(set(self.voters)), "voters are sorted and unique"
+        assert list(self.learners) == sorted(set(self.learners)), "learners are sorted and unique"
+        assert not set(self.voters) & set(self.learners), "a node votes or learns, not both"
+
+    @property
+    def members(self) -> tuple[NodeId, ...]:
+        """Everyone that the leader sends the log to."""
+        return self.voters + self.learners
+
+
+Payload: TypeAlias = Buffer | TermOpened | Voters
+"""A stamped batch, or a mark."""
+
+
+class Entry(NamedTuple):
+    """One element of the log: a batch covers as many indexes as it has offsets, a mark covers one.
+
+    A named tuple, because one is made for every batch on the hot path.
+    """
+
+    first: Index
+    end: Index
+    term: Term
+    payload: Payload
+
+    @property
+    def size(self) -> int:
+        """About how many bytes this entry adds to a message."""
+        return _MARK_BYTES if isinstance(self.payload, TermOpened | Voters) else len(self.payload)
+
+
+_MARK_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogStart:
+    """Where a log begins, and all that must be known about what came before."""
+
+    offset: Offset
+    marks_before: int
+    prev_term: Term
+    voters: Voters
+    visible_offset: Offset = 0
+    """Records before this were deleted, even if the first batch still holds some of them."""
+
+    @property
+    def first_offset(self) -> Offset:
+        """The first offset that a client may read."""
+        return max(self.offset, self.visible_offset)
+
+    @property
+    def index(self) -> Index:
+        """The index of the first entry that the log may hold."""
+        return self.offset + self.marks_before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardState:
+    """What a replica must never forget: its term, and for whom it voted in it."""
+
+    term: Term
+    vote: NodeId | None

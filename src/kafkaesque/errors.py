@@ -1,0 +1,162 @@
+"""Everything that can go wrong and that a caller may want to tell apart.
+
+Inner code raises what happened and never mentions a protocol's error code; each front door maps
+these classes to its own codes, once. Broken promises of our own are assertions, not errors.
+"""
+
+from kafkaesque.types import NodeId, Offset
+
+
+class KafkaesqueError(Exception):
+    """The root of all errors that we raise on purpose; its text is one sentence for a person."""
+
+
+class BatchError(KafkaesqueError):
+    """A record batch that we refuse."""
+
+
+class MalformedBatch(BatchError):
+    """The batch's header or records contradict themselves or the bytes that follow."""
+
+
+class CorruptBatch(BatchError):
+    """The batch's checksum does not match its bytes."""
+
+
+class UnsupportedBatch(BatchError):
+    """The batch is of a format, or compressed by a codec, that we do not know."""
+
+
+class OversizedBatch(BatchError):
+    """The batch unpacks to more than the limits allow."""
+
+
+class LogError(KafkaesqueError):
+    """A log that cannot do what was asked."""
+
+
+class OffsetOutOfRange(LogError):
+    """The offset is before the first record kept or after the last one written."""
+
+    def __init__(self, offset: Offset, start: Offset, end: Offset) -> None:
+        super().__init__(f"offset {offset} is outside the log, which holds [{start}, {end})")
+        self.offset = offset
+        self.start = start
+        self.end = end
+
+
+class CorruptLog(LogError):
+    """Synced bytes are not what was written; they are never cut, but refilled or repaired."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} is damaged at byte {position}: {reason}")
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+class ForeignFile(LogError):
+    """A file that is not ours, or not of the kind that its name says."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} is not one of our files: {reason}")
+        self.path = path
+
+
+class NewerFormat(LogError):
+    """A file written by a later version of Kafkaesque than this one."""
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} has format {found}, this version reads up to {known}: use a newer Kafkaesque"
+        )
+        self.path = path
+        self.found = found
+        self.known = known
+
+
+class DiskFull(LogError):
+    """The disk has no room; what was already acknowledged is safe and can be read."""
+
+
+class DiskFailed(LogError):
+    """A write or a sync failed; the replica stops, because the kernel may have dropped the data."""
+
+
+class FolderInUse(LogError):
+    """Another process works in this data folder; two would destroy each other's files."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"{folder} is in use by another process: stop it or take another folder")
+        self.folder = folder
+
+
+class RaftError(KafkaesqueError):
+    """A request that this replica cannot serve now."""
+
+
+class NotLeader(RaftError):
+    """Another replica leads, or nobody does at present."""
+
+    def __init__(self, leader: NodeId | None) -> None:
+        known = "nobody is known to lead" if leader is None else f"node {leader} leads"
+        super().__init__(f"this replica does not lead its group: {known}")
+        self.leader = leader
+
+
+class LeaderNotReady(RaftError):
+    """This replica leads, but has not yet committed an entry of its own term."""
+
+
+class ChangeInProgress(RaftError):
+    """A change of voters or a transfer of leadership is under way; one at a time."""
+
+
+class InvalidChange(RaftError):
+    """The change of voters asks for something that makes no sense for the group as it is."""
+
+
+class WireError(KafkaesqueError):
+    """Something about Kafka's protocol that we refuse."""
+
+
+class MalformedFrame(WireError):
+    """Bytes that are not the message that they claim to be."""
+
+
+class UnencodableMessage(WireError):
+    """A message holds a value that the version in which it is to be written cannot carry."""
+
+
+class UnsupportedVersion(WireError):
+    """A version of a message outside the range that we serve."""
+
+    def __init__(self, name: str, version: int, first: int, last: int) -> None:
+        super().__init__(f"{name} version {version} is not served, only {first} to {last}")
+        self.version = version
+        self.first = first
+        self.last = last
+
+
+class BrokerError(KafkaesqueError):
+    """Something that a client asked for and cannot have."""
+
+
+class UnknownTopic(BrokerError):
+    """No topic has this name or this id, or it has no such partition."""
+
+
+class TopicExists(BrokerError):
+    """A topic of this name is already there."""
+
+
+class InvalidTopic(BrokerError):
+    """The name or the number of partitions is not one that a topic may have."""
+
+
+class BatchTooLarge(BrokerError):
+    """The batch is larger than the topic takes."""
+
+
+class OutcomeUnknown(BrokerError):
+    """Leadership was lost before the change was committed: it may or may not come to be."""

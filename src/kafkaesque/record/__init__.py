@@ -1,0 +1,1 @@
+"""Kafka's record batches, format 2: seen without decoding, built, read, compressed."""

@@ -1,0 +1,207 @@
+"""Batches out of records: fresh ones, and old ones with fewer records for compaction."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kafkaesque.record.compression import compress
+from kafkaesque.record.crc import crc32c
+from kafkaesque.record.record import Record
+from kafkaesque.record.varint import write_varint, write_varlong
+from kafkaesque.record.view import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_FROM,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL_BIT,
+    BatchView,
+    Codec,
+)
+from kafkaesque.types import NO_TERM, Offset, Term
+
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+
+_CRC = struct.Struct(">I")
+_CRC_AT = 17
+
+_DELETE_HORIZON_BIT = 0x40
+"""The base timestamp is when Kafka's compaction may drop the tombstones (KIP-534)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStamp:
+    """Who produced a batch and which of the producer's records it starts with."""
+
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchTraits:
+    """What kind of batch it is, beside its codec."""
+
+    is_transactional: bool = False
+    is_control: bool = False
+    is_log_append_time: bool = False
+    """The broker's time counts: readers see the newest timestamp of the batch on each record."""
+
+
+NO_PRODUCER = ProducerStamp(
+    producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH, base_sequence=NO_SEQUENCE
+)
+PLAIN = BatchTraits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    """The fields of a batch's header that do not follow from the bytes behind it."""
+
+    base_offset: Offset
+    term: Term
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer: ProducerStamp
+    record_count: int
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    codec: Codec = Codec.NONE,
+    base_offset: Offset | None = None,
+    term: Term = NO_TERM,
+    producer: ProducerStamp | None = None,
+    traits: BatchTraits = PLAIN,
+) -> bytearray:
+    """Return one batch of `records`, of which there must be one at least, in order of offset.
+
+    The base offset is the first record's if none is given. Compressed means compressed: a batch
+    that grows by it is not left plain, as some clients do.
+    """
+    assert records, "only compaction makes empty batches"
+    first = records[0]
+    base = first.offset if base_offset is None else base_offset
+    header = _Header(
+        base_offset=base,
+        term=term,
+        attributes=_attributes(codec, traits),
+        last_offset_delta=records[-1].offset - base,
+        base_timestamp_ms=first.timestamp_ms,
+        max_timestamp_ms=max(record.timestamp_ms for record in records),
+        producer=NO_PRODUCER if producer is None else producer,
+        record_count=len(records),
+    )
+    return _assemble(header, _pack(records, header, codec))
+
+
+def rebuild_batch(view: BatchView, kept: Sequence[Record]) -> bytearray:
+    """Return the batch with only the records `kept`, which `read_records` gave, in their order.
+
+    It covers the same offsets and keeps its producer's sequence numbers, so that neither the log
+    gets a gap nor the producer's next batch looks out of order. With nothing kept the header alone
+    remains, without codec and base timestamp, exactly as Kafka leaves it.
+    """
+    attributes, base_timestamp_ms = view.attributes, view.base_timestamp_ms
+    # With the broker's time every record was read with the batch's newest timestamp, so that stays.
+    max_timestamp_ms = max((record.timestamp_ms for record in kept), default=view.max_timestamp_ms)
+    if not kept:
+        attributes &= ~(CODEC_MASK | _DELETE_HORIZON_BIT)
+        base_timestamp_ms = NO_TIMESTAMP
+    header = _Header(
+        base_offset=view.base_offset,
+        term=view.term,
+        attributes=attributes,
+        last_offset_delta=view.last_offset_delta,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
+        producer=ProducerStamp(
+            producer_id=view.producer_id,
+            producer_epoch=view.producer_epoch,
+            base_sequence=view.base_sequence,
+        ),
+        record_count=len(kept),
+    )
+    return _assemble(header, _pack(kept, header, view.codec) if kept else b"")
+
+
+def _attributes(codec: Codec, traits: BatchTraits) -> int:
+    attributes = int(codec)
+    if traits.is_log_append_time:
+        attributes |= LOG_APPEND_TIME_BIT
+    if traits.is_transactional:
+        attributes |= TRANSACTIONAL_BIT
+    if traits.is_control:
+        attributes |= CONTROL_BIT
+    return attributes
+
+
+def _pack(records: Sequence[Record], header: _Header, codec: Codec) -> bytes | bytearray:
+    encoded = _encode(records, header)
+    return encoded if codec is Codec.NONE else compress(codec, encoded)
+
+
+def _encode(records: Sequence[Record], header: _Header) -> bytearray:
+    base_offset, base_timestamp_ms = header.base_offset, header.base_timestamp_ms
+    previous_delta = -1
+    out = bytearray()
+    body = bytearray()
+    for record in records:
+        offset_delta = record.offset - base_offset
+        assert previous_delta < offset_delta <= header.last_offset_delta, "offsets must rise"
+        previous_delta = offset_delta
+        body.clear()
+        body.append(0)
+        write_varlong(body, record.timestamp_ms - base_timestamp_ms)
+        write_varint(body, offset_delta)
+        _write_bytes(body, record.key)
+        _write_bytes(body, record.value)
+        write_varint(body, len(record.headers))
+        for key, value in record.headers:
+            _write_bytes(body, key.encode())
+            _write_bytes(body, value)
+        write_varint(out, len(body))
+        out += body
+    return out
+
+
+def _write_bytes(out: bytearray, data: bytes | None) -> None:
+    if data is None:
+        write_varint(out, -1)
+    else:
+        write_varint(out, len(data))
+        out += data
+
+
+def _assemble(header: _Header, payload: bytes | bytearray) -> bytearray:
+    batch = bytearray(HEADER_BYTES)
+    batch += payload
+    HEADER.pack_into(
+        batch,
+        0,
+        header.base_offset,
+        len(batch) - LENGTH_OVERHEAD,
+        header.term,
+        MAGIC,
+        0,
+        header.attributes,
+        header.last_offset_delta,
+        header.base_timestamp_ms,
+        header.max_timestamp_ms,
+        header.producer.producer_id,
+        header.producer.producer_epoch,
+        header.producer.base_sequence,
+        header.record_count,
+    )
+    with memoryview(batch) as view:
+        _CRC.pack_into(batch, _CRC_AT, crc32c(view[CRC_FROM:]))
+    return batch

@@ -1,0 +1,17 @@
+"""One record, as a value."""
+
+from dataclasses import dataclass
+
+from kafkaesque.types import Offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a producer sent and a consumer gets; no key or value differs from an empty one."""
+
+    offset: Offset
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    """In the producer's order; a key may come more than once."""

@@ -1,0 +1,86 @@
+import struct
+
+import pytest
+
+from kafkaesque.errors import CorruptBatch, MalformedBatch, UnsupportedBatch
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.view import HEADER_BYTES, BatchView, peek_size, split_batches, stamp
+from tests.record.builders import FIELDS, GOLDEN, GOLDEN_RECORDS, with_field
+
+
+def test_the_golden_batch_is_whole() -> None:
+    view = BatchView(GOLDEN)
+    view.check()
+    assert (view.base_offset, view.last_offset, view.end_offset) == (1000, 1001, 1002)
+    assert (view.term, view.record_count, view.size) == (7, 2, 84)
+
+
+@pytest.mark.parametrize("size", range(len(GOLDEN)))
+def test_a_batch_cut_short_at_any_byte_is_malformed(size: int) -> None:
+    with pytest.raises(MalformedBatch):
+        BatchView(GOLDEN[:size])
+
+
+@pytest.mark.parametrize("position", range(21, len(GOLDEN)))
+def test_a_change_to_any_byte_under_the_checksum_is_noticed(position: int) -> None:
+    damaged = bytearray(GOLDEN)
+    damaged[position] ^= 0x10
+    with pytest.raises(CorruptBatch):
+        BatchView(damaged).check_crc()
+
+
+@pytest.mark.parametrize("magic", [-1, 0, 1, 3])
+def test_other_formats_are_unsupported(magic: int) -> None:
+    with pytest.raises(UnsupportedBatch):
+        BatchView(with_field(GOLDEN, "magic", magic))
+
+
+@pytest.mark.parametrize("length", [-1, 0, 48, 73, (1 << 31) - 1, -(1 << 31)])
+def test_a_length_that_cannot_be_is_malformed(length: int) -> None:
+    changed = bytearray(GOLDEN)
+    struct.pack_into(">i", changed, FIELDS["length"][0], length)
+    with pytest.raises(MalformedBatch):
+        BatchView(changed)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("record_count", 0),
+        ("record_count", -1),
+        ("record_count", 3),
+        ("record_count", 1),
+        ("last_offset_delta", 0),
+        ("last_offset_delta", -1),
+        ("last_offset_delta", (1 << 31) - 1),
+    ],
+)
+def test_a_producers_count_must_match_its_offsets(field: str, value: int) -> None:
+    with pytest.raises(MalformedBatch):
+        BatchView(with_field(GOLDEN, field, value)).check()
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_a_codec_that_does_not_exist_is_unsupported(codec: int) -> None:
+    with pytest.raises(UnsupportedBatch):
+        BatchView(with_field(GOLDEN, "attributes", codec)).check()
+
+
+def test_stamping_keeps_the_checksum_right() -> None:
+    batch = bytearray(GOLDEN)
+    stamp(batch, 123_456_789_012, 99)
+    view = BatchView(batch)
+    view.check()
+    assert (view.base_offset, view.term) == (123_456_789_012, 99)
+    assert peek_size(batch) == (123_456_789_012, len(GOLDEN))
+
+
+def test_batches_back_to_back_are_split() -> None:
+    second = build_batch(GOLDEN_RECORDS, base_offset=900)
+    views = list(split_batches(GOLDEN + bytes(second)))
+    assert [bytes(view.data) for view in views] == [GOLDEN, bytes(second)]
+
+
+def test_a_last_batch_that_is_cut_short_is_malformed() -> None:
+    with pytest.raises(MalformedBatch):
+        list(split_batches(GOLDEN + GOLDEN[:HEADER_BYTES]))

@@ -1,0 +1,1 @@
+"""A whole cluster on simulated disks, network and clocks, from one seed."""

@@ -1,0 +1,91 @@
+"""Which files keep their descriptors when there are more files than descriptors."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.log.posix_descriptors import Descriptors, Node
+from kafkaesque.log.posix_disk import PosixDisk
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[PosixDisk]:
+    disk = PosixDisk(tmp_path, open_files_max=3)
+    yield disk
+    disk.close()
+
+
+def test_clean_files_share_a_few_descriptors_and_stay_usable(disk: PosixDisk) -> None:
+    files = [disk.create(str(number)) for number in range(8)]
+    for number, file in enumerate(files):
+        file.write(0, str(number).encode())
+        disk.sync_now([file], [])
+    assert disk.open_files <= 3
+    assert [file.read(0, 9) for file in files] == [b"%d" % number for number in range(8)]
+    assert disk.open_files <= 3
+
+
+def test_the_longest_unused_descriptor_is_closed_first(disk: PosixDisk) -> None:
+    first, second, third = (disk.create(name) for name in "abc")
+    first.read(0, 1)
+    disk.create("d")
+    assert second._node.descriptor == -1
+    assert first._node.descriptor >= 0
+    assert third._node.descriptor >= 0
+
+
+def test_a_file_with_unsynced_writes_keeps_its_descriptor(disk: PosixDisk) -> None:
+    dirty = [disk.create(str(number)) for number in range(5)]
+    for file in dirty:
+        file.write(0, b"abc")
+    descriptors = [file._node.descriptor for file in dirty]
+    for number in range(5, 10):
+        disk.create(str(number))
+    assert [file._node.descriptor for file in dirty] == descriptors
+    assert all(descriptor >= 0 for descriptor in descriptors)
+    disk.sync_now(dirty, [])
+    for number in range(10, 14):
+        disk.create(str(number))
+    assert disk.open_files <= 3
+    assert [file._node.descriptor for file in dirty] == [-1] * 5
+
+
+def test_a_cut_counts_as_an_unsynced_write(disk: PosixDisk) -> None:
+    file = disk.create("a")
+    file.write(0, b"abc")
+    disk.sync_now([file], [])
+    file.truncate(1)
+    for name in "bcdef":
+        disk.create(name)
+    assert file._node.descriptor >= 0
+
+
+def test_the_budget_comes_from_the_process_limit(tmp_path: Path) -> None:
+    script = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400))
+from pathlib import Path
+from kafkaesque.log.posix_disk import PosixDisk
+disk = PosixDisk(Path(sys.argv[1]))
+for number in range(300):
+    disk.create(str(number))
+sys.stdout.write(str(disk.open_files))
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60)
+    assert run.stdout == "100"
+
+
+def test_a_file_of_another_file_system_is_noticed(tmp_path: Path) -> None:
+    root = os.open(tmp_path, os.O_RDONLY)
+    descriptors = Descriptors(root, 4)
+    here, there = Node("a", str(tmp_path / "a")), Node("b", "/proc/self/mem")
+    descriptors.open(here, os.O_RDWR | os.O_CREAT)
+    descriptors.open(there)
+    assert (here.on_root_device, there.on_root_device) == (True, False)
+    descriptors.close_all()
+    os.close(root)

@@ -1,0 +1,354 @@
+"""What the machine's own disk does beyond the shared promises."""
+
+import asyncio
+import errno
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.errors import FolderInUse
+from kafkaesque.log.posix_disk import FILES_SYNCED_ONE_BY_ONE_MAX, PosixDisk
+from kafkaesque.log.posix_sync import load_syncfs
+
+DEADLINE_S = 10.0
+
+
+@pytest.fixture
+def posted() -> "queue.Queue[Callable[[], None]]":
+    return queue.Queue()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[PosixDisk]:
+    disk = PosixDisk(tmp_path / "data", open_files_max=3)
+    yield disk
+    disk.close()
+
+
+def fail_file_syncs_of(monkeypatch: pytest.MonkeyPatch, *files: str) -> list[str]:
+    """Let the kernel's fdatasync fail for these names; returns the names it was asked for."""
+    asked: list[str] = []
+
+    def fdatasync(descriptor: int) -> None:
+        name = Path(f"/proc/self/fd/{descriptor}").readlink().name
+        asked.append(name)
+        if name in files:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    return asked
+
+
+def test_a_missing_root_is_created(tmp_path: Path) -> None:
+    disk = PosixDisk(tmp_path / "a" / "b")
+    disk.create("file").close()
+    disk.close()
+    assert (tmp_path / "a" / "b" / "file").exists()
+
+
+def test_a_write_that_the_kernel_does_in_parts_is_finished(
+    disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: whole(fd, bytes(data)[:3], at))
+    file = disk.create("a")
+    file.write(2, memoryview(b"0123456789"))
+    assert file.read(0, 20) == b"\0\x000123456789"
+
+
+def test_a_read_that_the_kernel_does_in_parts_is_finished(
+    disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.create("a")
+    file.write(0, b"0123456789")
+    whole = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, length, at: whole(fd, min(length, 3), at))
+    assert file.read(1, 8) == b"12345678"
+    assert file.read(1, 80) == b"123456789"
+
+
+def test_the_modification_time_is_the_file_systems(disk: PosixDisk) -> None:
+    file = disk.create("a")
+    os.utime(Path(f"/proc/self/fd/{disk._descriptors.of(file._node)}"), (0, 1234.5))
+    assert file.modified_ms() == 1_234_500
+
+
+def test_a_write_during_a_sync_keeps_the_file_dirty(
+    tmp_path: Path, posted: "queue.Queue[Callable[[], None]]"
+) -> None:
+    disk = PosixDisk(tmp_path, post=posted.put, open_files_max=1)
+    file = disk.create("a")
+    file.write(0, b"abc")
+    disk.sync([file], [], lambda error: None)
+    file.write(3, b"def")
+    posted.get(timeout=DEADLINE_S)()
+    disk.create("b")
+    assert file._node.descriptor >= 0
+    disk.sync([file], [], lambda error: None)
+    posted.get(timeout=DEADLINE_S)()
+    disk.create("c")
+    assert file._node.descriptor == -1
+    disk.close()
+
+
+def test_closing_a_file_during_its_sync_waits_for_the_sync(
+    tmp_path: Path, posted: "queue.Queue[Callable[[], None]]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = threading.Event()
+    synced: list[int] = []
+
+    def fdatasync(descriptor: int) -> None:
+        assert go.wait(DEADLINE_S)
+        synced.append(os.fstat(descriptor).st_size)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    disk = PosixDisk(tmp_path, post=posted.put)
+    file = disk.create("a")
+    file.write(0, b"abc")
+    errors: list[OSError | None] = []
+    disk.sync([file], [], errors.append)
+    file.close()
+    assert disk.open_files == 1
+    go.set()
+    posted.get(timeout=DEADLINE_S)()
+    assert errors == [None]
+    assert synced == [3]
+    assert disk.open_files == 0
+    disk.close()
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, FILES_SYNCED_ONE_BY_ONE_MAX + 1])
+def test_the_answer_of_a_sync_is_posted_and_not_called(
+    tmp_path: Path, posted: "queue.Queue[Callable[[], None]]", count: int
+) -> None:
+    disk = PosixDisk(tmp_path, post=posted.put)
+    files = [disk.create(str(number)) for number in range(count)]
+    for file in files:
+        file.write(0, b"abc")
+    errors: list[OSError | None] = []
+    disk.sync(files, [""] if count else [], errors.append)
+    answer = posted.get(timeout=DEADLINE_S)
+    assert errors == []
+    answer()
+    assert errors == [None]
+    disk.close()
+    assert posted.empty()
+
+
+def test_the_answer_reaches_an_event_loop(tmp_path: Path) -> None:
+    async def run() -> tuple[OSError | None, bool]:
+        loop = asyncio.get_running_loop()
+        disk = PosixDisk(tmp_path, post=loop.call_soon_threadsafe)
+        file = disk.create("a")
+        file.write(0, b"abc")
+        answer: asyncio.Future[tuple[OSError | None, bool]] = loop.create_future()
+        owner = threading.get_ident()
+        disk.sync(
+            [file], [], lambda error: answer.set_result((error, threading.get_ident() == owner))
+        )
+        result = await asyncio.wait_for(answer, DEADLINE_S)
+        disk.close()
+        return result
+
+    assert asyncio.run(run()) == (None, True)
+
+
+def test_few_files_are_synced_one_by_one_and_many_at_once(
+    disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = fail_file_syncs_of(monkeypatch)
+    names = [f"f{number}" for number in range(FILES_SYNCED_ONE_BY_ONE_MAX + 1)]
+    files = [disk.create(name) for name in names]
+    disk.sync_now(files[:-1], [])
+    assert sorted(asked) == sorted(names[:-1])
+    asked.clear()
+    disk.sync_now(files, [])
+    assert asked == ([] if load_syncfs() else sorted(names))
+
+
+def test_files_on_several_file_systems_are_synced_one_by_one(
+    disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = fail_file_syncs_of(monkeypatch)
+    names = [f"f{number:02}" for number in range(FILES_SYNCED_ONE_BY_ONE_MAX + 1)]
+    files = [disk.create(name) for name in names]
+    files[-1].write(0, b"abc")  # keeps its descriptor, and with it what we say here
+    files[-1]._node.on_root_device = False
+    disk.sync_now(files, [])
+    assert sorted(asked) == names
+
+
+def test_without_syncfs_many_files_are_synced_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkaesque.log.posix_disk.load_syncfs", lambda: None)
+    disk = PosixDisk(tmp_path)
+    asked = fail_file_syncs_of(monkeypatch)
+    names = [f"f{number:02}" for number in range(FILES_SYNCED_ONE_BY_ONE_MAX + 5)]
+    disk.sync_now([disk.create(name) for name in names], [])
+    assert sorted(asked) == names
+    disk.close()
+
+
+def test_an_old_linux_hides_errors_of_syncfs_so_that_it_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = os.uname()
+    old = os.uname_result((name.sysname, name.nodename, "5.4.0-42", name.version, name.machine))
+    monkeypatch.setattr(os, "uname", lambda: old)
+    assert load_syncfs() is None
+
+
+@pytest.mark.skipif(load_syncfs() is None, reason="needs syncfs")
+def test_syncfs_of_a_bad_descriptor_raises() -> None:
+    syncfs = load_syncfs()
+    assert syncfs is not None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        syncfs(-1)
+
+
+def test_a_failed_sync_is_final_for_the_files_that_it_concerns(
+    disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = disk.create("good"), disk.create("bad")
+    for file in (good, bad):
+        file.write(0, b"abc")
+    asked = fail_file_syncs_of(monkeypatch, "bad")
+    errors: list[OSError | None] = []
+    disk.sync([good, bad], [], errors.append)
+    assert [error.errno for error in errors if error] == [errno.EIO]
+    asked.clear()
+    with pytest.raises(OSError, match="earlier sync failed"):
+        disk.sync_now([bad], [])
+    with pytest.raises(OSError, match="earlier sync failed"):
+        bad.write(3, b"x")
+    with pytest.raises(OSError, match="earlier sync failed"):
+        bad.truncate(0)
+    assert asked == []
+    assert bad.read(0, 9) == b"abc"
+    good.write(3, b"def")
+    disk.sync_now([good], [])
+    assert asked == ["good"]
+
+
+def test_a_failed_file_stays_failed_when_opened_again(
+    disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.create("bad")
+    file.write(0, b"abc")
+    with monkeypatch.context() as patch:
+        fail_file_syncs_of(patch, "bad")
+        with pytest.raises(OSError, match="Input/output"):
+            disk.sync_now([file], [])
+    file.close()
+    disk.rename("bad", "renamed")
+    again = disk.open("renamed")
+    with pytest.raises(OSError, match="earlier sync failed"):
+        disk.sync_now([again], [])
+    again.close()
+    disk.remove("renamed")
+    fresh = disk.create("renamed")
+    fresh.write(0, b"abc")
+    disk.sync_now([fresh], [])
+
+
+def test_a_failed_syncfs_fails_every_file_of_the_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def syncfs(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("kafkaesque.log.posix_disk.load_syncfs", lambda: syncfs)
+    disk = PosixDisk(tmp_path)
+    files = [disk.create(str(number)) for number in range(FILES_SYNCED_ONE_BY_ONE_MAX + 1)]
+    with pytest.raises(OSError, match="Input/output"):
+        disk.sync_now(files, [])
+    for file in files:
+        with pytest.raises(OSError, match="earlier sync failed"):
+            file.write(0, b"x")
+    disk.close()
+
+
+def test_a_failed_folder_sync_is_final_for_the_folder(
+    disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fsync(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    disk.make_folder("t")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(OSError, match="Input/output"):
+            disk.sync_now([], ["t"])
+    with pytest.raises(OSError, match="earlier sync failed"):
+        disk.sync_now([], ["t"])
+    disk.sync_now([], [""])
+
+
+def test_a_made_folder_is_durable_in_each_folder_above_it(
+    disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    disk.make_folder("a/b/c")
+    assert synced == ["data", "a", "b"]
+    disk.make_folder("a/b/d")
+    assert synced == ["data", "a", "b", "b"]
+
+
+def test_a_folder_in_use_is_refused_with_its_name(tmp_path: Path) -> None:
+    first, second = PosixDisk(tmp_path), PosixDisk(tmp_path)
+    first.lock()
+    with pytest.raises(FolderInUse, match=str(tmp_path)) as refusal:
+        second.lock()
+    assert refusal.value.folder == str(tmp_path)
+    assert first.list("") == []
+    first.close()
+    second.lock()
+    second.close()
+
+
+def test_closing_the_disk_ends_its_threads_and_descriptors(tmp_path: Path) -> None:
+    open_before = len(list(Path("/proc/self/fd").iterdir()))
+    posted: queue.Queue[Callable[[], None]] = queue.Queue()
+    disk = PosixDisk(tmp_path, post=posted.put)
+    disk.lock()
+    file = disk.create("a")
+    file.write(0, b"abc")
+    errors: list[OSError | None] = []
+    disk.sync([file], [""], errors.append)
+    disk.close()
+    assert not [t for t in threading.enumerate() if t.name.startswith("disk-sync")]
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+    posted.get(timeout=DEADLINE_S)()
+    assert errors == [None]
+    with pytest.raises(AssertionError, match="the disk is closed"):
+        file.read(0, 1)
+
+
+def test_a_full_disk_is_reported_as_such(disk: PosixDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.pwrite
+
+    def pwrite(descriptor: int, data: bytes, at: int) -> int:
+        if at >= 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(descriptor, bytes(data)[: 3 - at], at)
+
+    file = disk.create("a")
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    with pytest.raises(OSError, match="No space") as full:
+        file.write(0, b"abcdef")
+    assert full.value.errno == errno.ENOSPC
+    assert file.size() == 3
+    file.truncate(0)
+    disk.sync_now([file], [])

@@ -1,0 +1,199 @@
+"""Compaction by key: of each key, closed segments keep the last record.
+
+A pass has two parts. It remembers where each key occurs last in the part of the log that no pass
+has seen yet, then rewrites every segment up to there without the records that a later one
+supersedes. Batches that lose all records go. Offsets stay as they are, so the log gets holes.
+
+Not touched, because they may not be: the active segment and the newest batch of the log (a log's
+end must not move), control batches, records without a key. Records of transactions supersede
+nothing: whether they count is not written in them.
+
+A tombstone, a key without a value, says for a while that the key is gone, and then goes too: not
+before its own pass is over, for until then older values of its key may still be there.
+
+Each segment is written to a file of its own, which is synced and then takes the old one's name.
+A crash leaves the old segment or the new one.
+"""
+
+from bisect import bisect_right
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from kafkaesque.config import RecordLimits
+from kafkaesque.errors import BatchError, CorruptLog
+from kafkaesque.log.disk import File
+from kafkaesque.log.disk_errors import disk_errors, translate
+from kafkaesque.log.segment import Segment
+from kafkaesque.log.segment_index import CLEANED_SUFFIX, SegmentIndex
+from kafkaesque.log.segments import Segments
+from kafkaesque.record.build import rebuild_batch
+from kafkaesque.record.read import read_records
+from kafkaesque.record.record import Record
+from kafkaesque.record.view import BatchView
+from kafkaesque.types import Offset
+
+SHORT_KEY_BYTES = 32
+"""Longer keys are remembered by a digest, one byte longer so that no key can be taken for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRules:
+    """How a topic wants to be compacted."""
+
+    delete_retention_ms: int = 24 * 3600 * 1000
+    """Keep tombstones this long, so that a reader who is slow sees that a key went."""
+
+    limits: RecordLimits = field(default_factory=RecordLimits)
+
+
+def compact(
+    segments: Segments, *, below: Offset, now_ms: int, rules: CompactionRules
+) -> Iterator[None]:
+    """Run one pass over the closed segments that lie wholly before `below`, a slice per step.
+
+    `below` is at most the committed offset and the base of the segment that the synced point on
+    disk lies in. Other work on the log may go on between steps, and a pass may be given up at any
+    step. Raises CorruptLog when it comes upon a damaged batch, DiskFull, DiskFailed.
+    """
+    return _Pass(segments, below, now_ms, rules).run()
+
+
+class _Pass:
+    """One pass: what it remembers of keys, and up to where."""
+
+    def __init__(
+        self, segments: Segments, below: Offset, now_ms: int, rules: CompactionRules
+    ) -> None:
+        self._segments = segments
+        self._victims = segments.compactable(below)
+        self._now_ms = now_ms
+        self._rules = rules
+        self._clean_to = segments.compacted_to
+        self._last: dict[bytes, Offset] = {}
+
+    def run(self) -> Iterator[None]:
+        reached = yield from self._remember()
+        for segment in self._victims:
+            if segment.base >= reached:
+                break
+            if (yield from self._is_worthwhile(segment)):
+                yield from self._rewrite(segment)
+        if self._segments.compacted_to == self._clean_to:  # else the log began anew meanwhile
+            self._segments.compacted_to = reached
+
+    def _remember(self) -> Generator[None, None, Offset]:
+        """Note the last offset of each key from where the last pass ended; returns how far."""
+        reached = self._clean_to
+        for segment in self._new_victims():
+            for view in self._batches(segment):
+                yield
+                if view.end_offset <= self._clean_to:
+                    continue
+                if len(self._last) >= self._segments.config.compaction_keys_max:
+                    return reached
+                if not view.is_control and not view.is_transactional:
+                    for record in self._records(segment, view):
+                        if record.key is not None:
+                            self._last[_short(record.key)] = record.offset
+                reached = view.end_offset
+        return reached
+
+    def _new_victims(self) -> list[Segment]:
+        """Return the victims from the one on in which the last pass ended."""
+        bases = [segment.base for segment in self._victims]
+        return self._victims[max(bisect_right(bases, self._clean_to) - 1, 0) :]
+
+    def _is_worthwhile(self, segment: Segment) -> Generator[None, None, bool]:
+        """Tell whether the segment would lose a record, before it is written anew for nothing."""
+        for view in self._batches(segment):
+            records = self._records(segment, view)
+            if len(self._kept(segment, view, records)) < len(records):
+                return True
+            yield
+        return False
+
+    def _rewrite(self, segment: Segment) -> Iterator[None]:
+        disk = self._segments.disk
+        path = segment.path + CLEANED_SUFFIX
+        with disk_errors(path):
+            with suppress(FileNotFoundError):
+                disk.remove(path)  # a pass was given up here
+            file = disk.create(path)
+        try:
+            index = yield from self._write(segment, file)
+            yield from self._sync(file)
+            if self._segments.holds(segment):
+                self._segments.replace(segment, path, index)
+        finally:
+            file.close()
+            with disk_errors(path), suppress(FileNotFoundError):
+                disk.remove(path)
+
+    def _write(self, segment: Segment, file: File) -> Generator[None, None, SegmentIndex]:
+        """Write what is kept of the segment; returns the index of that."""
+        index = segment.new_index()
+        position = 0
+        for view in self._batches(segment):
+            yield
+            records = self._records(segment, view)
+            kept = self._kept(segment, view, records)
+            if len(kept) == len(records):
+                batch: memoryview | bytearray = view.data
+            elif kept:
+                batch = rebuild_batch(view, kept)
+            else:
+                continue
+            with disk_errors(file.path):
+                file.write(position, batch)
+            index.note(view.base_offset, BatchView(batch).max_timestamp_ms, position)
+            position += len(batch)
+        return index
+
+    def _sync(self, file: File) -> Iterator[None]:
+        """Wait, in steps, for the file to be durable: a sync of a large one takes long."""
+        answers: list[OSError | None] = []
+        self._segments.disk.sync([file], [], answers.append)
+        while not answers:
+            yield
+        if answers[0] is not None:
+            raise translate(answers[0], file.path)
+
+    def _kept(self, segment: Segment, view: BatchView, records: list[Record]) -> list[Record]:
+        if view.is_control:
+            return records
+        return [record for record in records if self._is_kept(segment, record)]
+
+    def _is_kept(self, segment: Segment, record: Record) -> bool:
+        if record.key is None:
+            return True
+        if self._last.get(_short(record.key), record.offset) > record.offset:
+            return False
+        if record.value is not None or record.offset >= self._clean_to:
+            return True
+        # A time from the future would keep the tombstone for ever.
+        is_plausible = 0 <= record.timestamp_ms <= self._now_ms
+        since_ms = record.timestamp_ms if is_plausible else segment.modified_ms
+        return self._now_ms - since_ms < self._rules.delete_retention_ms
+
+    def _batches(self, segment: Segment) -> Iterator[BatchView]:
+        """Yield the segment's batches, as long as the log has not dropped it."""
+        batches = segment.batches()
+        while self._segments.holds(segment):
+            view = next(batches, None)
+            if view is None:
+                return
+            yield view
+
+    def _records(self, segment: Segment, view: BatchView) -> list[Record]:
+        try:
+            return read_records(view, self._rules.limits)
+        except BatchError as error:
+            raise CorruptLog(segment.path, 0, f"batch {view.base_offset}: {error}") from error
+
+
+def _short(key: bytes) -> bytes:
+    if len(key) <= SHORT_KEY_BYTES:
+        return key
+    return blake2b(key, digest_size=SHORT_KEY_BYTES + 1).digest()

@@ -1,0 +1,396 @@
+"""One segment of a partition's log: a file of batches back to back, named by its first offset.
+
+A segment knows nothing of its neighbours, of syncing and of rolling: `log/segments.py` does.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kafkaesque.config import LogConfig
+from kafkaesque.errors import BatchError, CorruptLog, DiskFailed, DiskFull
+from kafkaesque.log.disk import Disk, File
+from kafkaesque.log.disk_errors import disk_errors, translate
+from kafkaesque.log.segment_index import SegmentIndex, peek_newest
+from kafkaesque.log.time_index import NO_TIMESTAMP
+from kafkaesque.log.window import SCAN_BYTES, BadBatch, Window
+from kafkaesque.record.view import HEADER_BYTES, BatchView
+from kafkaesque.types import Offset
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIXES = (".index", ".timeindex")
+
+SEGMENT_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex)(\.cleaned)?")
+"""Of a segment's files: base, suffix, and whether the file was never finished."""
+
+EMPTY = memoryview(b"")
+
+_Found = TypeVar("_Found")
+
+
+def stem_of(folder: str, base: Offset) -> str:
+    """Return the path that the files of a segment share, up to their suffix."""
+    return f"{folder}/{base:020d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncedPoint:
+    """Everything up to here was durable at some time."""
+
+    segment_base: Offset
+    position: int
+    end_offset: Offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentInfo:
+    """What retention and people want to know of a segment; it covers the offsets [base, end)."""
+
+    base: Offset
+    end: Offset
+    bytes: int
+    max_timestamp_ms: int
+    modified_ms: int
+    is_active: bool
+
+
+class Segment:
+    """A file of batches with its indexes, which are loaded on first use.
+
+    `size` is how much of the file counts: a failed append may leave bytes behind it. `end` is the
+    end offset of the last batch; only the segment that is appended to knows it.
+    """
+
+    __slots__ = (
+        "_config",
+        "_disk",
+        "_index",
+        "_newest",
+        "base",
+        "end",
+        "file",
+        "first_append_ms",
+        "is_closed",
+        "modified_ms",
+        "path",
+        "size",
+        "stem",
+    )
+
+    def __init__(
+        self, disk: Disk, folder: str, config: LogConfig, base: Offset, file: File
+    ) -> None:
+        self._disk = disk
+        self._config = config
+        self._index: SegmentIndex | None = None
+        self._newest: tuple[int, Offset] | None = None
+        self.stem = stem_of(folder, base)
+        self.path = self.stem + LOG_SUFFIX
+        self.base = base
+        self.end = base
+        self.file = file
+        self.size = 0
+        self.first_append_ms = 0
+        self.modified_ms = 0
+        self.is_closed = False
+
+    @classmethod
+    def create(cls, disk: Disk, folder: str, config: LogConfig, base: Offset) -> "Segment":
+        """Make an empty segment; the folder is still to be synced."""
+        path = stem_of(folder, base) + LOG_SUFFIX
+        with disk_errors(path):
+            segment = cls(disk, folder, config, base, disk.create(path))
+        segment.start_index()
+        return segment
+
+    @classmethod
+    def open(cls, disk: Disk, folder: str, config: LogConfig, base: Offset) -> "Segment":
+        """Open a segment that is on disk, all of its bytes, and look at none of them."""
+        path = stem_of(folder, base) + LOG_SUFFIX
+        with disk_errors(path):
+            segment = cls(disk, folder, config, base, disk.open(path))
+            segment.size = segment.file.size()
+            segment.modified_ms = segment.file.modified_ms()
+        return segment
+
+    # --- appending -------------------------------------------------------------------------------
+
+    def append(
+        self, base: Offset, end: Offset, max_timestamp_ms: int, data: memoryview, now_ms: int
+    ) -> None:
+        """Write a batch behind the last one; after an error the segment is as before."""
+        position = self.size
+        try:
+            self.file.write(position, data)
+        except OSError as error:
+            # What was written of it must not be taken for a batch later.
+            with suppress(OSError):
+                self.file.truncate(position)
+            raise translate(error, self.path) from error
+        assert self._index is not None, "the segment that is appended to has its index"
+        self._index.note(base, max_timestamp_ms, position)
+        if position == 0:
+            self.first_append_ms = now_ms
+        self.modified_ms = now_ms
+        self.size = position + len(data)
+        self.end = end
+
+    def cut(self, offset: Offset) -> list[File]:
+        """Remove the batches from `offset` on; returns the files to be synced."""
+        position, end = self._guarded(lambda: self._boundary(offset))
+        with disk_errors(self.path):
+            self.file.truncate(position)
+        self.size = position
+        self.end = end
+        self._newest = None
+        index = self.index
+        self._guarded(lambda: index.cut(Window(self.file, position), position, offset))
+        return [self.file, *index.trim_files()]
+
+    def boundary(self, offset: Offset) -> int:
+        """Return the position at which the first batch at or behind `offset` begins."""
+        return self._guarded(lambda: self._boundary(offset))[0]
+
+    def _boundary(self, offset: Offset) -> tuple[int, Offset]:
+        """Return where the first batch at or behind `offset` begins and the one before it ends."""
+        window = Window(self.file, self.size)
+        position, expected = self.index.position_of(offset - 1)
+        self._check_entry(window, position, expected)
+        end = self.base
+        while position < self.size:
+            base, batch_end, size, _ = window.head(position)
+            if base >= offset:
+                break
+            assert batch_end <= offset, "a log is cut between batches only"
+            position += size
+            end = batch_end
+        return position, end
+
+    # --- looking up ------------------------------------------------------------------------------
+
+    def read(self, offset: Offset, bytes_max: int) -> memoryview:
+        """Return whole batches from that of `offset` on; empty if the segment has none there."""
+        return self._guarded(lambda: self._read(offset, bytes_max))
+
+    def _read(self, offset: Offset, bytes_max: int) -> memoryview:
+        start, expected = self.index.position_of(offset)
+        window = Window(self.file, self.size)
+        window.load(start, bytes_max + self._config.index_interval_bytes)
+        position = self._seek(window, start, expected, offset)
+        return window.batches(position, bytes_max) if position < self.size else EMPTY
+
+    def batch_base(self, offset: Offset) -> Offset | None:
+        """Return the base offset of the batch of `offset`, or of the next; None at the end."""
+        return self._guarded(lambda: self._batch_base(offset))
+
+    def _batch_base(self, offset: Offset) -> Offset | None:
+        start, expected = self.index.position_of(offset)
+        window = Window(self.file, self.size)
+        position = self._seek(window, start, expected, offset)
+        return window.head(position)[0] if position < self.size else None
+
+    def _seek(self, window: Window, position: int, expected: Offset, offset: Offset) -> int:
+        """Return where the first batch begins that ends behind `offset`."""
+        self._check_entry(window, position, expected)
+        end = self.base
+        # Ends at the segment's end, because every batch has a size.
+        while position < self.size:
+            base, batch_end, size, _ = window.head(position)
+            if base < end:
+                raise BadBatch(position, f"offset {base} follows offset {end - 1}")
+            if batch_end > offset:
+                return position
+            position += size
+            end = batch_end
+        return position
+
+    def _check_entry(self, window: Window, position: int, expected: Offset) -> None:
+        """Raise BadBatch if an index entry led here and the batch that it names does not."""
+        if 0 < position < self.size:
+            window.check_entry(position, expected)
+
+    def find_time(self, timestamp_ms: int) -> memoryview | None:
+        """Return the first batch whose greatest timestamp is not earlier, None if there is none."""
+        return self._guarded(lambda: self._find_time(timestamp_ms))
+
+    def _find_time(self, timestamp_ms: int) -> memoryview | None:
+        position, expected = self.index.position_of_time(timestamp_ms)
+        window = Window(self.file, self.size)
+        self._check_entry(window, position, expected)
+        while position < self.size:
+            _, _, size, max_timestamp_ms = window.head(position)
+            if max_timestamp_ms >= timestamp_ms:
+                return window.batch(position, size)
+            position += size
+        return None
+
+    def newest(self) -> tuple[int, Offset]:
+        """Return the greatest timestamp and the offset of the first batch that has it."""
+        if self._index is not None:
+            return self._index.max_timestamp_ms, self._index.max_timestamp_offset
+        if self._newest is None:
+            if self.size == 0:
+                self._newest = (NO_TIMESTAMP, self.base)
+            else:
+                self._newest = peek_newest(self._disk, self.stem, self.base)
+        if self._newest is None:
+            index = self.index
+            self._newest = index.max_timestamp_ms, index.max_timestamp_offset
+        return self._newest
+
+    def first_timestamp(self) -> int:
+        """Return the greatest timestamp of the first batch, NO_TIMESTAMP if there is no batch."""
+        if self.size == 0:
+            return NO_TIMESTAMP
+        return self._guarded(self._first_timestamp)
+
+    def _first_timestamp(self) -> int:
+        window = Window(self.file, self.size)
+        window.load(0, HEADER_BYTES)
+        return window.head(0)[3]
+
+    # --- the index -------------------------------------------------------------------------------
+
+    @property
+    def index(self) -> SegmentIndex:
+        """The segment's indexes; read or rebuilt if they are not in memory."""
+        if self._index is None:
+            index = self.new_index()
+            try:
+                with disk_errors(self.path):
+                    index.load(Window(self.file, self.size), self.size)
+            except BadBatch:
+                self._rebuild(index, self.size)
+            self._index = index
+            self._repair_files(index)
+        return self._index
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the indexes are in memory."""
+        return self._index is not None
+
+    def start_index(self) -> SegmentIndex:
+        """Begin with empty indexes, for batches that are yet to come."""
+        self._index = self.new_index()
+        return self._index
+
+    def load_index(self, position: int, end_offset: Offset) -> Offset:
+        """Take the indexes up to `position` from their files, for a segment that goes on there.
+
+        Returns the end offset of the last batch before.
+        """
+        window = Window(self.file, position)
+        index = self._index = self.new_index()
+        try:
+            with disk_errors(self.path):
+                return index.load_up_to(window, position, end_offset)
+        except BadBatch:
+            return self._rebuild(index, position)
+
+    def unload_index(self) -> None:
+        """Forget the indexes of a closed segment until they are needed again."""
+        if self._index is not None:
+            self._newest = self.newest()
+            self._index.close()
+            self._index = None
+
+    def new_index(self) -> SegmentIndex:
+        """Return empty indexes for this segment."""
+        return SegmentIndex(self._disk, self.stem, self.base, self._config.index_interval_bytes)
+
+    def _rebuild(self, index: SegmentIndex, position: int) -> Offset:
+        try:
+            with disk_errors(self.path):
+                return index.rebuild(Window(self.file, position), position)
+        except BadBatch as bad:
+            raise CorruptLog(self.path, bad.position, bad.reason) from bad
+
+    def _repair_files(self, index: SegmentIndex) -> None:
+        if not self.is_closed:
+            index.trim_files()
+            return
+        index.finish()
+        with suppress(DiskFull, DiskFailed):  # the indexes serve from memory as well
+            index.write_repaired()
+
+    def _guarded(self, look_up: Callable[[], _Found]) -> _Found:
+        """Look something up; when an index entry led astray, once more with a new index."""
+        try:
+            with disk_errors(self.path):
+                return look_up()
+        except BadBatch:
+            self._rebuild(self.index, self.size)
+            self._repair_files(self.index)
+        try:
+            with disk_errors(self.path):
+                return look_up()
+        except BadBatch as bad:
+            raise CorruptLog(self.path, bad.position, bad.reason) from bad
+
+    @property
+    def files(self) -> list[File]:
+        """The files that are open."""
+        return [self.file] if self._index is None else [self.file, *self._index.files]
+
+    # --- compacting ------------------------------------------------------------------------------
+
+    def batches(self) -> Iterator[BatchView]:
+        """Yield all batches, checked; raises CorruptLog at one that is damaged."""
+        window = Window(self.file, self.size)
+        position = 0
+        while position < self.size:
+            try:
+                with disk_errors(self.path):
+                    window.load_unless_there(position, SCAN_BYTES)
+                    size = window.head(position)[2]
+                    view = BatchView(window.batch(position, size, ahead_bytes=SCAN_BYTES))
+                view.check_crc()
+            except (BadBatch, BatchError) as bad:
+                raise CorruptLog(self.path, position, str(bad)) from bad
+            yield view
+            position += size
+
+    def replace_file(self, path: str, folder: str, index: SegmentIndex) -> None:
+        """Give a synced file with the same offsets this segment's name; `index` belongs to it.
+
+        The old indexes are gone for good before, so that a crash cannot leave them beside batches
+        that they do not fit; the new ones are written when the new name is durable.
+        """
+        self.close()
+        self._index = None
+        self._newest = None
+        with disk_errors(self.path):
+            for suffix in INDEX_SUFFIXES:
+                with suppress(FileNotFoundError):
+                    self._disk.remove(self.stem + suffix)
+            self._disk.sync_now([], [folder])
+            self._disk.rename(path, self.path)
+            self._disk.sync_now([], [folder])
+            self.file = self._disk.open(self.path)
+            self.size = self.file.size()
+        self._index = index
+        self._repair_files(index)
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.file.close()
+        if self._index is not None:
+            self._index.close()
+
+    def remove(self) -> None:
+        """Remove the files; what was read from them stays good."""
+        self.close()
+        remove_files(self._disk, self.stem)
+
+
+def remove_files(disk: Disk, stem: str) -> None:
+    """Remove what exists of a segment's files; the folder is still to be synced."""
+    with disk_errors(stem):
+        for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+            with suppress(FileNotFoundError):
+                disk.remove(stem + suffix)

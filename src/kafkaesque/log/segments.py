@@ -1,0 +1,401 @@
+"""The batches of one partition by offset: segments back to back, the last one appended to.
+
+Nothing here is durable by itself: `take_dirty` says what to sync, and `point` names the end that is
+durable once that is done. Whoever writes the point down owes two things. Before `truncate` cuts
+below it, a lower point must be on disk, for a file that is shorter than its point counts as
+damaged. And only segments before the point's may be compacted.
+
+A log may have holes, where a leader had compacted records away before it sent the rest. A new
+segment is named by the end of the one before it, also when its first batch lies behind a hole:
+recovery can then tell a hole from a segment whose end was lost.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
+
+from kafkaesque.clock import Clock
+from kafkaesque.config import LogConfig
+from kafkaesque.errors import DiskFull, OffsetOutOfRange
+from kafkaesque.log.disk import Disk, File
+from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.offset_index import RELATIVE_MAX
+from kafkaesque.log.segment import EMPTY, Segment, SegmentInfo, SyncedPoint
+from kafkaesque.log.segment_index import SegmentIndex
+from kafkaesque.log.segments_recovery import TermAt, discard_segments, recover_segments
+from kafkaesque.record.view import BatchView
+from kafkaesque.types import Offset
+
+__all__ = ["SegmentInfo", "Segments", "SyncedPoint"]
+
+
+class Segments:
+    """One partition's batches; made by `create` for a new log and by `recover` for an old one.
+
+    `end_offset` is the first offset not written. One thread owns it all.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        config: LogConfig,
+        clock: Clock,
+        segments: Sequence[Segment],
+        end_offset: Offset,
+    ) -> None:
+        assert 0 < config.segment_bytes_max <= RELATIVE_MAX, "positions have 31 bits"
+        self.disk = disk
+        self.folder = folder
+        self.config = config
+        self.end_offset = end_offset
+        self.compacted_to = segments[0].base
+        """Up to here no key occurs twice; known in memory only, `log/compaction.py` moves it."""
+        self._clock = clock
+        self._segments = list(segments)
+        self._bases = [segment.base for segment in segments]
+        self._active = self._segments[-1]
+        self._loaded: OrderedDict[Segment, None] = OrderedDict()
+        self._maxima: list[int] | None = None
+        self._dirty_files: dict[File, None] = {}
+        self._is_active_dirty = False
+        self._is_folder_dirty = False
+        self._index_sync_at = self._active.size + config.index_sync_bytes
+
+    @classmethod
+    def create(
+        cls, disk: Disk, folder: str, config: LogConfig, clock: Clock, start_offset: Offset
+    ) -> "Segments":
+        """Begin a log at `start_offset`: a durable folder, a segment that is yet to be synced."""
+        with disk_errors(folder):
+            disk.make_folder(folder)
+        discard_segments(disk, folder, only_empty=True)
+        segment = Segment.create(disk, folder, config, start_offset)
+        segments = cls(disk, folder, config, clock, [segment], start_offset)
+        segments._is_folder_dirty = True
+        return segments
+
+    @classmethod
+    def create_anew(
+        cls, disk: Disk, folder: str, config: LogConfig, clock: Clock, start_offset: Offset
+    ) -> "Segments":
+        """Finish a reset that a crash interrupted: drop what is there and begin again."""
+        discard_segments(disk, folder, only_empty=False)
+        return cls.create(disk, folder, config, clock, start_offset)
+
+    @classmethod
+    def recover(  # noqa: PLR0913 - all that its owner knows of the log
+        cls,
+        disk: Disk,
+        folder: str,
+        config: LogConfig,
+        clock: Clock,
+        *,
+        start_offset: Offset,
+        synced: SyncedPoint | None,
+        term_at: TermAt,
+        has_holes: bool = True,
+    ) -> "Segments":
+        """Open a log that was stopped or crashed; see `log/segments_recovery.py` for the rules.
+
+        Without `has_holes` a log that ends early is damaged, with it that may be compaction's work.
+        All that it holds on return is durable. Raises CorruptLog, and changes nothing, when data
+        before the synced point is not what was written.
+        """
+        segments, end_offset = recover_segments(
+            disk,
+            folder,
+            config,
+            start_offset=start_offset,
+            synced=synced,
+            term_at=term_at,
+            has_holes=has_holes,
+        )
+        active = segments[-1]
+        # A restart does not make the segment younger; an odd timestamp may roll it once too often.
+        active.first_append_ms = min(active.first_timestamp(), clock.now_ms())
+        return cls(disk, folder, config, clock, segments, end_offset)
+
+    @property
+    def first_base(self) -> Offset:
+        """The base of the oldest segment: the first offset that can be asked for."""
+        return self._bases[0]
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all batches, indexes not counted."""
+        return sum(segment.size for segment in self._segments)
+
+    # --- appending -------------------------------------------------------------------------------
+
+    def append(self, view: BatchView) -> None:
+        """Write a stamped batch at the end, or behind a hole that begins there.
+
+        Kept light, `bench/append.py` watches it. After DiskFull or DiskFailed the log is as before.
+        """
+        base = view.base_offset
+        assert base >= self.end_offset, "a batch never replaces another: truncate comes first"
+        end = base + view.last_offset_delta + 1
+        data = view.data
+        now_ms = self._clock.now_ms()
+        active = self._active
+        if active.size and self._must_roll(active, len(data), end, now_ms):
+            active = self._roll()
+        active.append(base, end, view.max_timestamp_ms, data, now_ms)
+        self.end_offset = end
+        self._is_active_dirty = True
+
+    def _must_roll(self, active: Segment, size: int, end: Offset, now_ms: int) -> bool:
+        return (
+            active.size + size > self.config.segment_bytes_max
+            or end - active.base > RELATIVE_MAX
+            or now_ms - active.first_append_ms > self.config.segment_age_ms_max
+        )
+
+    def _roll(self) -> Segment:
+        """Close the active segment and open one behind it; after an error all is as before."""
+        old = self._active
+        index = old.index
+        index.finish()
+        index_files = index.write()
+        new = Segment.create(self.disk, self.folder, self.config, old.end)
+        old.is_closed = True
+        if self._is_active_dirty:
+            self._dirty_files[old.file] = None
+        for file in index_files:
+            self._dirty_files[file] = None
+        self._is_folder_dirty = True
+        self._segments.append(new)
+        self._bases.append(new.base)
+        self._activate(new)
+        self._touch(old)
+        return new
+
+    def _activate(self, segment: Segment) -> None:
+        segment.is_closed = False
+        self._active = segment
+        self._is_active_dirty = False
+        self._index_sync_at = segment.size + self.config.index_sync_bytes
+        self._maxima = None
+        self._loaded.pop(segment, None)
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def read(self, offset: Offset, bytes_max: int) -> memoryview:
+        """Return whole batches of one segment from the one that covers `offset`, or is next.
+
+        At least one, however large, then as many as `bytes_max` allows; none at the end.
+        """
+        self._check_offset(offset)
+        bytes_max = min(bytes_max, self.config.read_bytes_max)
+        for segment in self._segments_from(offset):
+            data = segment.read(offset, bytes_max)
+            if data:
+                return data
+        return EMPTY
+
+    def batch_base(self, offset: Offset) -> Offset:
+        """Return the base offset of the batch that covers `offset`, or is next; else the end."""
+        self._check_offset(offset)
+        for segment in self._segments_from(offset):
+            base = segment.batch_base(offset)
+            if base is not None:
+                return base
+        return self.end_offset
+
+    def find_time(self, timestamp_ms: int) -> memoryview | None:
+        """Return the first batch with a timestamp not earlier than this; None if there is none."""
+        first = bisect_left(self._closed_maxima(), timestamp_ms)
+        for segment in self._segments[first:]:
+            # The greatest timestamp may be one that compaction took away: then look further.
+            if segment.newest()[0] >= timestamp_ms:
+                data = self._touch(segment).find_time(timestamp_ms)
+                if data is not None:
+                    return data
+        return None
+
+    def newest_time(self) -> memoryview | None:
+        """Return the first batch that has the greatest timestamp; None if there is no batch."""
+        if self.size_bytes == 0:
+            return None
+        segment = max(self._segments, key=lambda segment: segment.newest()[0])
+        data = self._touch(segment).read(segment.newest()[1], 1)
+        return data if data else self.read(self.first_base, 1)
+
+    def infos(self) -> list[SegmentInfo]:
+        """Return what there is to know of each segment, oldest first."""
+        ends = [*self._bases[1:], self.end_offset]
+        return [
+            SegmentInfo(
+                base=segment.base,
+                end=end,
+                bytes=segment.size,
+                max_timestamp_ms=segment.newest()[0],
+                modified_ms=segment.modified_ms,
+                is_active=segment is self._active,
+            )
+            for segment, end in zip(self._segments, ends, strict=True)
+        ]
+
+    def _check_offset(self, offset: Offset) -> None:
+        if not self._bases[0] <= offset <= self.end_offset:
+            raise OffsetOutOfRange(offset, self._bases[0], self.end_offset)
+
+    def _segments_from(self, offset: Offset) -> Iterator[Segment]:
+        """Yield the segment that `offset` belongs to and those behind it: a hole may end there."""
+        for number in range(bisect_right(self._bases, offset) - 1, len(self._segments)):
+            yield self._touch(self._segments[number])
+
+    def _closed_maxima(self) -> list[int]:
+        """For each closed segment, the greatest timestamp up to and including it."""
+        if self._maxima is None:
+            closed = self._segments[:-1]
+            self._maxima = list(accumulate((segment.newest()[0] for segment in closed), max))
+        return self._maxima
+
+    def _touch(self, segment: Segment) -> Segment:
+        """Remember that this closed segment was used; the one unused longest loses its index."""
+        if segment.is_closed:
+            self._loaded[segment] = None
+            self._loaded.move_to_end(segment)
+            if len(self._loaded) > self.config.indexes_loaded_max:
+                oldest = next(iter(self._loaded))
+                if self._dirty_files.keys().isdisjoint(oldest.files):
+                    del self._loaded[oldest]
+                    oldest.unload_index()
+        return segment
+
+    # --- removing --------------------------------------------------------------------------------
+
+    def truncate(self, offset: Offset) -> None:
+        """Cut off everything from `offset` on, which lies between batches.
+
+        Segments behind the cut are gone for good when this returns. The cut itself is durable
+        after the next sync: had it come first, a crash could leave old data behind a gap.
+        """
+        self._check_offset(offset)
+        if offset == self.end_offset:
+            return
+        number = bisect_right(self._bases, offset) - 1
+        segment = self._touch(self._segments[number])
+        segment.batch_base(offset)  # damage shows before anything is removed
+        later = self._segments[number + 1 :]
+        if later:
+            self._remove(later)
+            del self._segments[number + 1 :], self._bases[number + 1 :]
+            with disk_errors(self.folder):
+                self.disk.sync_now([], [self.folder])
+            self._activate(segment)
+        for file in segment.cut(offset):
+            self._dirty_files[file] = None
+        self.end_offset = offset
+
+    def drop_before(self, offset: Offset) -> int:
+        """Remove the closed segments that hold only offsets before this; returns bytes freed."""
+        count = min(bisect_right(self._bases, offset), len(self._segments)) - 1
+        if count <= 0:
+            return 0
+        dropped = self._segments[:count]
+        self._remove(dropped)
+        del self._segments[:count], self._bases[:count]
+        self._maxima = None
+        self._is_folder_dirty = True
+        return sum(segment.size for segment in dropped)
+
+    def reset(self, offset: Offset) -> None:
+        """Remove everything and begin anew at `offset`; durable but for the new, empty segment."""
+        self._remove(self._segments)
+        with disk_errors(self.folder):
+            self.disk.sync_now([], [self.folder])
+        segment = Segment.create(self.disk, self.folder, self.config, offset)
+        self._segments = [segment]
+        self._bases = [offset]
+        self._activate(segment)
+        self._is_folder_dirty = True
+        self.end_offset = offset
+        self.compacted_to = offset
+
+    def _remove(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            self._loaded.pop(segment, None)
+            for file in segment.files:
+                self._dirty_files.pop(file, None)
+            segment.remove()
+
+    # --- compacting ------------------------------------------------------------------------------
+
+    def compactable(self, below: Offset) -> list[Segment]:
+        """Return the closed segments wholly before `below`, without the log's newest batch."""
+        newest = max((s.base for s in self._segments if s.size), default=self.first_base)
+        ends = self._bases[1:]
+        closed = zip(self._segments, ends, strict=False)
+        return [segment for segment, end in closed if end <= below and segment.base < newest]
+
+    def holds(self, segment: Segment) -> bool:
+        """Tell whether this is still one of the closed segments."""
+        number = bisect_left(self._bases, segment.base)
+        is_there = number < len(self._segments) and self._segments[number] is segment
+        return is_there and segment.is_closed
+
+    def replace(self, segment: Segment, path: str, index: SegmentIndex) -> None:
+        """Let the synced file at `path` take the place of a closed segment's, durably."""
+        assert self.holds(segment)
+        for file in segment.files:
+            self._dirty_files.pop(file, None)
+        segment.replace_file(path, self.folder, index)
+        self._maxima = None
+        self._touch(segment)
+
+    # --- syncing ---------------------------------------------------------------------------------
+
+    def take_dirty(self) -> tuple[list[File], list[str]]:
+        """Return files and folders to be synced for all up to `point` to be durable."""
+        if self._active.size >= self._index_sync_at:
+            self._index_sync_at = self._active.size + self.config.index_sync_bytes
+            with suppress(DiskFull):  # entries stay in memory, and recovery can do without
+                for file in self._active.index.write():
+                    self._dirty_files[file] = None
+                self._is_folder_dirty = True
+        if self._is_active_dirty:
+            self._dirty_files[self._active.file] = None
+        files = list(self._dirty_files)
+        folders = [self.folder] if self._is_folder_dirty else []
+        self._dirty_files.clear()
+        self._is_active_dirty = False
+        self._is_folder_dirty = False
+        return files, folders
+
+    def files_from(self, base: Offset) -> list[File]:
+        """Return the open files of the segments from `base` on."""
+        return [f for segment in self._segments if segment.base >= base for f in segment.files]
+
+    def skip_to(self, offset: Offset) -> None:
+        """Let the log end at `offset`, behind a hole and without a batch; `point` then says so."""
+        assert offset >= self.end_offset
+        self._active.end = self.end_offset = offset
+
+    def point(self) -> SyncedPoint:
+        """Return where the end is now."""
+        active = self._active
+        return SyncedPoint(
+            segment_base=active.base, position=active.size, end_offset=self.end_offset
+        )
+
+    def point_at(self, offset: Offset) -> SyncedPoint:
+        """Return what `point` would be if the log ended at `offset`, which lies between batches."""
+        self._check_offset(offset)
+        segment = self._touch(self._segments[bisect_right(self._bases, offset) - 1])
+        return SyncedPoint(
+            segment_base=segment.base, position=segment.boundary(offset), end_offset=offset
+        )
+
+    def close(self) -> None:
+        """Sync everything, indexes too, and let go of the files: a clean stop."""
+        self._index_sync_at = self._active.size
+        files, _ = self.take_dirty()
+        with disk_errors(self.folder):
+            self.disk.sync_now(files, [self.folder])
+        for segment in self._segments:
+            segment.close()

@@ -1,0 +1,275 @@
+"""Opening a log's segments after a stop or a crash.
+
+What lies before the synced point was durable once, so damage there is damage: nothing is changed
+and CorruptLog is raised. What lies behind it, the *tail*, may be torn: it is good up to the first
+batch that is not whole, not intact, not in order or not of the term that its offset belongs to,
+and is cut there.
+
+In the tail a file may have holes between its batches, because a leader may send a log that it has
+compacted. Between two files it may not: a hole there is a file that lost its end. Before the synced
+point compaction leaves holes anywhere.
+
+Nothing is removed before everything was looked at. Recovery that is itself interrupted can be
+repeated: each step leaves less to do.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kafkaesque.config import LogConfig
+from kafkaesque.errors import BatchError, CorruptLog, DiskFull, ForeignFile
+from kafkaesque.log.disk import Disk, File
+from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.segment import (
+    LOG_SUFFIX,
+    SEGMENT_NAME,
+    Segment,
+    SyncedPoint,
+    remove_files,
+    stem_of,
+)
+from kafkaesque.log.window import SCAN_BYTES, BadBatch, Window
+from kafkaesque.record.view import BatchView
+from kafkaesque.types import Offset, Term
+
+TermAt = Callable[[Offset], Term | None]
+"""Says of which term the record at an offset is; None if nobody remembers, for trimmed ones."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """The names in a log's folder that are ours."""
+
+    logs: list[Offset] = field(default_factory=list)
+    indexes: set[Offset] = field(default_factory=set)
+    unfinished: list[str] = field(default_factory=list)
+
+
+def recover_segments(
+    disk: Disk,
+    folder: str,
+    config: LogConfig,
+    *,
+    start_offset: Offset,
+    synced: SyncedPoint | None,
+    term_at: TermAt,
+    has_holes: bool,
+) -> tuple[list[Segment], Offset]:
+    """Return the segments of a log, oldest first, at least one, and the log's end offset."""
+    with disk_errors(folder):
+        disk.make_folder(folder)
+        found = _look(disk.list(folder))
+    first = bisect_right(found.logs, start_offset) - 1
+    kept = found.logs[max(first, 0) :]
+    if synced is not None and _is_void(synced, start_offset, found.logs, first):
+        synced = None
+    if synced is not None:
+        _check_all_there(folder, found, kept, synced, start_offset)
+        durable = [base for base in kept if base <= synced.segment_base]
+    else:
+        # A log without the segment that it starts with has lost all of it.
+        durable = kept[:1] if first >= 0 else []
+    opened = [Segment.open(disk, folder, config, base) for base in durable]
+    tail: list[Segment] = []
+    end_offset = start_offset
+    if opened:
+        try:
+            end_offset = _scan_first(opened[-1], synced, term_at, has_holes=has_holes)
+        except CorruptLog:
+            for segment in opened:
+                segment.close()
+            raise
+        tail = [opened[-1]]
+        _scan_later(disk, folder, config, kept[len(durable) :], tail, term_at)
+        end_offset = max(end_offset, tail[-1].end)
+    segments = [*opened[:-1], *tail]
+    if not segments or end_offset < start_offset:
+        for segment in segments:
+            segment.close()
+        segments, end_offset = [], start_offset
+    _tidy(disk, folder, found, {segment.base for segment in segments})
+    if not segments:
+        segments = tail = [Segment.create(disk, folder, config, start_offset)]
+    for segment in segments[:-1]:
+        segment.is_closed = True
+    _make_durable(disk, folder, tail)
+    return segments, end_offset
+
+
+def discard_segments(disk: Disk, folder: str, *, only_empty: bool) -> None:
+    """Remove the segments in a folder, durably.
+
+    With `only_empty` it refuses to remove data: then what is there is left from a creation that
+    was interrupted, or it belongs to a log that nobody here knows, and that is not ours to delete.
+    """
+    with disk_errors(folder):
+        found = _look(disk.list(folder))
+        for base in found.logs if only_empty else []:
+            path = stem_of(folder, base) + LOG_SUFFIX
+            file = disk.open(path)
+            size = file.size()
+            file.close()
+            if size:
+                raise ForeignFile(path, "it holds records of a log that this node does not know")
+    _tidy(disk, folder, found, set())
+
+
+def _look(names: list[str]) -> _Found:
+    found = _Found()
+    for name in names:
+        match = SEGMENT_NAME.fullmatch(name)
+        if match is None:
+            continue  # not ours: never touched
+        base = int(match[1])
+        if match[3] is not None:
+            found.unfinished.append(name)
+        elif match[2] == LOG_SUFFIX:
+            found.logs.append(base)
+        else:
+            found.indexes.add(base)
+    return found
+
+
+def _is_void(synced: SyncedPoint, start_offset: Offset, logs: list[Offset], first: int) -> bool:
+    """Tell whether the point lies in a segment that was dropped since it was written down."""
+    if first >= 0 and logs[first] > synced.segment_base:
+        return True
+    return synced.segment_base not in logs and synced.end_offset <= start_offset
+
+
+def _check_all_there(
+    folder: str,
+    found: _Found,
+    kept: list[Offset],
+    synced: SyncedPoint,
+    start_offset: Offset,
+) -> None:
+    """Raise unless every segment file that must exist does.
+
+    A whole segment missing between two others cannot be told from one that was compacted away,
+    except by the index files that it leaves behind.
+    """
+    if synced.segment_base not in kept:
+        path = stem_of(folder, synced.segment_base) + LOG_SUFFIX
+        raise CorruptLog(path, 0, "the file is missing, though it was synced")
+    if kept[0] > start_offset:
+        path = stem_of(folder, start_offset) + LOG_SUFFIX
+        raise CorruptLog(path, 0, f"no segment holds offset {start_offset}, where the log starts")
+    for base in sorted(found.indexes.difference(kept)):
+        if kept[0] < base < synced.segment_base:
+            path = stem_of(folder, base) + LOG_SUFFIX
+            raise CorruptLog(path, 0, "the file is missing, though its index is there")
+
+
+def _scan_first(
+    segment: Segment,
+    synced: SyncedPoint | None,
+    term_at: TermAt,
+    *,
+    has_holes: bool,
+) -> Offset:
+    """Scan the segment that the synced point lies in, from there on; returns the end offset."""
+    if synced is None:
+        segment.start_index()
+        _scan(segment, 0, term_at)
+        return segment.end
+    if segment.size < synced.position:
+        reason = f"the file has {segment.size} bytes, {synced.position} were synced"
+        raise CorruptLog(segment.path, segment.size, reason)
+    segment.end = segment.load_index(synced.position, synced.end_offset)
+    if segment.end > synced.end_offset or (segment.end < synced.end_offset and not has_holes):
+        reason = f"the batches end at offset {segment.end}, synced up to {synced.end_offset}"
+        raise CorruptLog(segment.path, synced.position, reason)
+    segment.end = synced.end_offset
+    _scan(segment, synced.position, term_at)
+    return max(segment.end, synced.end_offset)
+
+
+def _scan_later(
+    disk: Disk,
+    folder: str,
+    config: LogConfig,
+    bases: list[Offset],
+    tail: list[Segment],
+    term_at: TermAt,
+) -> None:
+    """Add those segments to the tail that follow without a gap."""
+    for base in bases:
+        before = tail[-1]
+        if base != before.end or before.size < before.file.size():
+            return
+        segment = Segment.open(disk, folder, config, base)
+        segment.start_index()
+        _scan(segment, 0, term_at)
+        before.index.finish()
+        tail.append(segment)
+
+
+def _scan(segment: Segment, position: int, term_at: TermAt) -> None:
+    """Set size, end and index of the segment to what is good of it; cuts nothing yet.
+
+    What is good is written once more, the same bytes in the same place: if a sync of them failed in
+    an earlier life, the kernel counts their pages as clean, shows them, and would never write them.
+    """
+    size = segment.size
+    index = segment.index
+    window = Window(segment.file, size)
+    with disk_errors(segment.path), suppress(BadBatch, BatchError):
+        while position < size:
+            window.load_unless_there(position, SCAN_BYTES)
+            base, end, batch_size, max_timestamp_ms = window.head(position)
+            view = BatchView(window.batch(position, batch_size, ahead_bytes=SCAN_BYTES))
+            if base < segment.end or term_at(base) not in (view.term, None):
+                break
+            view.check_crc()
+            segment.file.write(position, view.data)
+            index.note(base, max_timestamp_ms, position)
+            position += batch_size
+            segment.end = end
+    segment.size = position
+
+
+def _tidy(disk: Disk, folder: str, found: _Found, kept: set[Offset]) -> None:
+    """Remove what an interrupted trim, cut or compaction left, and what follows the tail.
+
+    Durable before a file is cut: else a crash could leave old segments behind a new end.
+    """
+    unwanted = sorted((found.indexes | set(found.logs)) - kept)
+    for base in unwanted:
+        remove_files(disk, stem_of(folder, base))
+    with disk_errors(folder):
+        for name in found.unfinished:
+            disk.remove(f"{folder}/{name}")
+        if unwanted or found.unfinished:
+            disk.sync_now([], [folder])
+
+
+def _make_durable(disk: Disk, folder: str, tail: list[Segment]) -> None:
+    """Cut the tail where it ends and sync it: what is handed out may be acknowledged."""
+    files = []
+    for segment in tail:
+        with disk_errors(segment.path):
+            if segment.file.size() > segment.size:
+                segment.file.truncate(segment.size)
+        files += [segment.file, *_write_index(segment)]
+    with disk_errors(folder):
+        disk.sync_now(files, [folder])
+    for segment in tail:
+        if segment.is_closed:
+            segment.unload_index()
+
+
+def _write_index(segment: Segment) -> list[File]:
+    """Bring the index files in line with the segment; returns those that are to be synced."""
+    index = segment.index
+    files = index.trim_files()
+    if segment.is_closed:
+        try:
+            files = index.write()
+        except DiskFull:
+            # They will be made anew when needed; a part of them would pass for the whole.
+            index.remove_files()
+            files = []
+    return files

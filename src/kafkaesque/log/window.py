@@ -1,0 +1,102 @@
+"""A segment's bytes as batch headers: one read serves as many of them as it happens to hold.
+
+Lookups, index rebuilds and recovery all walk from header to header. What they walk over may be
+damaged, or an index may have sent them to the middle of a batch, so nothing here trusts the bytes;
+it raises `BadBatch`, and the caller knows what that means where it stands.
+"""
+
+import struct
+
+from kafkaesque.log.disk import File
+from kafkaesque.record.view import HEADER_BYTES, LENGTH_OVERHEAD, MAGIC, peek_size
+from kafkaesque.types import Offset
+
+# base offset, length, magic, last offset delta, max timestamp: a part of the header in view.py
+_HEAD = struct.Struct(">qi4xb6xi8xq")
+
+WALK_BYTES = 64 << 10
+"""How much a walk from header to header reads at once: several batches of the usual size."""
+
+SCAN_BYTES = 1 << 20
+"""How much a walk over whole batches reads at once; a larger batch is read whole."""
+
+Head = tuple[Offset, Offset, int, int]
+"""Base offset, end offset, size in bytes and greatest timestamp of a batch."""
+
+
+class BadBatch(Exception):
+    """There is no whole batch at this position."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+
+
+class Window:
+    """The part of a file that was read last; `end` is where the file's batches end."""
+
+    __slots__ = ("_data", "_end", "_file", "_start", "_stop")
+
+    def __init__(self, file: File, end: int) -> None:
+        self._file = file
+        self._end = end
+        self._start = 0
+        self._stop = 0
+        self._data = b""
+
+    def load(self, position: int, length: int) -> None:
+        """Read `length` bytes from `position`, or as many as there are."""
+        self._data = self._file.read(position, min(length, self._end - position))
+        self._start = position
+        self._stop = position + len(self._data)
+
+    def load_unless_there(self, position: int, length: int) -> None:
+        """Read `length` bytes from `position`, unless a header at least is there already."""
+        if position < self._start or position + HEADER_BYTES > self._stop:
+            self.load(position, length)
+
+    def head(self, position: int) -> Head:
+        """Return the header of the batch at `position`; of its records nothing is looked at."""
+        self.load_unless_there(position, WALK_BYTES)
+        if position + HEADER_BYTES > self._stop:
+            raise BadBatch(position, f"{self._stop - position} bytes are no header of a batch")
+        base, length, magic, last_delta, max_timestamp = _HEAD.unpack_from(
+            self._data, position - self._start
+        )
+        size = length + LENGTH_OVERHEAD
+        if magic != MAGIC or size < HEADER_BYTES or base < 0 or last_delta < 0:
+            raise BadBatch(position, "these bytes are no header of a batch")
+        if position + size > self._end:
+            raise BadBatch(position, f"a batch of {size} bytes reaches beyond byte {self._end}")
+        return base, base + last_delta + 1, size, max_timestamp
+
+    def check_entry(self, position: int, offset: Offset) -> None:
+        """Raise unless the batch at `position` holds `offset`, as an index entry said."""
+        base, end, _, _ = self.head(position)
+        if not base <= offset < end:
+            raise BadBatch(position, f"the batch of offset {offset} is not here")
+
+    def batch(self, position: int, size: int, *, ahead_bytes: int = 0) -> memoryview:
+        """Return the bytes of the batch at `position`, whose size the header told."""
+        if position < self._start or position + size > self._stop:
+            self.load(position, max(size, ahead_bytes))
+            if len(self._data) < size:
+                raise BadBatch(position, "the file ends within the batch")
+        return memoryview(self._data)[position - self._start : position - self._start + size]
+
+    def batches(self, position: int, bytes_max: int) -> memoryview:
+        """Return whole batches from `position`: the first, then those that fit and are loaded."""
+        size = self.head(position)[2]
+        first = self.batch(position, size)
+        data = self._data
+        start = position - self._start
+        stop = start + size
+        limit = min(start + bytes_max, len(data))
+        # Ends because every round moves `stop` on by at least a header.
+        while stop + LENGTH_OVERHEAD <= limit:
+            size = peek_size(data, stop)[1]
+            if size < HEADER_BYTES or stop + size > limit:
+                break
+            stop += size
+        return memoryview(data)[start:stop] if stop > start + len(first) else first

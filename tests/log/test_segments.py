@@ -1,0 +1,235 @@
+"""A partition's segments while they are open: appending, rolling, looking up, removing."""
+
+from dataclasses import replace
+
+import pytest
+
+from kafkaesque.config import LogConfig
+from kafkaesque.errors import OffsetOutOfRange
+from kafkaesque.log.offset_index import RELATIVE_MAX
+from kafkaesque.record.view import BatchView
+from tests.log.logs import (
+    FOLDER,
+    START_MS,
+    TINY,
+    HandClock,
+    a_batch,
+    a_disk,
+    a_log,
+    append,
+    bases,
+    contents,
+    whole,
+)
+
+
+def test_a_new_log_is_empty_and_starts_where_it_was_told() -> None:
+    log = a_log(start=70)
+    assert (log.first_base, log.end_offset, log.size_bytes) == (70, 70, 0)
+    assert len(log.read(70, 100)) == 0
+    assert log.batch_base(70) == 70
+    assert log.find_time(0) is None
+    assert log.newest_time() is None
+
+
+@pytest.mark.requirement("LOG-1")
+def test_what_was_appended_is_read_back_byte_for_byte() -> None:
+    log = a_log()
+    views = [a_batch(base) for base in range(0, 60, 2)]
+    for view in views:
+        log.append(view)
+    assert contents(log) == whole(views)
+    assert log.size_bytes == sum(view.size for view in views)
+
+
+@pytest.mark.requirement("LOG-1")
+def test_segments_are_named_by_their_first_offset_and_roll_at_their_size() -> None:
+    disk = a_disk()
+    log = a_log(disk, batches=30)
+    infos = log.infos()
+    assert len(infos) > 2
+    assert [info.bytes <= TINY.segment_bytes_max for info in infos] == [True] * len(infos)
+    logs = [name for name in disk.list(FOLDER) if name.endswith(".log")]
+    assert logs == [f"{info.base:020d}.log" for info in infos]
+    assert [info.end for info in infos] == [*(info.base for info in infos[1:]), 60]
+    assert [info.is_active for info in infos] == [False] * (len(infos) - 1) + [True]
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own() -> None:
+    log = a_log(batches=1)
+    log.append(a_batch(2, fill=2000))
+    append(log, 1)
+    assert [info.base for info in log.infos()] == [0, 2, 4]
+    assert BatchView(log.read(3, 1)).base_offset == 2
+
+
+def test_an_old_segment_is_rolled_so_that_retention_can_act() -> None:
+    clock = HandClock()
+    log = a_log(batches=1, clock=clock)
+    clock.ms += TINY.segment_age_ms_max
+    append(log, 1)
+    assert len(log.infos()) == 1
+    clock.ms += 1
+    append(log, 1)
+    assert [info.base for info in log.infos()] == [0, 4]
+
+
+def test_a_segment_rolls_before_its_relative_offsets_overflow() -> None:
+    log = a_log(batches=1)
+    log.append(a_batch(RELATIVE_MAX - 1, count=1))
+    log.append(a_batch(RELATIVE_MAX, count=1))
+    assert [info.base for info in log.infos()] == [0, RELATIVE_MAX]
+
+
+def test_a_hole_too_wide_for_the_index_is_still_found() -> None:
+    log = a_log(batches=8)
+    before = log.end_offset
+    far = 10 * RELATIVE_MAX
+    log.append(a_batch(far, count=1, at_ms=START_MS + 500))
+    log.append(a_batch(far + 1, count=1, at_ms=START_MS + 400))
+    assert log.batch_base(before) == far
+    assert log.batch_base(far) == far
+    found = log.find_time(START_MS + 450)
+    assert found is not None and bases(found) == [far]
+    log.close()
+
+
+def test_a_segment_behind_a_hole_is_named_by_the_end_before_the_hole() -> None:
+    log = a_log(batches=1)
+    log.append(a_batch(100, fill=900))
+    assert [info.base for info in log.infos()] == [0, 2]
+    assert log.batch_base(50) == 100
+
+
+def test_a_log_of_holes_rolls_all_the_same() -> None:
+    log = a_log()
+    for base in range(0, 1000, 10):
+        log.append(a_batch(base))
+    assert max(info.bytes for info in log.infos()) <= TINY.segment_bytes_max
+
+
+def test_a_read_starts_with_the_batch_that_covers_the_offset() -> None:
+    log = a_log(batches=30)
+    for offset in range(60):
+        assert BatchView(log.read(offset, 1)).base_offset == offset // 2 * 2
+        assert log.batch_base(offset) == offset // 2 * 2
+
+
+def test_a_read_in_a_hole_starts_with_the_next_batch() -> None:
+    log = a_log(batches=2)
+    log.append(a_batch(50))
+    for offset in range(4, 51):
+        assert bases(log.read(offset, 1)) == [50]
+        assert log.batch_base(offset) == 50
+
+
+def test_a_read_returns_whole_batches_up_to_its_limit() -> None:
+    log = a_log(batches=4)
+    size = len(log.read(0, 1))
+    assert bases(log.read(0, 2 * size)) == [0, 2]
+    assert bases(log.read(0, 3 * size - 1)) == [0, 2]
+    assert bases(log.read(3, 10_000)) == [2, 4, 6]
+
+
+def test_a_read_never_returns_more_than_the_config_allows() -> None:
+    size = a_batch(0).size
+    config = LogConfig(read_bytes_max=2 * size)
+    assert bases(a_log(batches=4, config=config).read(0, 1 << 30)) == [0, 2]
+
+
+def test_a_read_outside_the_log_is_refused_with_its_bounds() -> None:
+    log = a_log(batches=20)
+    log.drop_before(20)
+    for offset in (log.first_base - 1, 41, -1):
+        with pytest.raises(OffsetOutOfRange) as refused:
+            log.read(offset, 1)
+        assert (refused.value.start, refused.value.end) == (log.first_base, 40)
+
+
+def test_a_lookup_takes_one_read_when_the_index_is_loaded() -> None:
+    disk = a_disk()
+    log = a_log(disk, batches=200)
+    log.read(100, 1)
+    before = disk.reads
+    log.read(101, 200)
+    assert disk.reads == before + 1
+
+
+def test_a_lookup_reads_no_more_than_an_interval_too_much() -> None:
+    disk = a_disk()
+    log = a_log(disk, config=LogConfig(index_interval_bytes=500), batches=2000)
+    before = disk.bytes_read
+    log.read(3001, 100)
+    assert disk.bytes_read - before <= 600
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+def test_a_time_is_found_by_the_first_batch_that_reaches_it() -> None:
+    times = [5, 3, 9, 9, 1, 2, 2, 40, 0, 41, 40, 39, 60, -1, 7, 61, 61, 3, 99, 5] * 3
+    log = a_log()
+    for number, time in enumerate(times):
+        log.append(a_batch(number, count=1, at_ms=time))
+    assert len(log.infos()) > 3
+    for wanted in range(-2, 100):
+        first = next((n for n, time in enumerate(times) if time >= wanted), None)
+        found = log.find_time(wanted)
+        assert (None if found is None else bases(found)) == (None if first is None else [first])
+    assert log.find_time(100) is None
+
+
+def test_one_early_late_timestamp_does_not_make_lookups_read_everything() -> None:
+    disk = a_disk()
+    log = a_log(disk, config=LogConfig(index_interval_bytes=500))
+    log.append(a_batch(0, at_ms=START_MS))
+    for _ in range(3000):
+        log.append(a_batch(log.end_offset, at_ms=START_MS - 1000))
+    log.append(a_batch(log.end_offset, at_ms=START_MS + 1000))
+    last = log.end_offset - 2
+    append(log, 3000)
+    before = disk.reads
+    found = log.find_time(START_MS + 10)
+    assert found is not None and bases(found) == [last]
+    assert disk.reads - before == 1
+
+
+def test_the_newest_time_is_the_greatest_wherever_it_lies() -> None:
+    log = a_log()
+    for base, time in enumerate([5, 7, 90, 3] + [8] * 30):
+        log.append(a_batch(base, count=1, at_ms=time))
+    found = log.newest_time()
+    assert found is not None and bases(found) == [2]
+
+
+def test_a_log_without_timestamps_still_has_a_newest_batch() -> None:
+    log = a_log()
+    log.append(a_batch(0, at_ms=-1))
+    found = log.newest_time()
+    assert found is not None and bases(found) == [0]
+
+
+def test_times_are_right_after_a_cut_and_new_batches() -> None:
+    log = a_log()
+    for base, time in enumerate(range(10, 40)):
+        log.append(a_batch(base, count=1, at_ms=time))
+    log.truncate(5)
+    for base, time in enumerate(range(50, 80), start=5):
+        log.append(a_batch(base, count=1, at_ms=time))
+    for wanted, base in ((14, 4), (15, 5), (50, 5), (51, 6), (79, 34)):
+        found = log.find_time(wanted)
+        assert found is not None and bases(found) == [base]
+
+
+def test_times_that_were_cut_off_are_forgotten() -> None:
+    config = replace(TINY, segment_bytes_max=1 << 20)
+    log = a_log(config=config)
+    for base in range(30):
+        log.append(a_batch(base, count=1, at_ms=100 + base))
+    log.truncate(5)
+    for base in range(5, 30):
+        log.append(a_batch(base, count=1, at_ms=50))
+    assert log.infos()[0].max_timestamp_ms == 104
+    assert log.find_time(105) is None
+    newest = log.newest_time()
+    assert newest is not None and bases(newest) == [4]

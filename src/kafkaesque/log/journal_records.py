@@ -1,0 +1,214 @@
+"""What the journal can say about a group, and the state that follows from it.
+
+Each record is a msgpack array whose first element is its tag (`docs/reference/format-journal.md`).
+`GroupState` is what a replay of a group's records gives, and `snapshot` the shortest list of
+records that gives the same state again.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from kafkaesque.entry import HardState, LogStart, TermOpened, Voters
+from kafkaesque.log.marks import Marks
+from kafkaesque.log.segments import SyncedPoint
+from kafkaesque.types import NO_TERM, GroupId, Index, NodeId, Offset, Term
+
+
+class _Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    group: GroupId
+
+
+class LogStarted(_Record, tag=1, kw_only=True, frozen=True):
+    """The group's log begins here; `is_reset` says that all that was in it is to be dropped."""
+
+    offset: Offset
+    marks_before: int
+    prev_term: Term
+    voters: list[NodeId]
+    learners: list[NodeId]
+    visible_offset: Offset
+    is_reset: bool
+
+
+class StateSaved(_Record, tag=2, kw_only=True, frozen=True):
+    """The replica's term and vote."""
+
+    term: Term
+    vote: NodeId | None
+
+
+class TermMarked(_Record, tag=3, kw_only=True, frozen=True):
+    """A `TermOpened` mark."""
+
+    index: Index
+    term: Term
+
+
+class VotersMarked(_Record, tag=4, kw_only=True, frozen=True):
+    """A `Voters` mark."""
+
+    index: Index
+    term: Term
+    voters: list[NodeId]
+    learners: list[NodeId]
+
+
+class MarksCut(_Record, tag=5, kw_only=True, frozen=True):
+    """The marks at this index and after it are gone."""
+
+    index: Index
+
+
+class SyncedTo(_Record, tag=6, kw_only=True, frozen=True):
+    """The segments were durable up to here."""
+
+    segment_base: Offset
+    position: int
+    end_offset: Offset
+
+
+class RecoverySet(_Record, tag=7, kw_only=True, frozen=True):
+    """Whether the replica lost synced data and must not vote until it has been refilled."""
+
+    is_recovering: bool
+
+
+class HolesAllowed(_Record, tag=9, kw_only=True, frozen=True):
+    """From here on offsets may be missing between batches: compaction took them away."""
+
+
+class GroupForgotten(_Record, tag=8, kw_only=True, frozen=True):
+    """The group's replica was removed from this node."""
+
+
+JournalRecord: TypeAlias = (
+    LogStarted
+    | StateSaved
+    | TermMarked
+    | VotersMarked
+    | MarksCut
+    | SyncedTo
+    | RecoverySet
+    | HolesAllowed
+    | GroupForgotten
+)
+
+
+class GroupState:
+    """What the journal knows of one group."""
+
+    def __init__(self, start: LogStart) -> None:
+        self.marks = Marks(start)
+        self.hard_state = HardState(term=NO_TERM, vote=None)
+        self.synced: SyncedPoint | None = None
+        self.is_recovering = False
+        self.is_reset = False
+        self.has_holes = False
+
+    def apply(self, record: JournalRecord) -> None:
+        """Take one record of this group's, in the order in which they were written."""
+        match record:
+            case LogStarted():
+                self._apply_start(record)
+            case StateSaved():
+                assert record.term >= self.hard_state.term, "terms never go back"
+                self.hard_state = HardState(term=record.term, vote=record.vote)
+            case TermMarked():
+                self.marks.append(record.index, record.term, TermOpened())
+            case VotersMarked():
+                self.marks.append(record.index, record.term, _voters(record))
+            case MarksCut():
+                self.marks.cut(record.index)
+            case SyncedTo():
+                self.synced = SyncedPoint(
+                    segment_base=record.segment_base,
+                    position=record.position,
+                    end_offset=record.end_offset,
+                )
+            case RecoverySet():
+                self.is_recovering = record.is_recovering
+            case HolesAllowed():
+                self.has_holes = True
+            case GroupForgotten():
+                raise AssertionError("a forgotten group has no state to apply this to")
+
+    def snapshot(self, group: GroupId) -> list[JournalRecord]:
+        """Return the records that would bring an empty state to this one."""
+        start = self.marks.start
+        records: list[JournalRecord] = [start_record(group, start, is_reset=self.is_reset)]
+        records.append(
+            StateSaved(group=group, term=self.hard_state.term, vote=self.hard_state.vote)
+        )
+        records += [mark_record(group, m.index, m.term, m.payload) for m in self.marks.all()]
+        if self.synced is not None:
+            records.append(synced_record(group, self.synced))
+        if self.is_recovering:
+            records.append(RecoverySet(group=group, is_recovering=True))
+        if self.has_holes:
+            records.append(HolesAllowed(group=group))
+        return records
+
+    def _apply_start(self, record: LogStarted) -> None:
+        start = start_of(record)
+        self.marks = Marks(start) if record.is_reset else self.marks.trimmed(start)
+        self.is_reset = record.is_reset
+        if record.is_reset:
+            self.synced = None
+            self.has_holes = False
+
+
+def start_of(record: LogStarted) -> LogStart:
+    """Return the start that a record tells of."""
+    return LogStart(
+        offset=record.offset,
+        marks_before=record.marks_before,
+        prev_term=record.prev_term,
+        voters=_voters(record),
+        visible_offset=record.visible_offset,
+    )
+
+
+def start_record(group: GroupId, start: LogStart, *, is_reset: bool) -> LogStarted:
+    """Return the record that says where a log begins."""
+    return LogStarted(
+        group=group,
+        offset=start.offset,
+        marks_before=start.marks_before,
+        prev_term=start.prev_term,
+        voters=list(start.voters.voters),
+        learners=list(start.voters.learners),
+        visible_offset=start.visible_offset,
+        is_reset=is_reset,
+    )
+
+
+def mark_record(
+    group: GroupId, index: Index, term: Term, payload: TermOpened | Voters
+) -> JournalRecord:
+    """Return the record that adds a mark."""
+    match payload:
+        case TermOpened():
+            return TermMarked(group=group, index=index, term=term)
+        case Voters():
+            return VotersMarked(
+                group=group,
+                index=index,
+                term=term,
+                voters=list(payload.voters),
+                learners=list(payload.learners),
+            )
+
+
+def synced_record(group: GroupId, point: SyncedPoint) -> SyncedTo:
+    """Return the record that says how far the segments are durable."""
+    return SyncedTo(
+        group=group,
+        segment_base=point.segment_base,
+        position=point.position,
+        end_offset=point.end_offset,
+    )
+
+
+def _voters(record: LogStarted | VotersMarked) -> Voters:
+    return Voters(voters=tuple(record.voters), learners=tuple(record.learners))

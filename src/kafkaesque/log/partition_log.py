@@ -1,0 +1,423 @@
+"""One group's log as Raft sees it: batches in segments and marks in the journal, by one index.
+
+Two kinds of files make one log, so the order in which they reach the disk matters. These rules hold
+in this file and nowhere else; each one broken loses data (`tests/mutants` breaks each):
+
+(a) a journal change, a mark or a cut, is durable before a later batch is written;
+(b) truncation: segments are cut and synced, then the journal is cut and synced;
+(c) trim and install: the journal's new start is durable, then segments are dropped;
+(d) an index is stable when segments *and* journal are durable up to it;
+(e) recovery drops marks beyond the segments' end; terms come from marks, never from batches;
+(f) the newest batch is never compacted away, so the segments always show where the log ends;
+(g) marks at offset o precede record o;
+(h) `boundary` gives the leader the places at which it may probe.
+
+What cannot be done at once, because something must be durable first, is an *operation*: a
+generator that does one step, yields to wait for a round of the flusher, and goes on. Operations
+run in order and everything behind one waits in memory; readers see the log as it will be. In the
+usual case (batches only) nothing waits: they are written when they come.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from kafkaesque.clock import Clock
+from kafkaesque.config import LogConfig
+from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
+from kafkaesque.errors import LogError
+from kafkaesque.log.disk import Disk, File
+from kafkaesque.log.flusher import Flusher
+from kafkaesque.log.journal import Journal
+from kafkaesque.log.journal_records import (
+    GroupState,
+    HolesAllowed,
+    MarksCut,
+    mark_record,
+    start_record,
+    synced_record,
+)
+from kafkaesque.log.segments import Segments, SyncedPoint
+from kafkaesque.log.visible_log import VisibleLog
+from kafkaesque.record.view import BatchView
+from kafkaesque.types import GroupId, Index, Offset, Term
+
+_NEVER_STABLE: Index = -1
+
+
+class PartitionLog:
+    """The log of one replica. Changes show at once, `stable` follows when they are durable."""
+
+    def __init__(
+        self, group: GroupId, journal: Journal, flusher: Flusher, segments: Segments
+    ) -> None:
+        marks = journal.groups[group].marks
+        self.group = group
+        self._visible = VisibleLog(group, marks.trimmed(marks.start), segments)
+        self._visible.has_holes = journal.groups[group].has_holes
+        self.stable: Index = self.end
+        self.on_stable: Callable[[Index], None] = _ignore
+        self.on_failed: Callable[[LogError], None] = _ignore
+        self.error: LogError | None = None
+        self._journal = journal
+        self._flusher = flusher
+        self._segments = segments
+        self._written: Index = self.end
+        self._operations: deque[Iterator[None]] = deque()
+        self._clamps: deque[Index] = deque()
+        self._is_waiting = False
+        self._is_waiting_for_this_round = False
+        self._captured: Index = _NEVER_STABLE
+        self._captured_point: SyncedPoint | None = None
+        self._is_out = False
+        self._may_compact = journal.groups[group].has_holes
+        self._noted_base: Offset = self._synced_base()
+        """The synced point that the journal holds durably lies in the segment of this base."""
+        self._captured_base: Offset = self._noted_base
+
+    @classmethod
+    def create(
+        cls,
+        group: GroupId,
+        start: LogStart,
+        *,
+        disk: Disk,
+        config: LogConfig,
+        clock: Clock,
+        journal: Journal,
+        flusher: Flusher,
+    ) -> "PartitionLog":
+        """Begin an empty log at `start`; it is stable after the next round."""
+        assert group not in journal.groups, "the group already has a log here"
+        segments = Segments.create(disk, group, config, clock, start.offset)
+        journal.add(start_record(group, start, is_reset=False))
+        log = cls(group, journal, flusher, segments)
+        log.stable = _NEVER_STABLE
+        log._begin(_one_round())
+        return log
+
+    @classmethod
+    def open(
+        cls,
+        group: GroupId,
+        *,
+        disk: Disk,
+        config: LogConfig,
+        clock: Clock,
+        journal: Journal,
+        flusher: Flusher,
+    ) -> "PartitionLog":
+        """Recover the log that an earlier run left; raises CorruptLog if synced data is damaged."""
+        state = journal.groups[group]
+        segments = _recover_segments(group, state, disk, config, clock)
+        dirty = state.is_reset
+        if state.is_reset:
+            journal.add(start_record(group, state.marks.start, is_reset=False))
+        beyond = state.marks.first_beyond(segments.end_offset)  # rule (e)
+        if beyond is not None:
+            journal.add(MarksCut(group=group, index=beyond))
+            dirty = True
+        log = cls(group, journal, flusher, segments)
+        if dirty:
+            log.stable = _NEVER_STABLE
+            log._begin(_one_round())
+        return log
+
+    # ── what Raft reads ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def start(self) -> LogStart:
+        """Where the log begins now."""
+        return self._visible.marks.start
+
+    @property
+    def end(self) -> Index:
+        """The first index not in the log."""
+        return self._visible.end
+
+    @property
+    def end_offset(self) -> Offset:
+        """The first offset not in the log."""
+        return self._visible.end_offset
+
+    def term_at(self, index: Index) -> Term:
+        """Return the term of what covers `index`; also for the one just before the start."""
+        return self._visible.marks.term_at(index)
+
+    def term_start(self, index: Index) -> Index:
+        """Return where the term that covers `index` was opened."""
+        return self._visible.marks.term_start(index)
+
+    def voters(self) -> list[tuple[Index, Voters]]:
+        """Return who belongs to the group since which index, oldest first; never empty."""
+        return self._visible.marks.voters()
+
+    def boundary(self, index: Index) -> Index:
+        """Return the first index of the batch that covers `index`; `index` itself elsewhere."""
+        return self._visible.boundary(index)
+
+    def entries(self, first: Index, bytes_max: int) -> list[Entry]:
+        """Return entries from `first`, a boundary, on; see `VisibleLog.entries`."""
+        return self._visible.entries(first, bytes_max)
+
+    # ── what clients read ────────────────────────────────────────────────────────────────────
+
+    def offset_at(self, index: Index) -> Offset:
+        """Return how many records precede `index`."""
+        return self._visible.marks.offset_at(index)
+
+    def index_at(self, offset: Offset) -> Index:
+        """Return the index of the record at `offset`."""
+        return self._visible.marks.index_at(offset)
+
+    def end_of_term(self, term: Term) -> tuple[Term, Offset] | None:
+        """Return the newest term up to `term` and the offset at which it ends."""
+        return self._visible.marks.end_of_term(term, self.end_offset)
+
+    @property
+    def segments(self) -> Segments:
+        """The batches by offset; for reading, and for retention and compaction."""
+        return self._segments
+
+    @property
+    def compactable_below(self) -> Offset:
+        """Segments below this offset may be rewritten: no synced point can refer to them.
+
+        Nothing may before `allow_holes` was called and is durable.
+        """
+        return self._noted_base if self._may_compact else self.start.offset
+
+    def allow_holes(self) -> None:
+        """Note that compaction will leave holes in this log.
+
+        A log without that note has none, so that there a hole is seen for what it is: damage to a
+        base offset, which lies outside a batch's checksum.
+        """
+        if not self._visible.has_holes:
+            self._begin(self._allow_holes())
+
+    # ── changes ──────────────────────────────────────────────────────────────────────────────
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add entries behind the end; a hole before the first is legal (see rule (f))."""
+        old_end = self.end
+        is_plain = self._visible.add(entries)
+        if is_plain and not self._operations:
+            self._write_batches(entries)
+            self._flusher.request(self)
+        else:
+            self._visible.hold(entries, old_end)
+            self._begin(self._write(tuple(entries)))
+
+    def truncate(self, index: Index) -> None:
+        """Cut everything from `index`, an entry's boundary, on."""
+        assert self.start.index <= index <= self.end
+        offset = self.offset_at(index)
+        self._visible.cut(index)
+        self._clamp(index)
+        self._begin(self._cut(index, offset))
+
+    def trim(self, offset: Offset) -> None:
+        """Let the log begin at `offset` for clients; whole segments before it are dropped.
+
+        Raft's log begins at the batch that covers `offset`: an entry is never cut in two.
+        """
+        if offset <= self.start.first_offset:
+            return
+        assert offset <= self._visible.marks.offset_at(self.stable), (
+            "only what is durable is trimmed"
+        )
+        base = min(offset, self._segments.batch_base(offset))
+        start = self._visible.marks.start_at(base, visible_offset=offset)
+        self._visible.marks = self._visible.marks.trimmed(start)
+        self._begin(self._trim(start))
+
+    def install(self, start: LogStart) -> None:
+        """Throw everything away and begin anew at `start`."""
+        self._visible.begin_anew(start)
+        self._clamp(_NEVER_STABLE)
+        self._begin(self._install(start))
+
+    # ── rounds ───────────────────────────────────────────────────────────────────────────────
+
+    def round_begins(self) -> tuple[list[File], list[str]]:
+        """Return the files and folders to sync for this log."""
+        if self._is_out:
+            return [], []
+        self._captured = self._written
+        self._captured_point = None if self._clamps else self._segments.point()
+        self._captured_base = self._synced_base()
+        self._is_waiting_for_this_round = self._is_waiting
+        return self._segments.take_dirty()
+
+    def round_done(self) -> SyncedPoint | None:
+        """Learn that what was written before the round is durable; go on with what waited."""
+        if self._is_out:
+            return None
+        self._noted_base = self._captured_base
+        if self._is_waiting_for_this_round:
+            self._is_waiting = self._is_waiting_for_this_round = False
+            self._advance()
+        # A cut that was made since the round began is still clamped: it waits for a later round.
+        stable = min(self._captured, *self._clamps) if self._clamps else self._captured
+        if self.error is None and stable > self.stable:
+            self.stable = stable
+            self.on_stable(stable)
+        return None if self._clamps else self._captured_point
+
+    def unsynced(self) -> list[File]:
+        """Return the files that are not known to be durable, a round under way or not."""
+        return self._segments.files_from(self._synced_base())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits: then a sync of the segments makes everything durable."""
+        return self.error is None and not self._operations
+
+    def close(self) -> None:
+        """Close the files; rounds under way no longer matter to this log."""
+        self._is_out = True
+        self._segments.close()
+
+    # ── operations ───────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, operation: Iterator[None]) -> None:
+        self._operations.append(operation)
+        if not self._is_waiting:
+            self._advance()
+
+    def _advance(self) -> None:
+        """Run operations until one must wait for a round, or all are done."""
+        try:
+            while self._operations:
+                if next(self._operations[0], "done") == "done":
+                    self._operations.popleft()
+                    continue
+                self._is_waiting = True
+                break
+        except LogError as error:
+            self._fail(error)
+        if self._is_waiting:
+            self._flusher.request(self)
+
+    def _write(self, entries: tuple[Entry, ...]) -> Iterator[None]:
+        must_wait = False
+        for entry in entries:
+            if entry.first > self._written and not self._visible.has_holes:
+                self._note_holes()
+                must_wait = True
+            if isinstance(entry.payload, TermOpened | Voters):
+                if entry.first > self._written:
+                    yield
+                    self._skip_hole(entry.first)
+                self._journal.add(mark_record(self.group, entry.first, entry.term, entry.payload))
+                must_wait = True
+            else:
+                if must_wait:
+                    yield  # rule (a)
+                    must_wait = False
+                self._segments.append(BatchView(entry.payload))
+                self._flusher.request(self)
+            self._written = entry.end
+            self._visible.written(entry)
+        if must_wait:
+            yield  # rule (a), for the batches that come later
+
+    def _skip_hole(self, index: Index) -> None:
+        """Let the segments end where a mark behind a hole sits, and note it with the mark.
+
+        Everything before is durable. Without the note recovery would take the mark for one whose
+        batches were lost.
+        """
+        self._segments.skip_to(index - (self._written - self._segments.end_offset))
+        self._journal.add(synced_record(self.group, self._segments.point()))
+        self._captured_point = None
+
+    def _note_holes(self) -> None:
+        self._journal.add(HolesAllowed(group=self.group))
+        self._visible.has_holes = True
+
+    def _allow_holes(self) -> Iterator[None]:
+        self._note_holes()
+        yield
+        self._may_compact = True
+
+    def _cut(self, index: Index, offset: Offset) -> Iterator[None]:
+        synced = self._journal.groups[self.group].synced
+        if synced is not None and synced.end_offset > offset:
+            # Segments shorter than the synced point would look like damage to synced data.
+            self._journal.add(synced_record(self.group, self._segments.point_at(offset)))
+            yield
+        self._segments.truncate(offset)
+        self._captured_point = None
+        self._written = index
+        yield  # rule (b)
+        self._journal.add(MarksCut(group=self.group, index=index))
+        yield  # rule (a)
+        self._clamps.popleft()
+
+    def _trim(self, start: LogStart) -> Iterator[None]:
+        self._journal.add(start_record(self.group, start, is_reset=False))
+        yield  # rule (c)
+        self._segments.drop_before(min(start.offset, self._noted_base))
+
+    def _install(self, start: LogStart) -> Iterator[None]:
+        self._journal.add(start_record(self.group, start, is_reset=True))
+        yield  # rule (c)
+        self._segments.reset(start.offset)
+        self._captured_point = None
+        self._may_compact = self._visible.has_holes = False  # the note went with the old log
+        self._written = start.index
+        yield
+        self._journal.add(start_record(self.group, start, is_reset=False))
+        yield  # rule (a): a batch written before this would be dropped by recovery
+        self._clamps.popleft()
+
+    def _write_batches(self, entries: Sequence[Entry]) -> None:
+        try:
+            for entry in entries:
+                self._segments.append(BatchView(entry.payload))  # type: ignore[arg-type]
+                self._written = entry.end
+        except LogError as error:
+            self._fail(error)
+
+    def _clamp(self, index: Index) -> None:
+        """Report nothing beyond `index` as stable until the cut that is about to begin is done."""
+        self._clamps.append(index)
+        self.stable = min(self.stable, index)
+
+    def _fail(self, error: LogError) -> None:
+        self.error = error
+        self._is_out = True
+        self._operations.clear()
+        self.on_failed(error)
+
+    def _synced_base(self) -> Offset:
+        synced = self._journal.groups[self.group].synced
+        return self.start.offset if synced is None else synced.segment_base
+
+
+def _recover_segments(
+    group: GroupId, state: GroupState, disk: Disk, config: LogConfig, clock: Clock
+) -> Segments:
+    start = state.marks.start.offset
+    if state.is_reset:
+        return Segments.create_anew(disk, group, config, clock, start)
+    return Segments.recover(
+        disk,
+        group,
+        config,
+        clock,
+        start_offset=start,
+        synced=state.synced,
+        term_at=lambda at: None if at < start else state.marks.term_of_record(at),
+        has_holes=state.has_holes,
+    )
+
+
+def _one_round() -> Iterator[None]:
+    """Do nothing but wait: what was added to the journal must be durable before a batch."""
+    yield
+
+
+def _ignore(_: object) -> None:
+    """Nobody listens yet."""

@@ -1,0 +1,304 @@
+"""The journal: what was written is read again, what is torn is cut, what is damaged is refused."""
+
+import random
+import struct
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkaesque.config import LogConfig
+from kafkaesque.errors import CorruptLog, DiskFailed, DiskFull, ForeignFile, NewerFormat
+from kafkaesque.log.journal import PATH, Journal
+from kafkaesque.log.journal_records import JournalRecord, StateSaved, start_record
+from kafkaesque.record.crc import crc32c
+from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
+from tests.log.histories import histories
+from tests.log.stores import a_start, flip, journal_bytes, replace_file, state_dump
+from tests.sim.disks import Later
+
+CONFIG = LogConfig(journal_rewrite_bytes=1 << 20)
+SMALL = LogConfig(journal_rewrite_bytes=100)
+HEADER_BYTES = 22
+NODE = 7
+
+
+def a_disk(seed: int = 1) -> SimDisk:
+    """A disk whose syncs are done when they are called."""
+    return SimDisk(random.Random(seed), faults=DiskFaults(page_bytes=32))
+
+
+def saved(term: int, group: str = "a", vote: int | None = None) -> StateSaved:
+    return StateSaved(group=group, term=term, vote=vote)
+
+
+def write(journal: Journal, *records: JournalRecord) -> None:
+    """One round with these records."""
+    for record in records:
+        journal.add(record)
+    errors: list[OSError | None] = []
+    journal.write_round([], [], errors.append)
+    assert errors == [None]
+
+
+def a_journal(disk: SimDisk, *, terms: int = 3, config: LogConfig = CONFIG) -> Journal:
+    """A journal whose frames are: the empty state, a start, and one frame for each term."""
+    journal = Journal.create(disk, config, NODE)
+    write(journal, start_record("a", a_start(), is_reset=False))
+    for term in range(1, terms + 1):
+        write(journal, saved(term, vote=term))
+    return journal
+
+
+def frame_starts(data: bytes) -> list[int]:
+    starts, position = [], HEADER_BYTES
+    while position < len(data):
+        starts.append(position)
+        position += 20 + struct.unpack_from(">I", data, position + 4)[0]
+    assert position == len(data)
+    return starts
+
+
+def dump(journal: Journal) -> dict[str, object]:
+    return {group: state_dump(state) for group, state in journal.groups.items()}
+
+
+@pytest.mark.requirement("LOG-4")
+@given(histories(), st.data(), st.sampled_from([CONFIG, SMALL]))
+def test_what_was_written_in_whatever_rounds_is_what_a_replay_gives(
+    history: list[JournalRecord], data: st.DataObject, config: LogConfig
+) -> None:
+    disk = a_disk()
+    journal = Journal.create(disk, config, NODE)
+    for record in history:
+        journal.add(record)
+        if data.draw(st.booleans()):
+            write(journal)
+    write(journal)
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    again = Journal.open(disk, config)
+    assert dump(again) == dump(journal)
+    assert again.node == NODE
+
+
+def test_a_new_journal_is_durable_and_empty() -> None:
+    disk = a_disk()
+    assert not Journal.exists(disk)
+    Journal.create(disk, CONFIG, NODE)
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    assert Journal.exists(disk)
+    journal = Journal.open(disk, CONFIG)
+    assert (journal.node, journal.groups) == (NODE, {})
+    assert not journal.has_additions
+
+
+def test_what_was_added_is_applied_at_once_and_written_with_the_next_round() -> None:
+    disk = a_disk()
+    journal = a_journal(disk, terms=1)
+    before = journal_bytes(disk)
+    journal.add(saved(9))
+    assert journal.groups["a"].hard_state.term == 9
+    assert journal.has_additions
+    assert journal_bytes(disk) == before
+    write(journal)
+    assert not journal.has_additions
+    assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 9
+
+
+def test_a_round_without_additions_writes_no_frame() -> None:
+    disk = a_disk()
+    journal = a_journal(disk, terms=1)
+    before = journal_bytes(disk)
+    write(journal)
+    assert journal_bytes(disk) == before
+
+
+def test_rounds_go_on_counting_after_a_restart() -> None:
+    disk = a_disk()
+    a_journal(disk, terms=2)
+    write(Journal.open(disk, CONFIG), saved(3))
+    data = journal_bytes(disk)
+    rounds = [struct.unpack_from(">Q", data, start + 12)[0] for start in frame_starts(data)]
+    assert rounds == [1, 2, 3, 4, 5]
+
+
+# --- torn tails --------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("LOG-4")
+def test_a_last_frame_cut_at_any_byte_is_dropped_and_writing_goes_on() -> None:
+    disk = a_disk()
+    a_journal(disk, terms=3)
+    whole = journal_bytes(disk)
+    last = frame_starts(whole)[-1]
+    for size in range(last, len(whole)):
+        replace_file(disk, PATH, whole[:size])
+        journal = Journal.open(disk, CONFIG)
+        assert journal.groups["a"].hard_state.term == 2
+        assert journal_bytes(disk) == whole[:last]
+        write(journal, saved(8))
+        assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 8
+
+
+@pytest.mark.parametrize("filler", [b"\x00", b"\xff", b"KJFR"])
+def test_a_torn_frame_may_be_followed_by_anything_but_a_whole_frame(filler: bytes) -> None:
+    disk = a_disk()
+    a_journal(disk, terms=3)
+    whole = journal_bytes(disk)
+    last = frame_starts(whole)[-1]
+    for kept in (0, 3, 12, 21):
+        torn = whole[: last + kept] + filler * 20
+        replace_file(disk, PATH, torn)
+        assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 2
+
+
+def test_a_flipped_bit_anywhere_in_the_last_frame_drops_it() -> None:
+    disk = a_disk()
+    a_journal(disk, terms=3)
+    whole = journal_bytes(disk)
+    for position in range(frame_starts(whole)[-1], len(whole)):
+        replace_file(disk, PATH, flip(whole, position))
+        assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 2
+
+
+def test_a_cut_tail_does_not_come_back_when_the_power_fails_again() -> None:
+    disk = a_disk()
+    a_journal(disk, terms=3)
+    last = frame_starts(journal_bytes(disk))[-1]
+    replace_file(disk, PATH, journal_bytes(disk)[:-1])
+    Journal.open(disk, CONFIG)
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    assert len(journal_bytes(disk)) == last
+
+
+def test_the_last_frame_is_durable_once_the_journal_is_open_even_if_its_sync_had_failed() -> None:
+    disk = a_disk()
+    journal = a_journal(disk, terms=1)
+    disk.fail_next_sync()
+    journal.add(saved(5))
+    errors: list[OSError | None] = []
+    journal.write_round([], [], errors.append)
+    assert errors[0] is not None
+    disk.kill()
+    assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 5
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 5
+
+
+# --- damage ------------------------------------------------------------------------------------
+
+
+def test_damage_with_a_whole_frame_behind_it_is_refused_and_nothing_is_changed() -> None:
+    disk = a_disk()
+    a_journal(disk, terms=3)
+    whole = journal_bytes(disk)
+    for position in range(HEADER_BYTES, frame_starts(whole)[-1]):
+        damaged = flip(whole, position)
+        replace_file(disk, PATH, damaged)
+        with pytest.raises(CorruptLog) as caught:
+            Journal.open(disk, CONFIG)
+        assert caught.value.path == PATH
+        assert caught.value.position in frame_starts(whole)
+        assert journal_bytes(disk) == damaged
+
+
+def test_every_damaged_byte_of_the_header_is_noticed() -> None:
+    disk = a_disk()
+    a_journal(disk)
+    whole = journal_bytes(disk)
+    for position in range(HEADER_BYTES):
+        replace_file(disk, PATH, flip(whole, position))
+        with pytest.raises(ForeignFile if position < 8 else CorruptLog):
+            Journal.open(disk, CONFIG)
+
+
+def test_a_file_that_ends_inside_the_header_is_damaged() -> None:
+    disk = a_disk()
+    a_journal(disk)
+    for size in reversed(range(HEADER_BYTES)):
+        replace_file(disk, PATH, journal_bytes(disk)[:size])
+        with pytest.raises(CorruptLog, match="header"):
+            Journal.open(disk, CONFIG)
+
+
+def test_a_file_of_someone_else_is_not_touched() -> None:
+    disk = a_disk()
+    file = disk.create(PATH)
+    file.write(0, b"Dear diary, today I wrote nothing at all.")
+    before = journal_bytes(disk)
+    with pytest.raises(ForeignFile):
+        Journal.open(disk, CONFIG)
+    assert journal_bytes(disk) == before
+
+
+def test_a_journal_of_a_later_format_is_refused_by_name() -> None:
+    disk = a_disk()
+    a_journal(disk)
+    replace_file(disk, PATH, with_version(journal_bytes(disk), 2))
+    with pytest.raises(NewerFormat, match="newer Kafkaesque") as caught:
+        Journal.open(disk, CONFIG)
+    assert (caught.value.found, caught.value.known) == (2, 1)
+
+
+def test_a_record_of_a_kind_that_we_do_not_know_is_of_a_later_format() -> None:
+    disk = a_disk()
+    a_journal(disk)
+    body = msgspec.msgpack.encode([[99, "a", 1]])
+    checked = struct.pack(">Q", 6) + body
+    frame = b"KJFR" + struct.pack(">II", len(body), crc32c(checked)) + checked
+    replace_file(disk, PATH, journal_bytes(disk) + frame)
+    with pytest.raises(NewerFormat):
+        Journal.open(disk, CONFIG)
+
+
+def with_version(data: bytes, version: int) -> bytes:
+    head = data[:8] + struct.pack(">H", version) + data[10:18]
+    return head + struct.pack(">I", crc32c(head)) + data[HEADER_BYTES:]
+
+
+# --- full disks and failed syncs ---------------------------------------------------------------
+
+
+def test_a_full_disk_is_reported_and_what_was_written_before_stays() -> None:
+    disk = a_disk()
+    journal = a_journal(disk, terms=2)
+    disk.faults = DiskFaults(full_at_bytes=disk.used_bytes + 10)
+    journal.add(saved(9))
+    with pytest.raises(DiskFull):
+        journal.write_round([], [], lambda _: pytest.fail("the round never began"))
+    disk.faults = DiskFaults()
+    disk.kill()
+    assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 2
+
+
+def test_a_full_disk_during_a_rewrite_is_reported_and_the_old_journal_stays() -> None:
+    disk = a_disk()
+    journal = a_journal(disk, terms=4, config=SMALL)
+    journal.add(saved(9))
+    disk.faults = DiskFaults(full_at_bytes=disk.used_bytes + 10)
+    with pytest.raises(DiskFull):
+        journal.write_round([], [], lambda _: pytest.fail("the round never began"))
+    disk.faults = DiskFaults()
+    disk.kill()
+    assert Journal.open(disk, SMALL).groups["a"].hard_state.term == 4
+
+
+def test_a_sync_that_fails_at_once_when_it_is_waited_for_is_raised() -> None:
+    disk = a_disk()
+    journal = a_journal(disk)
+    journal.add(saved(9))
+    disk.fail_next_sync()
+    with pytest.raises(DiskFailed):
+        journal.write_now()
+
+
+def test_what_is_written_at_once_is_durable_on_return() -> None:
+    disk = SimDisk(random.Random(1), Later(), DiskFaults(page_bytes=32))
+    journal = Journal.create(disk, CONFIG, NODE)
+    journal.add(start_record("a", a_start(), is_reset=False))
+    journal.add(saved(3))
+    journal.write_now()
+    assert not journal.has_additions
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 3

@@ -1,0 +1,192 @@
+"""What a restart makes of a log, and what its owner hears when the disk does not obey."""
+
+import pytest
+
+from kafkaesque.errors import CorruptLog, DiskFailed, DiskFull, LogError
+from kafkaesque.sim.disk import CrashPolicy, DiskFaults
+from tests.log.stores import (
+    ALL_BYTES,
+    GROUP,
+    OTHER,
+    ANode,
+    append,
+    everything,
+    opened,
+    segment_bytes,
+)
+
+
+@pytest.mark.requirement("LOG-4")
+def test_recovery_drops_marks_beyond_the_end_of_the_segments() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 1)
+    log.append([opened(log, 2)])
+    node.begin_round()
+    node.disk.crash(CrashPolicy.KEEP_ALL)
+    file = node.disk.open(f"{GROUP}/{0:020d}.log")
+    file.truncate(0)  # the round reached the disk in part: the mark, not the batch before it
+    node.disk.sync_now([file], [])
+    node.open()
+    log = node.store.open_log(GROUP)
+    assert (log.end, log.term_at(log.end), log.end_of_term(2)) == (1, 1, (1, 0))
+    assert log.stable < log.start.index, "the cut of the journal is not durable yet"
+    append(log, 1)
+    assert segment_bytes(node.disk) == 0
+    node.settle()
+    wanted = everything(log)
+    node.crash()
+    assert everything(node.store.open_log(GROUP)) == wanted
+
+
+@pytest.mark.requirement("LOG-4")
+def test_a_stable_mark_behind_a_hole_is_there_after_a_crash() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 1)
+    node.settle()
+    log.append([opened(log, 2)._replace(first=6, end=7)])
+    node.settle()
+    stable = log.stable
+    node.crash()
+    assert node.store.open_log(GROUP).end >= stable
+
+
+def test_a_log_that_was_closed_cleanly_opens_stable_and_writes_nothing() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 3)
+    node.settle()
+    wanted = everything(log)
+    node.store.close()
+    node.disk.crash(CrashPolicy.DROP_UNSYNCED)
+    node.open()
+    log = node.store.open_log(GROUP)
+    assert everything(log) == wanted
+    assert log.stable == log.end
+    assert log.is_settled
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+def test_a_full_disk_reaches_whoever_owns_the_log_and_nothing_more_becomes_stable() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 1)
+    node.settle()
+    failures: list[LogError] = []
+    log.on_failed = failures.append
+    node.disk.faults = DiskFaults(full_at_bytes=node.disk.used_bytes + 10)
+    append(log, 1)
+    assert [type(failure) for failure in failures] == [DiskFull]
+    assert log.error is failures[0]
+    assert not log.is_settled
+    node.disk.faults = DiskFaults()
+    node.settle()
+    assert log.stable == 2
+    node.crash()
+    assert node.store.open_log(GROUP).end == 2
+
+
+def test_a_full_disk_while_waiting_entries_are_written_is_reported_too() -> None:
+    node = ANode()
+    log = node.a_log()
+    failures: list[LogError] = []
+    log.on_failed = failures.append
+    log.append([opened(log, 2)])
+    append(log, 1)
+    node.begin_round()
+    node.disk.faults = DiskFaults(full_at_bytes=node.disk.used_bytes + 10)
+    node.end_round()
+    assert [type(failure) for failure in failures] == [DiskFull]
+
+
+def test_a_sync_that_fails_inside_a_cut_reaches_whoever_owns_the_log() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 12, count=2)
+    failures: list[LogError] = []
+    log.on_failed = failures.append
+    node.disk.fail_next_sync()
+    log.truncate(1)  # removes whole segments, which is synced at once
+    assert [type(failure) for failure in failures] == [DiskFailed]
+    assert log.stable <= 1
+
+
+def test_a_log_that_failed_does_not_disturb_the_rounds_of_the_others() -> None:
+    node = ANode()
+    log, other = node.a_log(), node.a_log(OTHER)
+    append(log, 12, count=2)
+    node.disk.fail_next_sync()
+    log.truncate(1)
+    assert log.error is not None
+    append(other, 1)
+    node.settle()
+    assert other.stable == other.end
+    assert node.failures == []
+
+
+def test_a_failed_sync_of_a_round_stops_the_node_and_nothing_becomes_stable() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 1)
+    node.disk.fail_next_sync()
+    node.settle()
+    append(log, 1)
+    node.settle()
+    assert [type(failure) for failure in node.failures] == [DiskFailed]
+    assert log.stable == 1
+
+
+def test_a_damaged_batch_is_never_handed_out() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 1)
+    node.settle()
+    node.disk.flip_bit(f"{GROUP}/{0:020d}.log", 70, 3)
+    with pytest.raises(CorruptLog):
+        log.entries(1, ALL_BYTES)
+
+
+def test_a_group_that_was_forgotten_is_gone_and_its_files_stay() -> None:
+    node = ANode()
+    log, other = node.a_log(), node.a_log(OTHER)
+    append(log, 1)
+    node.settle()
+    names = node.disk.list(GROUP)
+    node.store.forget(GROUP)
+    append(other, 1)
+    node.settle()
+    node.crash()
+    assert list(node.store.journal.groups) == [OTHER]
+    assert set(names) <= set(node.disk.list(GROUP))
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_group_may_be_forgotten_while_it_waits_for_a_round(is_begun: bool) -> None:
+    node = ANode()
+    log, other = node.a_log(), node.a_log(OTHER)
+    append(log, 1)
+    append(other, 1)
+    if is_begun:
+        node.begin_round()
+    node.store.forget(GROUP)
+    node.settle()
+    assert other.stable == other.end
+    assert node.failures == []
+
+
+@pytest.mark.requirement("LOG-4")
+def test_a_clean_stop_in_the_middle_of_a_round_leaves_everything_durable() -> None:
+    for policy in CrashPolicy:
+        node = ANode()
+        log = node.a_log()
+        append(log, 8)
+        node.begin_round()
+        append(log, 1)
+        wanted = everything(log)
+        node.store.close()
+        node.crash(policy)
+        assert everything(node.store.open_log(GROUP)) == wanted
+        assert not node.store.journal.groups[GROUP].is_recovering

@@ -1,0 +1,1 @@
+"""Raft for one group, without I/O: `step`, `tick`, `propose` in, `Ready` out."""

@@ -1,0 +1,234 @@
+"""What only a leader knows and does: replication, commitment, changes of voters, handing over.
+
+It lives exactly as long as the leadership of one term; losing the term drops it whole.
+"""
+
+from typing import TYPE_CHECKING
+
+from kafkaesque.entry import Payload, TermOpened, Voters
+from kafkaesque.errors import ChangeInProgress, InvalidChange, LeaderNotReady
+from kafkaesque.raft.messages import (
+    AppendAccepted,
+    AppendRejected,
+    AppendRequest,
+    Heartbeat,
+    HeartbeatResponse,
+    InstallRequest,
+    TimeoutNow,
+)
+from kafkaesque.raft.progress import Pace, Progress
+from kafkaesque.raft.quorum import agreed_index, is_majority
+from kafkaesque.types import Index, NodeId
+
+if TYPE_CHECKING:
+    from kafkaesque.raft.raft import Raft
+
+
+class Leadership:
+    """The leader's half of one replica, for one term."""
+
+    def __init__(self, raft: "Raft") -> None:
+        self.progress: dict[NodeId, Progress] = {}
+        self.opened_at: Index = raft.end
+        self.transferee: NodeId | None = None
+        self._raft = raft
+        self._since_heartbeat = 0
+        self._since_check = 0
+        self._since_transfer = 0
+        self._follow_voters()
+
+    @property
+    def may_serve(self) -> bool:
+        """Whether an entry of our own term is committed; before that nothing may be answered."""
+        return self._raft.commit > self.opened_at
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every member has everything and knows that it is committed."""
+        raft = self._raft
+        return raft.commit == raft.end and all(
+            p.match == raft.end and p.commit == raft.commit for p in self.progress.values()
+        )
+
+    def open_term(self) -> None:
+        """Append the mark that makes earlier terms' entries committable (5.4.2)."""
+        self._raft.extend(TermOpened(), 1)
+
+    def propose(self, payload: Payload, count: int) -> Index:
+        """Append a batch; see `Raft.propose`."""
+        assert count > 0
+        if not self.may_serve:
+            raise LeaderNotReady("the leader has not yet committed an entry of its own term")
+        if self.transferee is not None:
+            raise ChangeInProgress(f"leadership is being handed to node {self.transferee}")
+        return self._raft.extend(payload, count)
+
+    def change_voters(self, voters: Voters) -> Index:
+        """Append a change of membership, in force at once, one voter at a time.
+
+        Only after an entry of our own term is committed: otherwise two leaders could each commit a
+        change that the other does not know (the flaw found in single-server changes in 2015).
+        """
+        raft = self._raft
+        if not self.may_serve:
+            raise LeaderNotReady("the leader has not yet committed an entry of its own term")
+        if self.transferee is not None or raft.voters_index >= raft.commit:
+            raise ChangeInProgress("another change of the group is not yet committed")
+        if len(set(voters.voters) ^ set(raft.voters.voters)) > 1:
+            raise InvalidChange("only one voter may be added or removed at a time")
+        if not voters.voters:
+            raise InvalidChange("a group cannot be left without voters")
+        index = raft.extend(voters, 1)
+        self._follow_voters()
+        return index
+
+    def transfer(self, target: NodeId) -> None:
+        """Hand over to `target`; proposals are refused until it worked or took too long."""
+        raft = self._raft
+        if target not in raft.voters.voters or target == raft.node:
+            raise InvalidChange(f"node {target} is not another voter of the group")
+        if self.transferee is not None:
+            raise ChangeInProgress(f"leadership is being handed to node {self.transferee}")
+        self.transferee = target
+        self._since_transfer = 0
+        self._try_transfer()
+
+    def tick(self) -> None:
+        """Let one tick pass: heartbeats, the check of the quorum, the end of a stuck transfer."""
+        self._since_heartbeat += 1
+        self._since_check += 1
+        self._since_transfer += 1
+        if self.transferee is not None and self._since_transfer >= self._raft.config.transfer_ticks:
+            self.transferee = None
+        if self._since_check >= self._raft.config.election_ticks:
+            self._since_check = 0
+            if not self._has_quorum():
+                self._raft.step_down()
+                return
+        if self._since_heartbeat >= self._raft.config.heartbeat_ticks:
+            self.heartbeat()
+
+    def resume(self) -> None:
+        """Go on after a rest: nobody could answer meanwhile, so nobody counts as silent."""
+        self._since_heartbeat = self._raft.config.heartbeat_ticks
+        self._since_check = 0
+        for progress in self.progress.values():
+            progress.is_active = True
+
+    def heartbeat(self) -> None:
+        """Tell every member that we lead and how far we committed."""
+        self._since_heartbeat = 0
+        raft = self._raft
+        for peer in self.progress:
+            raft.send(Heartbeat(source=raft.node, target=peer, term=raft.term, commit=raft.commit))
+
+    def step(self, message: AppendAccepted | AppendRejected | HeartbeatResponse) -> None:
+        """Take a follower's answer."""
+        progress = self.progress.get(message.source)
+        if progress is None:
+            return
+        progress.is_active = True
+        match message:
+            case AppendAccepted():
+                if progress.accepted(message.match, message.commit):
+                    self.try_commit()
+                    if self._raft.leadership is not self:
+                        return  # that commit was our own removal
+                    self._try_transfer()
+                self._replicate(message.source, progress)
+            case AppendRejected():
+                self._step_rejected(message, progress)
+            case HeartbeatResponse():
+                progress.commit = max(progress.commit, message.commit)
+                # One that restarted has what we think, but cannot know it before it is told.
+                if progress.match < self._raft.end or message.commit < self._raft.commit:
+                    progress.nudge()
+                    self._send_append(message.source, progress)
+
+    def replicate_all(self) -> None:
+        """Send what is new to everyone who keeps up."""
+        for peer, progress in self.progress.items():
+            self._replicate(peer, progress)
+
+    def try_commit(self) -> None:
+        """Commit what a majority holds durably, if it is of our own term (5.4.2, figure 8)."""
+        raft = self._raft
+        matches = [
+            raft.stable if node == raft.node else self.progress[node].match
+            for node in raft.voters.voters
+        ]
+        agreed = agreed_index(matches)
+        if agreed <= raft.commit or raft.term_at(agreed - 1) != raft.term:
+            return
+        raft.advance_commit(agreed)
+        if raft.node not in raft.voters.voters and raft.commit > raft.voters_index:
+            raft.step_down()  # we led the group through our own removal (4.2.2 of the thesis)
+
+    def _step_rejected(self, message: AppendRejected, progress: Progress) -> None:
+        is_stale = message.prev_end <= progress.match or (
+            progress.pace is Pace.PROBE and message.prev_end != progress.probed_at
+        )
+        if is_stale:
+            return
+        hint = min(message.hint, message.prev_end - 1)
+        # Probe only where one of our entries begins or ends: rule (h).
+        start = self._raft.log.start.index
+        progress.rejected(message.prev_end, self._raft.log.boundary(hint) if hint > start else hint)
+        self._send_append(message.source, progress)
+
+    def _replicate(self, peer: NodeId, progress: Progress) -> None:
+        while progress.next < self._raft.end and progress.may_send(self._raft.config.inflight_max):
+            self._send_append(peer, progress)
+            if progress.pace is Pace.PROBE:
+                return
+
+    def _send_append(self, peer: NodeId, progress: Progress) -> None:
+        raft = self._raft
+        first = progress.next
+        if first < raft.log.start.index:
+            raft.send(
+                InstallRequest(source=raft.node, target=peer, term=raft.term, start=raft.log.start)
+            )
+            progress.installing()
+            return
+        entries = raft.entries(first, raft.config.append_bytes_max) if first < raft.end else ()
+        assert entries or first == raft.end, "the log holds everything before its end"
+        prev = first
+        if entries and entries[0].first > first and progress.may_agree_at(entries[0].first):
+            # Compaction left a hole here. The follower may have what was in it: first ask at the
+            # hole's far end, and let it be crossed only by one whose log differs there.
+            prev = entries[0].first
+        end = entries[-1].end if entries else first
+        raft.send(
+            AppendRequest(
+                source=raft.node,
+                target=peer,
+                term=raft.term,
+                prev_end=prev,
+                prev_term=raft.term_at(prev - 1),
+                commit=raft.commit,
+                entries=entries,
+            )
+        )
+        progress.sent(prev, end)
+
+    def _try_transfer(self) -> None:
+        target = self.transferee
+        if target is not None and self.progress[target].match == self._raft.end:
+            raft = self._raft
+            raft.send(TimeoutNow(source=raft.node, target=target, term=raft.term))
+
+    def _has_quorum(self) -> bool:
+        active = [peer for peer, progress in self.progress.items() if progress.is_active]
+        for progress in self.progress.values():
+            progress.is_active = False
+        return is_majority([self._raft.node, *active], self._raft.voters.voters)
+
+    def _follow_voters(self) -> None:
+        """Keep a progress for every member but ourselves, and for nobody else."""
+        raft = self._raft
+        self.progress = {
+            peer: self.progress.get(peer) or Progress(self.opened_at)
+            for peer in raft.voters.members
+            if peer != raft.node
+        }

@@ -1,0 +1,449 @@
+"""Raft for one group, as a deterministic machine: inputs in, `Ready` out, no I/O, no clock.
+
+The textbook protocol (Ongaro and Ousterhout, "In search of an understandable consensus algorithm";
+section numbers below are that paper's) with pre-vote, check-quorum, transfer of leadership,
+learners and one-at-a-time changes of voters. Transitions:
+
+    FOLLOWER       --no news for an election time-out-->      PRE_CANDIDATE
+    PRE_CANDIDATE  --a majority would vote-->                 CANDIDATE (term + 1)
+    CANDIDATE      --a majority voted-->                      LEADER
+    any            --a higher term is seen-->                 FOLLOWER
+    LEADER         --no majority answers for a time-out-->    FOLLOWER
+    FOLLOWER       --TimeoutNow from the leader-->            CANDIDATE (term + 1)
+
+All indexes are half-open: `end` is the first index not in the log, `commit` the first that is not
+committed. An entry may cover many indexes (a batch of records), all of one term.
+"""
+
+import random
+from enum import Enum, auto
+
+from kafkaesque.config import RaftConfig
+from kafkaesque.entry import Entry, HardState, LogStart, Payload, Voters
+from kafkaesque.errors import NotLeader
+from kafkaesque.raft.following import Following
+from kafkaesque.raft.leadership import Leadership
+from kafkaesque.raft.messages import (
+    AppendAccepted,
+    AppendRejected,
+    AppendRequest,
+    Heartbeat,
+    HeartbeatResponse,
+    InstallRequest,
+    Message,
+    TimeoutNow,
+    VoteRequest,
+    VoteResponse,
+)
+from kafkaesque.raft.ports import LogView, Ready
+from kafkaesque.raft.quorum import is_majority
+from kafkaesque.types import Index, NodeId, Term
+
+
+class Role(Enum):
+    """What a replica is at present."""
+
+    FOLLOWER = auto()
+    PRE_CANDIDATE = auto()
+    CANDIDATE = auto()
+    LEADER = auto()
+
+
+class Raft:
+    """One replica of one group. Fields are for reading; inputs are the public methods."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        config: RaftConfig,
+        log: LogView,
+        hard_state: HardState,
+        chance: random.Random,
+        *,
+        is_recovering: bool = False,
+    ) -> None:
+        self.node = node
+        self.config = config
+        self.log = log
+        self.term: Term = hard_state.term
+        self.vote: NodeId | None = hard_state.vote
+        self.role = Role.FOLLOWER
+        self.leader: NodeId | None = None
+        self.leadership: Leadership | None = None
+        self.end: Index = log.end
+        self.commit: Index = log.start.index
+        self.stable: Index = -1
+        self.is_recovering = is_recovering
+        self.is_resting = False
+        self._chance = chance
+        self._voters = log.voters()
+        self._votes: dict[NodeId, bool] = {}
+        self._elapsed = 0
+        self._timeout = self._random_timeout()
+        self._following = Following(self)
+        self._saved = hard_state
+        self._told_commit = self.commit
+        self._install: LogStart | None = None
+        self._truncate: Index | None = None
+        self._append: list[Entry] = []
+        self._messages: list[Message] = []
+        self._is_recovered = False
+
+    # ── inputs ───────────────────────────────────────────────────────────────────────────────
+
+    def tick(self) -> None:
+        """Let one tick of time pass."""
+        assert not self.is_resting, "a group at rest has no time"
+        if self.leadership is not None:
+            self.leadership.tick()
+            return
+        self._elapsed += 1
+        if self._elapsed >= self._timeout and self._may_campaign():
+            self._campaign(is_pre=True, is_forced=False)
+
+    def campaign(self) -> None:
+        """Ask for votes without waiting for a time-out; whoever may not, does nothing."""
+        if self.role is Role.FOLLOWER and self._may_campaign():
+            self._campaign(is_pre=True, is_forced=False)
+
+    def step(self, message: Message) -> None:
+        """Take a message that another replica sent to this one."""
+        assert not self._append, "the last Ready was not taken"
+        assert message.target == self.node
+        self.wake()
+        if message.term < self.term:
+            self._answer_stale(message)
+            return
+        if message.term > self.term and not self._adopt_term(message):
+            return
+        match message:
+            case VoteRequest():
+                self._answer_vote(message)
+            case VoteResponse():
+                self._count_vote(message)
+            case AppendRequest():
+                self._follow(message.source)
+                self._following.take_append(message)
+            case Heartbeat():
+                self._follow(message.source)
+                self._following.take_heartbeat(message)
+            case InstallRequest():
+                self._follow(message.source)
+                self._following.take_install(message.start)
+            case TimeoutNow():
+                if self._may_campaign() and self.role is Role.FOLLOWER:
+                    self._campaign(is_pre=False, is_forced=True)
+            case AppendAccepted() | AppendRejected() | HeartbeatResponse():
+                if self.leadership is not None:
+                    self.leadership.step(message)
+
+    def propose(self, payload: Payload, count: int) -> Index:
+        """Append a batch of `count` records as the leader; return its first index.
+
+        The caller stamps the batch with what the index means before it takes `ready()`. Raises
+        NotLeader, LeaderNotReady or ChangeInProgress, and then nothing has happened.
+        """
+        return self._leading().propose(payload, count)
+
+    def change_voters(self, voters: Voters) -> Index:
+        """Append a change of membership; at most one voter may come or go at a time."""
+        return self._leading().change_voters(voters)
+
+    def transfer(self, target: NodeId) -> None:
+        """Hand leadership to `target`, a voter, as soon as it has the whole log."""
+        self._leading().transfer(target)
+
+    def rest(self) -> None:
+        """Do without ticks from here on; the driver makes sure that the leader is vouched for."""
+        assert self.commit == self.end, "only a group in which all is settled may rest"
+        self.is_resting = True
+
+    def wake(self) -> None:
+        """Have ticks again. Messages and proposals wake a replica by themselves."""
+        if self.is_resting:
+            self.is_resting = False
+            self._elapsed = 0
+            if self.leadership is not None:
+                self.leadership.resume()
+
+    def stable_at(self, index: Index) -> None:
+        """Learn that the log is durable up to `index`."""
+        assert index <= self.end, "the log cannot be durable beyond its end"
+        self.stable = index
+        if self.leadership is not None:
+            self.leadership.try_commit()
+        elif self.leader is not None:
+            self._following.accept()
+        self._following.try_end_recovery()
+
+    def ready(self) -> Ready:
+        """Return what is to be done now and forget it; the driver carries it out at once."""
+        if self.leadership is not None and self._append:
+            self.leadership.replicate_all()
+        state = HardState(term=self.term, vote=self.vote)
+        ready = Ready(
+            hard_state=state if state != self._saved else None,
+            install=self._install,
+            truncate=self._truncate,
+            append=tuple(self._append),
+            messages=tuple(self._messages),
+            commit=self.commit if self.commit != self._told_commit else None,
+            is_recovered=self._is_recovered,
+        )
+        self._saved = state
+        self._told_commit = self.commit
+        self._install = self._truncate = None
+        self._append = []
+        self._messages = []
+        self._is_recovered = False
+        return ready
+
+    # ── for leadership and following ─────────────────────────────────────────────────────────
+
+    @property
+    def voters(self) -> Voters:
+        """Who belongs to the group, as the newest entry in the log says, committed or not."""
+        return self._voters[-1][1]
+
+    @property
+    def voters_index(self) -> Index:
+        """Where the newest change of voters is."""
+        return self._voters[-1][0]
+
+    def send(self, message: Message) -> None:
+        """Add a message to the next Ready."""
+        self._messages.append(message)
+
+    def extend(self, payload: Payload, count: int) -> Index:
+        """Append an entry of our own term as the leader; return its first index."""
+        entry = Entry(self.end, self.end + count, self.term, payload)
+        self._append.append(entry)
+        self.end = entry.end
+        if isinstance(payload, Voters):
+            self._voters.append((entry.first, payload))
+        return entry.first
+
+    def entries(self, first: Index, bytes_max: int) -> tuple[Entry, ...]:
+        """Return entries to send: those not yet handed to the log come from memory."""
+        if not self._append or first < self._append[0].first:
+            return tuple(self.log.entries(first, bytes_max))
+        entries: list[Entry] = []
+        size = 0
+        for entry in self._append:
+            if entry.first >= first:
+                entries.append(entry)
+                size += entry.size
+                if size >= bytes_max:
+                    break
+        return tuple(entries)
+
+    def term_at(self, index: Index) -> Term:
+        """Return the term of what covers `index`, not yet handed over or already in the log."""
+        if self._append and index >= self._append[0].first:
+            return self.term
+        return self.log.term_at(index)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether this input has changed the log, so that it must become durable anew."""
+        return bool(self._append) or self._truncate is not None
+
+    def add(self, entries: tuple[Entry, ...]) -> None:
+        """Append a leader's entries as they are."""
+        for entry in entries:
+            self._append.append(entry)
+            if isinstance(entry.payload, Voters):
+                self._voters.append((entry.first, entry.payload))
+        self.end = entries[-1].end
+
+    def cut(self, index: Index) -> None:
+        """Take back everything from `index` on, and the changes of voters in it."""
+        assert index >= self.commit, "what is committed is never cut"
+        self._truncate = index
+        self.stable = min(self.stable, index)
+        while len(self._voters) > 1 and self._voters[-1][0] >= index:
+            self._voters.pop()
+
+    def begin_anew(self, start: LogStart) -> None:
+        """Throw the log away and begin at `start`."""
+        self._install = start
+        self._voters = [(start.index, start.voters)]
+        self.end = start.index
+        self.stable = -1
+        self.commit = start.index
+
+    def end_recovery(self) -> None:
+        """Vote again from here on."""
+        self.is_recovering = False
+        self._is_recovered = True
+
+    def advance_commit(self, commit: Index) -> None:
+        """Move the commit index; it never goes back."""
+        assert self.commit <= commit <= self.end
+        self.commit = commit
+
+    def step_down(self) -> None:
+        """Stop leading without a higher term: nobody is known to lead now."""
+        self._become_follower(self.term, None)
+
+    # ── elections ────────────────────────────────────────────────────────────────────────────
+
+    def _may_campaign(self) -> bool:
+        """Whoever may still be needed to win: also one whose removal is not yet committed.
+
+        It may be the only one that holds the change, and then nobody else can be elected
+        (4.2.2 of the thesis).
+        """
+        recent = self._voters[-2:] if self.voters_index >= self.commit else self._voters[-1:]
+        is_voter = any(self.node in voters.voters for _, voters in recent)
+        return is_voter and not self.is_recovering
+
+    def _campaign(self, *, is_pre: bool, is_forced: bool) -> None:
+        self.leader = None
+        self._elapsed = 0
+        self._timeout = self._random_timeout()
+        self._votes = {self.node: True}
+        if is_pre:
+            self.role = Role.PRE_CANDIDATE
+        else:
+            self.role = Role.CANDIDATE
+            self.term += 1
+            self.vote = self.node
+            self._following.forget_leader()
+        for peer in self.voters.voters:
+            if peer != self.node:
+                self.send(
+                    VoteRequest(
+                        source=self.node,
+                        target=peer,
+                        term=self.term + 1 if is_pre else self.term,
+                        last_term=self._last_term(),
+                        end=self.end,
+                        is_pre=is_pre,
+                        is_forced=is_forced,
+                    )
+                )
+        self._tally()
+
+    def _answer_vote(self, request: VoteRequest) -> None:
+        is_free = self.vote in (None, request.source) and self.leader is None
+        may_grant = request.term > self.term if request.is_pre else is_free
+        is_current = (request.last_term, request.end) >= (self._last_term(), self.end)  # 5.4.1
+        is_granted = may_grant and is_current and not self.is_recovering
+        if is_granted and not request.is_pre:
+            self.vote = request.source
+            self._elapsed = 0
+        self.send(
+            VoteResponse(
+                source=self.node,
+                target=request.source,
+                term=request.term if is_granted else self.term,
+                is_pre=request.is_pre,
+                is_granted=is_granted,
+            )
+        )
+
+    def _count_vote(self, response: VoteResponse) -> None:
+        wanted = Role.PRE_CANDIDATE if response.is_pre else Role.CANDIDATE
+        if self.role is not wanted:
+            return
+        if response.is_granted and response.is_pre and response.term != self.term + 1:
+            return  # granted for a term that we asked for earlier
+        self._votes[response.source] = response.is_granted
+        self._tally()
+
+    def _tally(self) -> None:
+        voters = self.voters.voters
+        granted = [node for node, is_granted in self._votes.items() if is_granted]
+        refused = [node for node, is_granted in self._votes.items() if not is_granted]
+        if is_majority(granted, voters):
+            if self.role is Role.PRE_CANDIDATE:
+                self._campaign(is_pre=False, is_forced=False)
+            else:
+                self._become_leader()
+        elif is_majority(refused, voters):
+            self._become_follower(self.term, None)
+
+    def _become_leader(self) -> None:
+        self.role = Role.LEADER
+        self.leader = self.node
+        self.leadership = Leadership(self)
+        self.leadership.open_term()
+
+    def _become_follower(self, term: Term, leader: NodeId | None) -> None:
+        if term > self.term:
+            self.term = term
+            self.vote = None
+        self.role = Role.FOLLOWER
+        self.leadership = None
+        self.leader = leader
+        self._elapsed = 0
+        self._timeout = self._random_timeout()
+        self._following.forget_leader()
+
+    def _adopt_term(self, message: Message) -> bool:
+        """Take over a higher term; return whether the message is still to be handled."""
+        match message:
+            case VoteRequest():
+                # A leader that is alive must not be disturbed by one who cannot hear it (6).
+                has_lease = self.leader is not None and self._elapsed < self.config.election_ticks
+                if has_lease and not message.is_forced:
+                    return False
+                if not message.is_pre:
+                    self._become_follower(message.term, None)
+            case VoteResponse():
+                if not (message.is_pre and message.is_granted):
+                    self._become_follower(message.term, None)
+            case AppendRequest() | Heartbeat() | InstallRequest():
+                self._become_follower(message.term, message.source)
+            case AppendAccepted() | AppendRejected() | HeartbeatResponse() | TimeoutNow():
+                self._become_follower(message.term, None)
+        return True
+
+    def _answer_stale(self, message: Message) -> None:
+        """Tell those who live in an old term about the new one, so that they do not stay there."""
+        match message:
+            case AppendRequest() | Heartbeat() | InstallRequest():
+                self.send(
+                    AppendRejected(
+                        source=self.node,
+                        target=message.source,
+                        term=self.term,
+                        prev_end=self.end,
+                        hint=self.commit,
+                    )
+                )
+            case VoteRequest():
+                self.send(
+                    VoteResponse(
+                        source=self.node,
+                        target=message.source,
+                        term=self.term,
+                        is_pre=message.is_pre,
+                        is_granted=False,
+                    )
+                )
+            case _:
+                pass
+
+    # ── following ────────────────────────────────────────────────────────────────────────────
+
+    def _follow(self, leader: NodeId) -> None:
+        assert self.role is not Role.LEADER, "two leaders in one term"
+        if self.role is not Role.FOLLOWER or self.leader != leader:
+            self._become_follower(self.term, leader)
+        self._elapsed = 0
+
+    # ── helpers ──────────────────────────────────────────────────────────────────────────────
+
+    def _leading(self) -> Leadership:
+        if self.leadership is None:
+            raise NotLeader(self.leader)
+        self.wake()
+        return self.leadership
+
+    def _last_term(self) -> Term:
+        return self.log.term_at(self.end - 1)
+
+    def _random_timeout(self) -> int:
+        return self.config.election_ticks + self._chance.randrange(self.config.election_ticks)

@@ -1,0 +1,132 @@
+"""Groups rest when all is settled, and wake when nobody vouches for their leader any more."""
+
+import random
+
+import pytest
+
+from kafkaesque.entry import HardState
+from kafkaesque.raft.raft import Raft, Role
+from kafkaesque.raft.roster import Beat
+from tests.raft.rosters import CONFIG, NODES, Cluster, Node
+
+GROUPS = ("a", "b")
+SETTLING_TICKS = 120
+
+
+@pytest.fixture
+def resting() -> Cluster:
+    """A cluster in which every group has settled."""
+    cluster = Cluster(GROUPS)
+    cluster.run(SETTLING_TICKS)
+    assert cluster.is_all_at_rest()
+    cluster.sent.clear()
+    return cluster
+
+
+@pytest.mark.requirement("REP-3")
+def test_nodes_with_groups_at_rest_send_beats_and_nothing_else(resting: Cluster) -> None:
+    resting.run(20)
+    assert resting.sent
+    assert all(isinstance(message, Beat) for message in resting.sent)
+    pairs = len(NODES) * (len(NODES) - 1)
+    assert len(resting.sent) <= pairs * 20 // CONFIG.heartbeat_ticks
+
+
+def test_beats_carry_no_group_while_nothing_changes(resting: Cluster) -> None:
+    resting.run(20)
+    beats = [message for message in resting.sent if isinstance(message, Beat)]
+    assert all(not beat.rested and not beat.woken for beat in beats[-6:])
+
+
+def test_a_proposal_wakes_its_group_alone_and_it_rests_again(resting: Cluster) -> None:
+    resting.propose("a")
+    resting.run(1)
+    assert {g for node in resting.nodes.values() for g in node.roster.awake} == {"a"}
+    resting.run(SETTLING_TICKS)
+    assert resting.is_all_at_rest()
+    assert {node.replicas["a"].commit for node in resting.nodes.values()} == {2}
+
+
+@pytest.mark.requirement("REP-4")
+def test_a_leader_that_falls_silent_is_replaced(resting: Cluster) -> None:
+    old = resting.leader("a")
+    term = resting.nodes[old].replicas["a"].term
+    resting.isolate(old)
+    resting.run(4 * CONFIG.election_ticks)
+    new = resting.leader("a")
+    assert new != old
+    assert resting.nodes[new].replicas["a"].term > term
+
+
+def test_a_leader_whose_followers_fall_silent_wakes_and_steps_down(resting: Cluster) -> None:
+    old = resting.leader("a")
+    resting.isolate(old)
+    resting.run(4 * CONFIG.election_ticks)
+    assert resting.nodes[old].replicas["a"].role is not Role.LEADER
+
+
+def test_a_leader_that_hears_but_is_not_heard_wakes(resting: Cluster) -> None:
+    leader = resting.leader("a")
+    resting.cuts = {(leader, other) for other in NODES}
+    resting.run(2 * CONFIG.election_ticks)
+    assert "a" in resting.nodes[leader].roster.awake
+
+
+@pytest.mark.requirement("REP-4")
+def test_a_leader_that_restarts_faster_than_any_time_out_is_noticed(resting: Cluster) -> None:
+    old = resting.leader("a")
+    reborn = Node(old, 99, GROUPS)
+    log = reborn.logs["a"] = resting.nodes[old].logs["a"]
+    state = HardState(term=resting.nodes[old].replicas["a"].term, vote=old)
+    raft = reborn.replicas["a"] = Raft(old, CONFIG, log, state, random.Random(1))
+    raft.stable_at(log.end)
+    reborn.roster.add("a", raft)
+    resting.nodes[old] = reborn
+    others = [node for number, node in resting.nodes.items() if number != old]
+    assert all("a" in node.roster.resting for node in others)
+    resting.run(3 * CONFIG.heartbeat_ticks)  # less than anybody's patience
+    assert all("a" in node.roster.awake for node in others)
+    resting.run(4 * CONFIG.election_ticks)
+    assert resting.nodes[resting.leader("a")].replicas["a"].term > state.term
+
+
+def test_a_stopped_replica_on_a_healthy_node_wakes_its_group(resting: Cluster) -> None:
+    leader = resting.leader("a")
+    resting.nodes[leader].roster.remove("a")
+    resting.run(2 * CONFIG.heartbeat_ticks)
+    followers = [node for number, node in resting.nodes.items() if number != leader]
+    assert all("a" in node.roster.awake for node in followers)
+
+
+def test_changes_that_got_lost_are_sent_again(resting: Cluster) -> None:
+    leader = resting.leader("a")
+    follower = next(node for node in NODES if node != leader)
+    resting.cuts = {(leader, follower)}
+    resting.nodes[leader].roster.wake("a")
+    resting.run(CONFIG.heartbeat_ticks)
+    resting.cuts = set()
+    resting.run(SETTLING_TICKS)
+    assert resting.is_all_at_rest()
+
+
+def test_a_replica_that_is_behind_does_not_rest(resting: Cluster) -> None:
+    leader = resting.leader("a")
+    raft = resting.nodes[leader].replicas["a"]
+    follower = next(node for node in NODES if node != leader)
+    other = resting.nodes[follower]
+    other.roster.wake("a")
+    beat = Beat(
+        source=leader,
+        target=follower,
+        session=leader,
+        sequence=1 << 20,
+        heard_session=follower,
+        heard_sequence=1,
+        holds=-1,
+        since=-1,
+        version=50,
+        rested=(("a", raft.term, raft.commit + 1),),
+        woken=(),
+    )
+    other.roster.receive(beat)
+    assert "a" in other.roster.awake

@@ -1,0 +1,161 @@
+"""Everything that one node keeps on disk: its journal, its logs, and the rounds that sync them."""
+
+import random
+from collections.abc import Callable
+
+from kafkaesque.broker.replica import Replica, Send
+from kafkaesque.clock import Clock
+from kafkaesque.config import LogConfig, RaftConfig
+from kafkaesque.entry import LogStart, Voters
+from kafkaesque.errors import CorruptLog, LogError
+from kafkaesque.log.disk import Disk
+from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.flusher import Flusher
+from kafkaesque.log.journal import Journal
+from kafkaesque.log.journal_records import (
+    GroupForgotten,
+    RecoverySet,
+    StateSaved,
+    start_record,
+    synced_record,
+)
+from kafkaesque.log.partition_log import PartitionLog
+from kafkaesque.types import NO_TERM, GroupId, NodeId
+
+DAMAGED_SUFFIX = ".damaged"
+
+
+class Store:
+    """One node's data folder. `failed` is told once when nothing more can be written to it."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        journal: Journal,
+        config: LogConfig,
+        clock: Clock,
+        failed: Callable[[LogError], None],
+    ) -> None:
+        self.journal = journal
+        self.flusher = Flusher(journal, failed)
+        self._disk = disk
+        self._config = config
+        self._clock = clock
+        self._logs: dict[GroupId, PartitionLog] = {}
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        config: LogConfig,
+        clock: Clock,
+        node: NodeId,
+        failed: Callable[[LogError], None],
+    ) -> "Store":
+        """Open the folder of an earlier run, or begin one for a new node."""
+        if Journal.exists(disk):
+            journal = Journal.open(disk, config)
+        else:
+            journal = Journal.create(disk, config, node)
+        return cls(disk, journal, config, clock, failed)
+
+    def create_log(self, group: GroupId, voters: Voters) -> PartitionLog:
+        """Begin the empty log of a new replica."""
+        start = LogStart(offset=0, marks_before=0, prev_term=NO_TERM, voters=voters)
+        log = PartitionLog.create(
+            group,
+            start,
+            disk=self._disk,
+            config=self._config,
+            clock=self._clock,
+            journal=self.journal,
+            flusher=self.flusher,
+        )
+        self._logs[group] = log
+        return log
+
+    def open_log(self, group: GroupId) -> PartitionLog:
+        """Recover a log; one with damaged synced data is put aside, to be refilled by its peers.
+
+        Raises CorruptLog if there are no peers: then only a person can decide.
+        """
+        try:
+            log = self._recover(group)
+        except CorruptLog as damage:
+            return self.refill_log(group, damage)
+        self._logs[group] = log
+        return log
+
+    def refill_log(self, group: GroupId, damage: CorruptLog) -> PartitionLog:
+        """Put a damaged log aside and begin anew, not voting until peers have refilled it."""
+        voters = self.journal.groups[group].marks.voters()[-1][1]
+        if len(voters.members) < 2:
+            raise damage
+        damaged = self._logs.pop(group, None)
+        if damaged is not None:
+            # Found while in use: a round under way must not let it go on, or it would write of a
+            # group that is the new log's, and take that one's place in the next round.
+            damaged.close()
+        self._put_aside(group, voters)
+        log = self._logs[group] = self._recover(group)
+        return log
+
+    def replica(
+        self, log: PartitionLog, config: RaftConfig, chance: random.Random, send: Send
+    ) -> Replica:
+        """Return the replica that runs on a log of this store."""
+        return Replica(log.group, config, log, self.journal, self.flusher, chance, send)
+
+    def forget(self, group: GroupId) -> None:
+        """Note that this node has no replica of the group any more; its files stay."""
+        self._logs.pop(group).close()
+        self.journal.add(GroupForgotten(group=group))
+
+    def close(self) -> None:
+        """Stop cleanly: everything is durable and the journal says so, so opening is quick."""
+        self.flusher.stop()
+        for group, log in self._logs.items():
+            if log.is_settled:
+                with disk_errors(group):
+                    self._disk.sync_now(log.unsynced(), [group])
+                self.journal.add(synced_record(group, log.segments.point()))
+            log.close()
+        self.journal.write_now()
+        self.journal.close()
+
+    def _recover(self, group: GroupId) -> PartitionLog:
+        return PartitionLog.open(
+            group,
+            disk=self._disk,
+            config=self._config,
+            clock=self._clock,
+            journal=self.journal,
+            flusher=self.flusher,
+        )
+
+    def _put_aside(self, group: GroupId, voters: Voters) -> None:
+        """Begin the group's log anew without deleting a byte of the damaged one.
+
+        That the replica must not vote is durable before anything is moved: it no longer has what it
+        once acknowledged. It also leaves its term: acknowledgements of old data that are still on
+        their way must not be counted by a leader of that term.
+        """
+        term = self.journal.groups[group].hard_state.term + 1
+        self.journal.add(RecoverySet(group=group, is_recovering=True))
+        self.journal.add(StateSaved(group=group, term=term, vote=None))
+        self.journal.write_now()
+        with disk_errors(group):
+            self._rename_damaged(group)
+        start = LogStart(offset=0, marks_before=0, prev_term=NO_TERM, voters=voters)
+        self.journal.add(start_record(group, start, is_reset=True))
+        self.journal.write_now()
+
+    def _rename_damaged(self, group: GroupId) -> None:
+        names = self._disk.list(group)
+        aside = [name.split(".")[-2] for name in names if name.endswith(DAMAGED_SUFFIX)]
+        serial = 1 + max((int(number) for number in aside), default=0)
+        for name in names:
+            if not name.endswith(DAMAGED_SUFFIX):
+                path = f"{group}/{name}"
+                self._disk.rename(path, f"{path}.{serial}{DAMAGED_SUFFIX}")
+        self._disk.sync_now([], [group])

@@ -1,0 +1,167 @@
+"""One node's data folder: created, closed, opened, found damaged."""
+
+import pytest
+
+from kafkaesque.entry import Entry, TermOpened
+from kafkaesque.errors import CorruptLog
+from kafkaesque.raft.messages import VoteRequest, VoteResponse
+from kafkaesque.sim.inode import CrashPolicy
+from tests.broker.nodes import ALONE, GROUP, THREE, Node, a_batch, append, entry
+from tests.sim.disks import contents
+
+BATCHES = 20
+
+
+def a_filled_follower() -> Node:
+    """A follower with some batches in several segments, all synced and committed."""
+    node = Node()
+    entries = [Entry(0, 1, 1, TermOpened())]
+    for number in range(BATCHES):
+        batch = a_batch(b"value %d" % number, base=number, term=1)
+        entries.append(entry(1 + number, 1, batch))
+    node.step(append(1, 0, *entries, commit=1 + BATCHES))
+    assert len(node.values()) == BATCHES
+    return node
+
+
+def damaged(node: Node) -> Node:
+    """Let the last segment lose synced bytes while the node is down, and start it again."""
+
+    def cut() -> None:
+        file = node.disk.open(node.segment(-1))
+        file.truncate(file.size() // 2)
+        node.disk.sync_now([file], [])
+
+    node.restart(after=cut)
+    return node
+
+
+def vote_request(term: int) -> VoteRequest:
+    return VoteRequest(
+        source=2, target=1, term=term, last_term=9, end=99, is_pre=False, is_forced=True
+    )
+
+
+def test_closing_and_opening_finds_everything_again() -> None:
+    node = a_filled_follower()
+    before = node.values()
+    node.restart()
+    assert node.values() == before
+    assert node.replica.raft.term == 1
+    assert node.replica.raft.voters == THREE
+    assert not node.replica.raft.is_recovering
+
+
+def test_after_a_clean_stop_even_a_power_loss_takes_nothing() -> None:
+    node = a_filled_follower()
+    before = node.values()
+    node.restart(after=lambda: node.disk.crash(CrashPolicy.TORN))
+    assert node.values() == before
+
+
+def test_a_node_keeps_its_id() -> None:
+    node = Node()
+    node.restart()
+    assert node.store.journal.node == 1
+
+
+def test_a_forgotten_group_is_gone_from_the_journal_and_its_files_stay() -> None:
+    node = a_filled_follower()
+    files = node.disk.list(GROUP)
+    node.store.forget(GROUP)
+    node.store.close()
+    node.disk.kill()
+    store = node._open_store()
+    assert GROUP not in store.journal.groups
+    assert node.disk.list(GROUP) == files
+
+
+@pytest.mark.requirement("LOG-4")
+def test_a_log_with_damaged_synced_data_is_put_aside_and_not_a_byte_is_deleted() -> None:
+    node = a_filled_follower()
+    damaged_path = node.segment(-1)
+    logs = [name for name in node.disk.list(GROUP) if name.endswith(".log")]
+    before = {name: contents(node.disk, f"{GROUP}/{name}") for name in logs}
+    damaged(node)
+    after = {name: contents(node.disk, f"{GROUP}/{name}.1.damaged") for name in logs}
+    assert len(logs) > 1
+    for name in logs:
+        is_damaged = f"{GROUP}/{name}" == damaged_path
+        assert after[name] == before[name][: len(before[name]) // 2 if is_damaged else None]
+    assert node.values() == []
+
+
+@pytest.mark.requirement("LOG-4")
+def test_a_replica_whose_log_was_damaged_does_not_vote() -> None:
+    node = damaged(a_filled_follower())
+    assert node.replica.raft.is_recovering
+    node.step(vote_request(9))
+    (answer,) = [message for message in node.sent if isinstance(message, VoteResponse)]
+    assert not answer.is_granted
+    node.tick(40)
+    assert [message for message in node.sent if isinstance(message, VoteRequest)] == []
+
+
+@pytest.mark.requirement("LOG-4")
+def test_that_it_may_not_vote_is_remembered_over_restarts() -> None:
+    node = damaged(a_filled_follower())
+    node.disk.crash(CrashPolicy.TORN)
+    node.start()
+    assert node.replica.raft.is_recovering
+
+
+def test_a_refilled_replica_votes_again_and_remembers_that_too() -> None:
+    node = damaged(a_filled_follower())
+    opened = Entry(0, 1, 1, TermOpened())
+    mine = Entry(2, 3, 9, TermOpened())
+    batch = entry(1, 1, a_batch(b"value 0", term=1))
+    node.step(append(9, 0, opened, batch, mine, commit=3))
+    assert not node.replica.raft.is_recovering
+    node.restart()
+    assert not node.replica.raft.is_recovering
+    assert node.values() == [b"value 0"]
+
+
+def test_a_second_damage_gets_names_of_its_own() -> None:
+    node = damaged(a_filled_follower())
+    first = {name for name in node.disk.list(GROUP) if name.endswith(".damaged")}
+    node.store.refill_log(GROUP, CorruptLog(GROUP, 0, "found by a reader"))
+    second = {name for name in node.disk.list(GROUP) if name.endswith(".2.damaged")}
+    assert second
+    assert first < set(node.disk.list(GROUP))
+
+
+def test_a_log_that_was_put_aside_writes_no_more_of_its_group() -> None:
+    node = a_filled_follower()
+    node.holds_syncs = True
+    end = node.replica.raft.end
+    node.step(append(9, end, Entry(end, end + 1, 9, TermOpened()), prev_term=1))
+    batch = entry(end + 1, 9, a_batch(b"late", base=BATCHES, term=9))
+    node.step(append(9, end + 1, batch, prev_term=9))  # waits until the mark before it is synced
+    damage = CorruptLog(GROUP, 0, "found by a reader")
+    node.replica.stop(damage)
+    anew = node.store.refill_log(GROUP, damage)
+    node.sync()
+    assert anew.stable == anew.end == 0
+    state = node.store.journal.groups[GROUP]
+    assert state.marks.total == 0
+    assert state.synced is None or state.synced.end_offset == 0
+
+
+def test_a_single_voter_with_damage_is_left_to_a_person() -> None:
+    node = Node(ALONE)
+    node.tick(20)
+    for number in range(BATCHES):
+        node.propose(b"value %d" % number)
+    before = node.disk.list(GROUP)
+    with pytest.raises(CorruptLog):
+        damaged(node)
+    assert node.disk.list(GROUP) == before
+
+
+def test_a_store_that_was_closed_notes_everything_as_synced() -> None:
+    node = a_filled_follower()
+    node.store.close()
+    synced = node.store.journal.groups[GROUP].synced
+    assert synced is not None
+    assert synced.end_offset == BATCHES

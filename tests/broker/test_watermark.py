@@ -1,0 +1,57 @@
+"""Waiting for a commit, or for the news that there will be none."""
+
+from kafkaesque.broker.watermark import Outcome, Watermark
+
+
+def test_those_whose_entries_are_committed_are_told_in_order() -> None:
+    told: list[tuple[str, Outcome]] = []
+    watermark = Watermark()
+    watermark.wait(2, lambda outcome: told.append(("a", outcome)))
+    watermark.wait(5, lambda outcome: told.append(("b", outcome)))
+    watermark.wait(9, lambda outcome: told.append(("c", outcome)))
+    watermark.reached(5)
+    assert told == [("a", Outcome.COMMITTED), ("b", Outcome.COMMITTED)]
+
+
+def test_half_a_batch_is_not_enough() -> None:
+    told: list[Outcome] = []
+    watermark = Watermark()
+    watermark.wait(5, told.append)
+    watermark.reached(4)
+    assert told == []
+
+
+def test_when_leadership_is_lost_the_rest_is_told_that_nobody_knows() -> None:
+    told: list[Outcome] = []
+    watermark = Watermark()
+    watermark.wait(1, told.append)
+    watermark.wait(2, told.append)
+    watermark.reached(1)
+    watermark.lost()
+    assert told == [Outcome.COMMITTED, Outcome.UNKNOWN]
+
+
+def test_everyone_is_told_once() -> None:
+    told: list[Outcome] = []
+    watermark = Watermark()
+    watermark.wait(1, told.append)
+    watermark.lost()
+    watermark.lost()
+    watermark.reached(9)
+    assert told == [Outcome.UNKNOWN]
+
+
+def test_one_who_is_told_may_wait_again_at_once() -> None:
+    told: list[Outcome] = []
+    watermark = Watermark()
+
+    def again(outcome: Outcome) -> None:
+        told.append(outcome)
+        if len(told) == 1:
+            watermark.wait(3, again)
+
+    watermark.wait(1, again)
+    watermark.lost()
+    assert told == [Outcome.UNKNOWN]
+    watermark.reached(3)
+    assert told == [Outcome.UNKNOWN, Outcome.COMMITTED]

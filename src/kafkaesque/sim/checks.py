@@ -1,0 +1,246 @@
+"""What must hold after every step of a simulated cluster, watched as it happens.
+
+The five properties of Raft (figure 3 of the paper), and what clients were promised on top:
+
+- election safety: one leader per term;
+- leader append-only: a leader never cuts its own log;
+- log matching: entries with the same index and term are equal, and so are their predecessors;
+- leader completeness: a new leader holds everything that was ever committed;
+- state machine safety: one value per index, whoever commits it;
+- nothing is cut below a replica's commit, and the commit never goes back;
+- offsets are dense; what was acknowledged is committed, and found again at the end.
+
+Each check looks only at what has just changed, so that all of them together cost little.
+"""
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from kafkaesque.broker.replica import Replica
+from kafkaesque.entry import Entry, TermOpened, Voters
+from kafkaesque.errors import CorruptLog
+from kafkaesque.raft.leadership import Leadership
+from kafkaesque.raft.raft import Role
+from kafkaesque.record.read import read_records
+from kafkaesque.record.view import BatchView
+from kafkaesque.types import GroupId, Index, NodeId, Offset, Term
+
+_READ_BYTES = 1 << 16
+
+
+class Violation(AssertionError):
+    """A promise was broken; the text says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What an entry looked like when it was first written, and what came before it."""
+
+    end: Index
+    digest: object
+    prev_term: Term
+
+
+class GroupChecks:
+    """The history of one group, over the lives of all its replicas."""
+
+    def __init__(self, group: GroupId, damaged: Set[NodeId]) -> None:
+        self.group = group
+        self.leaders: dict[Term, NodeId] = {}
+        self.committed: dict[Index, Entry] = {}
+        self.committed_end: Index = 0
+        self.committed_voters = Voters(voters=())
+        self.acknowledged = 0
+        self.promised: list[tuple[Offset, list[bytes | None]]] = []
+        """Every batch that a client was told is safe: its first offset and its values."""
+        self.is_compacted = False
+        """Once true, batches may have lost superseded records, or be gone."""
+        self._damaged = damaged
+        self._written: dict[tuple[Index, Term], Seen] = {}
+        self._index_at: dict[Offset, Index] = {}
+        self._unproven: list[tuple[Offset, list[bytes | None]]] = []
+
+    def appended(self, replica: Replica, entries: Sequence[Entry]) -> None:
+        """Log matching, by induction: same place and term, so same entry and same predecessor."""
+        for entry in entries:
+            prev_term = replica.log.term_at(entry.first - 1)
+            seen = Seen(end=entry.end, digest=digest(entry), prev_term=prev_term)
+            known = self._written.setdefault((entry.first, entry.term), seen)
+            if known.end != seen.end or known.prev_term != seen.prev_term:
+                raise Violation(f"log matching: two entries at {entry.first} of term {entry.term}")
+            if known.digest != seen.digest and not self.is_compacted:
+                raise Violation(f"log matching: two values at {entry.first} of term {entry.term}")
+
+    def truncated(self, replica: Replica, index: Index, commit: Index) -> None:
+        """Leader append-only, and no cut below what the replica held for committed before."""
+        if replica.raft.role is Role.LEADER:
+            raise Violation("leader append-only: a leader cut its own log")
+        if index < commit:
+            raise Violation(f"a cut at {index} is below the commit {commit}")
+
+    def committed_to(self, replica: Replica, old: Index, new: Index) -> None:
+        """State machine safety, and density when an entry is committed for the first time."""
+        if new < old:
+            raise Violation(f"the commit went back from {old} to {new}")
+        first = max(old, replica.log.start.index)
+        for entry in self._read(replica, first, new):
+            self._committed_one(replica, entry)
+        self.prove_acknowledged()
+
+    def led(self, replica: Replica, leadership: Leadership) -> None:
+        """Election safety and leader completeness, when a replica begins to lead."""
+        raft = replica.raft
+        other = self.leaders.setdefault(raft.term, raft.node)
+        if other != raft.node:
+            raise Violation(f"election safety: nodes {other} and {raft.node} lead term {raft.term}")
+        if leadership.opened_at < self.committed_end:
+            raise Violation(
+                f"leader completeness: node {raft.node} leads term {raft.term} with a log that ends"
+                f" at {leadership.opened_at}, committed is {self.committed_end}"
+            )
+        self.holds_everything(replica)
+
+    def holds_everything(self, replica: Replica) -> None:
+        """Every committed entry that was not trimmed is in this log, with the same value."""
+        start = replica.log.start.index
+        for first, entry in self.committed.items():
+            if first < start:
+                continue
+            if replica.log.term_at(first) != entry.term:
+                raise Violation(f"committed entry {first} of term {entry.term} is not in the log")
+        self._compare_values(replica, start)
+
+    def acknowledge(self, offset: Offset, sent: list[bytes | None]) -> None:
+        """A client was told that its batch is safe at this offset; proven after the step."""
+        self.acknowledged += 1
+        self.promised.append((offset, sent))
+        self._unproven.append((offset, sent))
+
+    def prove_acknowledged(self) -> None:
+        """What was acknowledged is committed; raises if it is not, or if it is something else."""
+        unproven: list[tuple[Offset, list[bytes | None]]] = []
+        for offset, sent in self._unproven:
+            index = self._index_at.get(offset)
+            if index is None:
+                unproven.append((offset, sent))
+                continue
+            if [value for _, value in values(self.committed[index]).values()] != sent:
+                raise Violation(f"offset {offset} was acknowledged with another value")
+        self._unproven = unproven
+        if unproven and not self._damaged:
+            raise Violation(f"offset {unproven[0][0]} was acknowledged but is not committed")
+
+    def all_proven(self) -> None:
+        """In the end nothing may be left that was acknowledged and never seen committed."""
+        self.prove_acknowledged()
+        if self._unproven:
+            raise Violation(f"offset {self._unproven[0][0]} was acknowledged and is lost")
+
+    def _committed_one(self, replica: Replica, entry: Entry) -> None:
+        known = self.committed.get(entry.first)
+        if known is not None:
+            if known.term != entry.term or known.end != entry.end:
+                raise Violation(f"state machine safety: two entries committed at {entry.first}")
+            self._compare(known, entry)
+            return
+        if entry.first < self.committed_end:
+            raise Violation(f"entry {entry.first} begins inside another committed one")
+        if entry.first > self.committed_end:
+            raise Violation(
+                f"offsets have a gap: committed up to {self.committed_end}, then {entry.first}"
+            )
+        if isinstance(entry.payload, bytes | bytearray | memoryview):
+            base = BatchView(entry.payload).base_offset
+            if base != replica.log.offset_at(entry.first):
+                raise Violation(f"the batch at index {entry.first} says offset {base}")
+            entry = entry._replace(payload=bytes(entry.payload))
+            self._index_at[base] = entry.first
+        elif isinstance(entry.payload, Voters):
+            self.committed_voters = entry.payload
+        self.committed[entry.first] = entry
+        self.committed_end = entry.end
+
+    def _compare_values(self, replica: Replica, start: Index) -> None:
+        """Read the log from disk as a follower would get it; what is missing must be a hole."""
+        found: set[Index] = set()
+        for entry in self._read(replica, start, self.committed_end):
+            known = self.committed.get(entry.first)
+            if known is not None:
+                self._compare(known, entry)
+                found.add(entry.first)
+        missing = [at for at in self.committed if at >= start and at not in found]
+        if missing and not self.is_compacted and replica.raft.node not in self._damaged:
+            raise Violation(f"committed entry {missing[0]} is missing from the log")
+
+    def _read(self, replica: Replica, first: Index, stop: Index) -> Iterator[Entry]:
+        """Yield what the log holds; damage that it finds itself on a damaged disk is no news."""
+        try:
+            while first < stop:
+                entries = replica.log.entries(first, _READ_BYTES)
+                if not entries:
+                    raise Violation(f"the log ends at {first}, before its own commit {stop}")
+                yield from (entry for entry in entries if entry.first < stop)
+                first = entries[-1].end
+        except CorruptLog:
+            if replica.raft.node not in self._damaged:
+                raise
+
+    def _compare(self, known: Entry, entry: Entry) -> None:
+        if digest(known) == digest(entry):
+            return
+        if not self.is_compacted or isinstance(entry.payload, TermOpened | Voters):
+            raise Violation(f"two values at index {entry.first}")
+        kept = values(entry)
+        originals = values(known)
+        if any(originals.get(offset) != value for offset, value in kept.items()):
+            raise Violation(f"compaction changed a record at index {entry.first}")
+
+
+class Watch:
+    """One replica under observation, from the moment it was opened."""
+
+    def __init__(self, replica: Replica, checks: GroupChecks) -> None:
+        self.replica = replica
+        self._checks = checks
+        self._commit = replica.raft.commit
+        self._leadership: Leadership | None = None
+        log = replica.log
+        append, truncate = log.append, log.truncate
+
+        def watched_append(entries: Sequence[Entry]) -> None:
+            append(entries)
+            if replica.error is None:
+                checks.appended(replica, entries)
+
+        def watched_truncate(index: Index) -> None:
+            checks.truncated(replica, index, self._commit)
+            truncate(index)
+
+        log.append = watched_append  # type: ignore[method-assign]
+        log.truncate = watched_truncate  # type: ignore[method-assign]
+
+    def after_step(self) -> None:
+        """Check what the last step changed."""
+        raft = self.replica.raft
+        if self.replica.error is not None:
+            return
+        if raft.commit != self._commit:
+            old, self._commit = self._commit, raft.commit
+            self._checks.committed_to(self.replica, old, raft.commit)
+        if raft.leadership is not self._leadership:
+            self._leadership = raft.leadership
+            if raft.leadership is not None:
+                self._checks.led(self.replica, raft.leadership)
+
+
+def digest(entry: Entry) -> object:
+    """Return something that is equal exactly for equal entries."""
+    if isinstance(entry.payload, TermOpened | Voters):
+        return entry.payload
+    return bytes(entry.payload)
+
+
+def values(entry: Entry) -> dict[Offset, tuple[bytes | None, bytes | None]]:
+    """Return key and value by offset."""
+    assert isinstance(entry.payload, bytes | bytearray | memoryview)
+    return {r.offset: (r.key, r.value) for r in read_records(BatchView(entry.payload))}

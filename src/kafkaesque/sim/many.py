@@ -1,0 +1,85 @@
+"""Many seeds, on as many cores as there are: what held, what broke, and how to see it again."""
+
+import os
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+
+from kafkaesque.sim.run import Report, run_seed
+
+_SEEDS_PER_TASK = 10
+_TASKS_AHEAD = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A seed that broke a promise."""
+
+    seed: int
+    error: str
+    trace: str
+
+    @property
+    def command(self) -> str:
+        """What a person types to see it again."""
+        return f"kafkaesque sim {self.seed}"
+
+
+@dataclass(slots=True)
+class Totals:
+    """Everything that happened in the seeds so far."""
+
+    seeds: int = 0
+    steps: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, result: Report | Failure) -> None:
+        """Count one more seed."""
+        self.seeds += 1
+        if isinstance(result, Failure):
+            self.failures.append(result)
+            return
+        self.steps += result.steps
+        for kind, count in result.counts.items():
+            self.counts[kind] = self.counts.get(kind, 0) + count
+
+
+def try_seed(seed: int, steps: int) -> Report | Failure:
+    """Run one seed; what goes wrong in it, by a check or by an assertion, becomes a Failure."""
+    try:
+        return run_seed(seed, steps)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the simulator's finding
+        text = f"{type(error).__name__}: {error}"
+        return Failure(seed=seed, error=text, trace=traceback.format_exc())
+
+
+def run_many(
+    seeds: range, steps: int, progress: Callable[[Totals], None], workers: int | None = None
+) -> Totals:
+    """Run all these seeds, telling `progress` now and then."""
+    totals = Totals()
+    tasks = iter([seeds[at : at + _SEEDS_PER_TASK] for at in range(0, len(seeds), _SEEDS_PER_TASK)])
+    count = workers or os.cpu_count() or 1
+    with ProcessPoolExecutor(count) as pool:
+        for results in _in_order(pool, tasks, steps, ahead=count * _TASKS_AHEAD):
+            for result in results:
+                totals.add(result)
+            progress(totals)
+    return totals
+
+
+def _in_order(
+    pool: ProcessPoolExecutor, tasks: Iterator[range], steps: int, ahead: int
+) -> Iterator[list[Report | Failure]]:
+    """Yield results in the order of their seeds, with only so many tasks waiting at a time."""
+    waiting = [pool.submit(_run_some, task, steps) for task in islice(tasks, ahead)]
+    while waiting:
+        yield waiting.pop(0).result()
+        waiting += [pool.submit(_run_some, task, steps) for task in islice(tasks, 1)]
+
+
+def _run_some(seeds: range, steps: int) -> list[Report | Failure]:
+    return [try_seed(seed, steps) for seed in seeds]

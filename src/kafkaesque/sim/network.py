@@ -1,0 +1,60 @@
+"""The simulated network: delays, drops, doubles, reorders, and can be cut, one way or both."""
+
+import random
+from collections.abc import Callable
+
+from kafkaesque.raft.messages import Message
+from kafkaesque.raft.roster import Beat
+from kafkaesque.sim.settings import NetworkFaults
+from kafkaesque.types import GroupId, NodeId
+
+_LATE_FACTOR = 20
+
+Deliver = Callable[[GroupId, Message | Beat], None]
+
+
+class Network:
+    """Carries messages between nodes through the world's schedule."""
+
+    def __init__(
+        self,
+        faults: NetworkFaults,
+        chance: random.Random,
+        schedule: Callable[[int, Callable[[], None]], object],
+        deliver: Deliver,
+    ) -> None:
+        self.faults = faults
+        self.sent = 0
+        self.dropped = 0
+        self._chance = chance
+        self._schedule = schedule
+        self._deliver = deliver
+        self._cuts: set[tuple[NodeId, NodeId]] = set()
+
+    def send(self, group: GroupId, message: Message | Beat) -> None:
+        """Take a message and deliver it later, perhaps twice, perhaps never."""
+        self.sent += 1
+        faults, chance = self.faults, self._chance
+        if self._cuts and (message.source, message.target) in self._cuts:
+            self.dropped += 1
+            return
+        if faults.drop_rate and chance.random() < faults.drop_rate:
+            self.dropped += 1
+            return
+        self._carry(group, message)
+        if faults.duplicate_rate and chance.random() < faults.duplicate_rate:
+            self._carry(group, message)
+
+    def cut(self, source: NodeId, target: NodeId) -> None:
+        """Let nothing pass from `source` to `target`; the other way is another cut."""
+        self._cuts.add((source, target))
+
+    def heal(self) -> None:
+        """Mend every cut."""
+        self._cuts.clear()
+
+    def _carry(self, group: GroupId, message: Message | Beat) -> None:
+        delay = 1 + int(self._chance.random() * self.faults.delay_max)
+        if self.faults.late_rate and self._chance.random() < self.faults.late_rate:
+            delay *= _LATE_FACTOR
+        self._schedule(delay, lambda: self._deliver(group, message))

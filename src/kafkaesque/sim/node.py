@@ -1,0 +1,177 @@
+"""One simulated machine: a real store and real replicas on a simulated disk.
+
+A node is *up* while its process runs. It goes down by a kill (what was written stays, as the kernel
+keeps it), by a power loss (what was not synced is lost or torn), or by its own decision, when its
+disk fails it. It comes up again through the same recovery code as in production.
+"""
+
+import random
+from collections.abc import Callable
+
+from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.store import Store
+from kafkaesque.clock import Clock
+from kafkaesque.entry import Voters
+from kafkaesque.errors import CorruptLog, LogError
+from kafkaesque.log.partition_log import PartitionLog
+from kafkaesque.raft.messages import Message
+from kafkaesque.raft.roster import Beat, Roster
+from kafkaesque.sim.disk import SimDisk
+from kafkaesque.sim.inode import CrashPolicy
+from kafkaesque.sim.settings import Settings
+from kafkaesque.types import GroupId, NodeId
+
+_TICKS_PER_SETTLING = 10
+
+Carry = Callable[[GroupId, Message | Beat], None]
+"""Takes a message to its target; beats belong to no group."""
+
+
+class SimNode:
+    """A machine of the cluster, for as long as its disk lives."""
+
+    def __init__(  # noqa: PLR0913 - all that a machine is connected to
+        self,
+        node: NodeId,
+        settings: Settings,
+        disk: SimDisk,
+        clock: Clock,
+        chance: random.Random,
+        send: Carry,
+        opened: Callable[[Replica], None],
+        first_voters: Voters,
+    ) -> None:
+        self.node = node
+        self.disk = disk
+        self.is_up = False
+        self.replicas: dict[GroupId, Replica] = {}
+        self.store: Store | None = None
+        self.error: LogError | None = None
+        self._ticks = 0
+        self.roster = Roster(node, settings.raft, session=1)
+        self._settings = settings
+        self._clock = clock
+        self._chance = chance
+        self._send = send
+        self._opened = opened
+        self._first = first_voters
+
+    def start(self) -> None:
+        """Start the process: open the store and every log in it, as after any stop."""
+        assert not self.is_up
+        self.error = None
+        self.store = Store.open(
+            self.disk, self._settings.log, self._clock, self.node, self._on_failed
+        )
+        self.is_up = True
+        self.roster = Roster(self.node, self._settings.raft, 1 + self._chance.getrandbits(60))
+        for group in list(self.store.journal.groups):
+            self._run(group, self.store.open_log(group))
+        self.store.flusher.kick()
+
+    def create(self, group: GroupId, voters: Voters) -> None:
+        """Begin a replica of a group that this node has never held."""
+        assert self.store is not None
+        self._run(group, self.store.create_log(group, voters))
+        self.after_event()
+
+    def tick(self) -> None:
+        """Let a tick pass on every replica."""
+        for beat in self.roster.tick():
+            self._send("", beat)
+        for group in list(self.roster.awake):
+            self.replicas[group].tick()
+        self.after_event()
+        self._ticks += 1
+        if self.store is not None and self._ticks % _TICKS_PER_SETTLING == 0:
+            self.store.flusher.settle()
+
+    def deliver(self, group: GroupId, message: Message) -> None:
+        """Hand over a message; one for an unknown group makes an empty replica that only learns."""
+        if group not in self.replicas:
+            self.create(group, self._first_voters(group))
+        self.replicas[group].step(message)
+        self.roster.touched(group)
+        self.after_event()
+
+    def receive(self, beat: Beat) -> None:
+        """Hand over another node's beat."""
+        self.roster.receive(beat)
+        self.after_event()
+
+    def _first_voters(self, group: GroupId) -> Voters:
+        """What metadata would say of a group that this node is to hold and knows nothing of."""
+        return self._first if self.node in self._first.voters else Voters(voters=())
+
+    def sync_done(self, callback: Callable[[], None]) -> None:
+        """Let the disk report that a sync is done."""
+        callback()
+        self.after_event()
+
+    @property
+    def is_refilling(self) -> bool:
+        """Whether a replica here was found damaged and waits to be refilled by its peers."""
+        return any(replica.raft.is_recovering for replica in self.replicas.values())
+
+    def after_event(self) -> None:
+        """Sync what was written, and deal with replicas that had to stop."""
+        for group, replica in list(self.replicas.items()):
+            self.roster.touched(group)
+            if self.is_up and replica.error is not None:
+                self._on_replica_stopped(group, replica.error)
+        if self.is_up:
+            assert self.store is not None
+            self.store.flusher.kick()
+
+    def stop_cleanly(self) -> None:
+        """Stop the process the way an operator does."""
+        assert self.store is not None
+        try:
+            self.store.close()
+        except LogError as error:
+            self.error = error
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process at once; the machine goes on."""
+        self._go_down()
+        self.disk.kill()
+
+    def lose_power(self) -> None:
+        """End the machine at once."""
+        self._go_down()
+        self.disk.crash(CrashPolicy.TORN)
+
+    def give_up(self) -> None:
+        """End a start that failed half-way."""
+        self.kill()
+
+    def _run(self, group: GroupId, log: PartitionLog) -> None:
+        assert self.store is not None
+        replica = self.store.replica(log, self._settings.raft, self._chance, self._send)
+        self.replicas[group] = replica
+        self.roster.add(group, replica.raft)
+        self._opened(replica)
+
+    def _on_replica_stopped(self, group: GroupId, error: LogError) -> None:
+        assert self.store is not None
+        if isinstance(error, CorruptLog):
+            log = self.store.refill_log(group, error)
+            self._run(group, log)
+        else:
+            self._on_failed(error)
+
+    def _on_failed(self, error: LogError) -> None:
+        """The disk failed us: stop, as a broker does, and be started again later."""
+        if self.is_up:
+            self.error = error
+            self.kill()
+
+    def _go_down(self) -> None:
+        self.is_up = False
+        if self.store is not None:
+            self.store.flusher.stop()
+        for replica in self.replicas.values():
+            replica.stop(LogError("the node is down"))
+        self.replicas = {}
+        self.store = None

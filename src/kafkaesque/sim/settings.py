@@ -1,0 +1,121 @@
+"""What one simulated run is like: drawn from its seed, swarm style.
+
+Every seed takes a random subset of the faults, and small limits, because bugs hide where things
+are rare: with large batches per message some broken rules are never noticed (Groce et al., "Swarm
+testing"; tried here, see `docs/explanation/simulator.md`). Times are in the world's own
+milliseconds.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from kafkaesque.config import LogConfig, RaftConfig
+from kafkaesque.sim.inode import DiskFaults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFaults:
+    """How badly the network behaves; rates are per message."""
+
+    delay_max: int = 5
+    drop_rate: float = 0.0
+    duplicate_rate: float = 0.0
+    late_rate: float = 0.0
+    """How often a message takes twenty times as long, and so comes after newer ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """Which faults happen, and the mean time between two of them."""
+
+    pause_mean: int = 400
+    kills: bool = False
+    power_losses: bool = False
+    cuts: bool = False
+    transfers: bool = False
+    voter_changes: bool = False
+    wipes: bool = False
+    bit_flips: bool = False
+    sync_failures: bool = False
+    full_disks: bool = False
+    slow_disks: bool = False
+    trims: bool = False
+    compactions: bool = False
+
+    def kinds(self) -> list[str]:
+        """Return the names of the faults that happen."""
+        return [
+            name for name in self.__slots__ if name != "pause_mean" and getattr(self, name) is True
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that distinguishes one run from another."""
+
+    nodes: int = 3
+    groups: int = 1
+    tick_ms: int = 10
+    drift: float = 0.0
+    """Each node's clock runs up to this part faster or slower than the world's."""
+
+    write_pause_max: int = 20
+    log: LogConfig = field(default_factory=LogConfig)
+    raft: RaftConfig = field(default_factory=RaftConfig)
+    disk: DiskFaults = field(default_factory=DiskFaults)
+    network: NetworkFaults = field(default_factory=NetworkFaults)
+    faults: Faults = field(default_factory=Faults)
+
+
+def draw(chance: random.Random) -> Settings:
+    """Draw the settings of one seed."""
+
+    def often(rate: float) -> bool:
+        return chance.random() < rate
+
+    # A flipped bit may lie unnoticed for long; together with a wiped disk it could destroy a
+    # majority's copies, which no protocol survives. So a seed has one or the other.
+    damage = chance.choice(["none", "none", "wipes", "bit_flips"])
+    return Settings(
+        nodes=chance.choice([1, 3, 3, 3, 4, 5]) if damage == "none" else chance.choice([3, 5]),
+        groups=chance.choice([1, 1, 2]),
+        drift=chance.choice([0.0, 0.1, 0.3]),
+        write_pause_max=chance.choice([4, 20, 100]),
+        log=LogConfig(
+            segment_bytes_max=chance.choice([256, 700, 2000, 100_000]),
+            index_interval_bytes=chance.choice([1, 200, 4096]),
+            index_sync_bytes=chance.choice([200, 2000]),
+            journal_rewrite_bytes=chance.choice([300, 2000, 100_000]),
+        ),
+        raft=RaftConfig(
+            append_bytes_max=chance.choice([1, 150, 1000, 100_000]),
+            inflight_max=chance.choice([1, 2, 8]),
+        ),
+        disk=DiskFaults(
+            sync_delay_max=chance.choice([0, 3, 30]) + 1,
+            page_bytes=chance.choice([16, 64, 512]),
+        ),
+        network=NetworkFaults(
+            delay_max=chance.choice([1, 5, 30]),
+            drop_rate=chance.choice([0.0, 0.0, 0.01, 0.1]),
+            duplicate_rate=chance.choice([0.0, 0.02, 0.1]),
+            late_rate=chance.choice([0.0, 0.05]),
+        ),
+        faults=Faults(
+            pause_mean=chance.choice([100, 300, 1000]),
+            kills=often(0.6),
+            power_losses=often(0.6),
+            cuts=often(0.5),
+            transfers=often(0.3),
+            # A group of two voters has no copies to spare for damage.
+            voter_changes=damage != "bit_flips" and often(0.4),
+            wipes=damage == "wipes",
+            bit_flips=damage == "bit_flips",
+            sync_failures=often(0.2),
+            full_disks=often(0.2),
+            slow_disks=often(0.2),
+            trims=often(0.4),
+            # In a compacted log a turned bit in a base offset can look like a hole.
+            compactions=damage != "bit_flips" and often(0.3),
+        ),
+    )

@@ -1,0 +1,271 @@
+"""The simulated world: one clock, one schedule, and everything that happens in it.
+
+A run is a function of its seed: every choice is drawn from one source of chance, and events that
+fall on the same time happen in the order in which they were scheduled. A *step* is one event:
+a message delivered, a tick of a node, or a sync done.
+"""
+
+import heapq
+import random
+from collections.abc import Callable
+from functools import partial
+
+from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.entry import Voters
+from kafkaesque.errors import DiskFull, RaftError
+from kafkaesque.raft.messages import Message
+from kafkaesque.raft.raft import Role
+from kafkaesque.raft.roster import Beat
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.record import Record
+from kafkaesque.sim.checks import GroupChecks, Violation, Watch
+from kafkaesque.sim.disk import PowerLost, SimDisk
+from kafkaesque.sim.network import Network
+from kafkaesque.sim.node import SimNode
+from kafkaesque.sim.settings import NetworkFaults, Settings, draw
+from kafkaesque.types import GroupId, NodeId
+
+_STEPS_AT_ONCE = 20
+_EPOCH_MS = 1_700_000_000_000
+
+
+class WorldClock:
+    """The simulated time, as nodes read it."""
+
+    def __init__(self) -> None:
+        self.time = 0
+
+    def now_ms(self) -> int:
+        """Return the wall clock."""
+        return _EPOCH_MS + self.time
+
+    def monotonic_ms(self) -> int:
+        """Return the clock that never goes back."""
+        return self.time
+
+
+class World:
+    """A cluster with its clients, from one seed."""
+
+    def __init__(self, seed: int, settings: Settings | None = None) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.settings = settings if settings is not None else draw(self.chance)
+        self.clock = WorldClock()
+        self.steps = 0
+        self.counts: dict[str, int] = {}
+        self.nodes: dict[NodeId, SimNode] = {}
+        self.checks: dict[GroupId, GroupChecks] = {}
+        self.network = Network(self.settings.network, self.chance, self.schedule, self._deliver)
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._serial = 0
+        self._first_voters = Voters(voters=tuple(range(1, self.settings.nodes + 1)))
+        self._written = 0
+        self._is_quiet = False
+        self._last_node = self.settings.nodes
+        self._watches: dict[tuple[NodeId, GroupId], Watch] = {}
+        self.damaged: set[NodeId] = set()
+        """Nodes on whose disks bits were flipped."""
+        self._begin()
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────
+
+    def schedule(self, delay: int, callback: Callable[[], None]) -> None:
+        """Let something happen later."""
+        self._serial += 1
+        heapq.heappush(self._events, (self.clock.time + delay, self._serial, callback))
+
+    def step(self) -> None:
+        """Let the next event happen."""
+        time, _, callback = heapq.heappop(self._events)
+        self.clock.time = time
+        callback()
+
+    def run(self, steps: int) -> None:
+        """Let this many steps happen; raises Violation."""
+        end = self.steps + steps
+        while self.steps < end:
+            self.step()
+
+    def run_until(self, is_done: Callable[[], bool], steps_max: int) -> bool:
+        """Run until something holds; return whether it did before about `steps_max` steps."""
+        for _ in range(0, steps_max, _STEPS_AT_ONCE):
+            if is_done():
+                return True
+            for _ in range(_STEPS_AT_ONCE):
+                self.step()
+        return is_done()
+
+    # ── nodes ────────────────────────────────────────────────────────────────────────────────
+
+    def add_node(self, node: NodeId) -> SimNode:
+        """Put a new, empty machine into the world and start it."""
+        schedule = partial(self._schedule_sync, node)
+        disk = SimDisk(self.chance, schedule, self.settings.disk, clock=self.clock)
+        machine = SimNode(
+            node,
+            self.settings,
+            disk,
+            self.clock,
+            self.chance,
+            self.network.send,
+            self._opened,
+            self._first_voters,
+        )
+        self.nodes[node] = machine
+        self.start(machine)
+        drift = self.settings.drift * (2 * self.chance.random() - 1)
+        period = max(1, round(self.settings.tick_ms * (1 + drift)))
+        self.schedule(self.chance.randrange(period), partial(self._tick, machine, period))
+        return machine
+
+    def leader(self, group: GroupId) -> Replica | None:
+        """Return the replica that leads in the newest term, if one does."""
+        leading = [
+            replica
+            for machine in self.nodes.values()
+            if (replica := machine.replicas.get(group)) is not None
+            and replica.raft.role is Role.LEADER
+        ]
+        return max(leading, key=lambda replica: replica.raft.term, default=None)
+
+    def next_node(self) -> NodeId:
+        """Return an id that no node has ever had."""
+        self._last_node += 1
+        return self._last_node
+
+    def count(self, kind: str) -> None:
+        """Count something for the table at the end."""
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+
+    def heal(self) -> None:
+        """End all faults: start every node, mend the network, make the disks good."""
+        self.network.heal()
+        self.network.faults = NetworkFaults(delay_max=self.settings.network.delay_max)
+        for machine in self.nodes.values():
+            machine.disk.mend(self.settings.disk)
+            if not machine.is_up:
+                self.start(machine)
+
+    # ── clients ──────────────────────────────────────────────────────────────────────────────
+
+    def write(self, machine: SimNode, group: GroupId) -> None:
+        """Send a batch of one to three records to a node, as a client would."""
+        replica = machine.replicas[group]
+        checks = self.checks[group]
+        self._written += 1
+        key = f"k{self.chance.randrange(8)}".encode()
+        records = [
+            Record(
+                offset=place,
+                timestamp_ms=self.clock.now_ms(),
+                key=key,
+                value=f"{self._written}.{place}".encode(),
+            )
+            for place in range(1 + self.chance.randrange(3))
+        ]
+        next_offset = replica.log.end_offset
+
+        def done(outcome: Outcome) -> None:
+            if outcome is Outcome.UNKNOWN:
+                self.count("unknown")
+            else:
+                checks.acknowledge(next_offset, [record.value for record in records])
+                self._watches[machine.node, group].after_step()
+
+        def propose() -> None:
+            offset = replica.propose(build_batch(records), done)
+            if offset != next_offset:
+                raise Violation(f"a batch was given offset {offset} where {next_offset} was next")
+            machine.after_event()
+
+        try:
+            self.act(machine, propose)
+        except RaftError:
+            self.count("refused")
+
+    def stop_clients(self) -> None:
+        """Let nobody write any more."""
+        self._is_quiet = True
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────
+
+    def act(self, machine: SimNode, action: Callable[[], None]) -> None:
+        """Let a node do something; the power may fail in the middle of it. Then check it."""
+        try:
+            action()
+            for group in machine.replicas:
+                self._watches[machine.node, group].after_step()
+        except PowerLost:
+            self.count("power lost while writing")
+            machine.lose_power()
+
+    def start(self, machine: SimNode) -> None:
+        """Start a node that is down; it may fail for want of room, and is tried again later."""
+        try:
+            self.act(machine, machine.start)
+        except DiskFull:
+            self.count("start failed on a full disk")
+            machine.give_up()
+        if machine.is_up and machine.node in self._first_voters.voters:
+            for group in self.checks:
+                if group not in machine.replicas:  # power was lost before it was created
+                    self.act(machine, partial(machine.create, group, self._first_voters))
+        if machine.is_refilling and machine.node not in self.damaged:
+            raise Violation(f"node {machine.node} took whole data for damaged")
+
+    def _begin(self) -> None:
+        voters = self._first_voters
+        groups = [f"group-{number}" for number in range(self.settings.groups)]
+        self.checks = {group: GroupChecks(group, self.damaged) for group in groups}
+        for node in voters.voters:
+            self.add_node(node)
+        for checks in self.checks.values():
+            checks.committed_voters = voters
+        self.schedule(1, self._client)
+
+    def _client(self) -> None:
+        """One client among many: writes to somebody who may or may not lead."""
+        if self._is_quiet:
+            return
+        self.schedule(1 + self.chance.randrange(self.settings.write_pause_max), self._client)
+        group = self.chance.choice(list(self.checks))
+        leader = self.leader(group)
+        if leader is not None and self.chance.random() < 0.8:
+            self.write(self.nodes[leader.raft.node], group)
+            return
+        up = [machine for machine in self.nodes.values() if group in machine.replicas]
+        if up:
+            self.write(self.chance.choice(up), group)
+
+    def _tick(self, machine: SimNode, period: int) -> None:
+        if self.nodes.get(machine.node) is not machine:
+            return  # replaced by another machine
+        self.schedule(period, partial(self._tick, machine, period))
+        if machine.is_up:
+            self.steps += 1
+            self.act(machine, machine.tick)
+
+    def _deliver(self, group: GroupId, message: Message | Beat) -> None:
+        machine = self.nodes.get(message.target)
+        if machine is None or not machine.is_up:
+            return
+        self.steps += 1
+        if isinstance(message, Beat):
+            self.act(machine, partial(machine.receive, message))
+        else:
+            self.act(machine, partial(machine.deliver, group, message))
+
+    def _schedule_sync(self, node: NodeId, delay: int, callback: Callable[[], None]) -> None:
+        def happen() -> None:
+            machine = self.nodes.get(node)
+            if machine is not None and machine.is_up:
+                self.steps += 1
+                self.act(machine, partial(machine.sync_done, callback))
+
+        self.schedule(delay, happen)
+
+    def _opened(self, replica: Replica) -> None:
+        key = replica.raft.node, replica.group
+        self._watches[key] = Watch(replica, self.checks[replica.group])

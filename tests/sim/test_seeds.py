@@ -1,0 +1,31 @@
+"""Whole clusters under random faults: every seed keeps every promise."""
+
+import pytest
+
+from kafkaesque.sim.many import Failure, try_seed
+from kafkaesque.sim.run import STEPS
+
+CHUNKS = 30
+SEEDS_PER_CHUNK = 12
+
+
+def told(failures: list[Failure]) -> str:
+    """What failed, and what to type to see it again."""
+    return "\n".join(f"{failure.error}\n    {failure.command}" for failure in failures)
+
+
+@pytest.mark.simulation
+@pytest.mark.requirement("LOG-4")
+@pytest.mark.requirement("REP-4")
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_clusters_keep_their_promises_whatever_breaks(chunk: int) -> None:
+    first = chunk * SEEDS_PER_CHUNK
+    results = [try_seed(seed, STEPS) for seed in range(first, first + SEEDS_PER_CHUNK)]
+    failures = [result for result in results if isinstance(result, Failure)]
+    assert not failures, told(failures)
+
+
+def test_a_failed_seed_tells_its_error_and_the_command_that_repeats_it() -> None:
+    text = told([Failure(seed=123, error="Violation: two leaders", trace="")])
+    assert "Violation: two leaders" in text
+    assert "kafkaesque sim 123" in text

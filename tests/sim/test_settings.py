@@ -1,0 +1,54 @@
+"""What a seed is like: drawn from it alone, of every kind, within what can be survived."""
+
+import random
+
+from kafkaesque.sim.settings import Faults, Settings, draw
+
+DRAWN = [draw(random.Random(seed)) for seed in range(1_000)]
+KINDS = [name for name in Faults.__slots__ if name != "pause_mean"]
+
+
+def of(kind: str) -> list[Settings]:
+    return [settings for settings in DRAWN if kind in settings.faults.kinds()]
+
+
+def test_the_settings_are_a_function_of_the_seed() -> None:
+    assert [draw(random.Random(seed)) for seed in range(100)] == DRAWN[:100]
+
+
+def test_seeds_differ() -> None:
+    assert len(set(map(repr, DRAWN))) > 900
+
+
+def test_every_fault_is_there_in_some_seeds_and_absent_in_others() -> None:
+    shares = {kind: len(of(kind)) / len(DRAWN) for kind in KINDS}
+    assert all(0.1 < share < 0.9 for share in shares.values()), shares
+
+
+def test_some_seeds_have_hardly_a_fault_and_others_many() -> None:
+    counts = {len(settings.faults.kinds()) for settings in DRAWN}
+    assert min(counts) <= 1
+    assert max(counts) >= 8
+
+
+def test_bits_flip_only_where_voters_stay_and_nothing_is_compacted_or_wiped() -> None:
+    assert of("bit_flips")
+    for settings in of("bit_flips"):
+        faults = settings.faults
+        assert not (faults.voter_changes or faults.compactions or faults.wipes)
+
+
+def test_disks_are_damaged_only_where_there_are_copies_to_spare() -> None:
+    for settings in of("bit_flips") + of("wipes"):
+        assert settings.nodes in (3, 5)
+
+
+def test_kinds_names_the_faults_that_happen_and_not_how_often() -> None:
+    assert Faults().kinds() == []
+    assert Faults(pause_mean=7, kills=True, trims=True).kinds() == ["kills", "trims"]
+
+
+def test_limits_are_tiny_in_many_seeds_because_bugs_hide_where_things_are_rare() -> None:
+    assert any(settings.raft.append_bytes_max == 1 for settings in DRAWN)
+    assert any(settings.raft.inflight_max == 1 for settings in DRAWN)
+    assert any(settings.log.segment_bytes_max == 256 for settings in DRAWN)

@@ -1,0 +1,130 @@
+"""`kafkaesque sim` and `kafkaesque demo`: the simulated cluster in the user's hands."""
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from kafkaesque.cli.main import FAILED
+from kafkaesque.sim.many import Failure, Totals, run_many, try_seed
+from kafkaesque.sim.run import STEPS
+from kafkaesque.sim.story import Verdict, tell
+
+_SHOWN_FAILURES_MAX = 10
+_STORY_SEED = 7
+_TRY_NEXT = (
+    ("make sim SEEDS=500", "500 clusters under random faults, counted"),
+    (".venv/bin/kafkaesque sim 42", "one of them, the same every time"),
+    ("make mutants", "break a rule on purpose and see it caught"),
+)
+
+
+@click.command()
+@click.argument("seed", type=int, required=False)
+@click.option("--seeds", type=click.IntRange(min=1), help="Run this many seeds on all cores.")
+@click.option("--first", type=int, default=0, show_default=True, help="The first of those seeds.")
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=STEPS,
+    show_default=True,
+    help="How many steps each seed is troubled.",
+)
+def sim(seed: int | None, seeds: int | None, first: int, steps: int) -> int:
+    """Run a whole cluster on simulated disks, network and clocks.
+
+    With SEED that one run is repeated, exactly as it was; with --seeds many are tried and counted.
+    """
+    if (seed is None) == (seeds is None):
+        raise click.UsageError("give either one SEED or --seeds, not both and not neither")
+    console = Console()
+    if seed is not None:
+        return _one(console, seed, steps)
+    assert seeds is not None
+    return _many(console, range(first, first + seeds), steps)
+
+
+@click.command()
+@click.option("--seed", type=int, default=_STORY_SEED, show_default=True, help="Another story.")
+def demo(seed: int) -> int:
+    """Watch a cluster lose its leader in the middle of a write, and no record."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]Kafkaesque[/bold]: a replicated log under a power cut (seed {seed})\n")
+    try:
+        verdict = tell(seed, console.print)
+    except AssertionError as broken:  # a check of the simulator, or one of the code itself
+        console.print(f"\n[bold red]A promise was broken:[/bold red] {escape(str(broken))}")
+        return FAILED
+    console.print()
+    console.print(_verdict_table(verdict))
+    if verdict.lost:
+        console.print("\n[bold red]A promise was broken:[/bold red] what was acknowledged is lost")
+        return FAILED
+    console.print("\nTry next:")
+    for command, why in _TRY_NEXT:
+        console.print(f"  {command:<28} {why}")
+    return 0
+
+
+def _verdict_table(verdict: Verdict) -> Table:
+    table = Table(title="Verdict", title_justify="left")
+    table.add_column("what")
+    table.add_column("count", justify="right")
+    for what, count in (
+        ("batches acknowledged", verdict.acknowledged),
+        ("of these lost", verdict.lost),
+        ("batches with unknown outcome, and said so", verdict.unknown),
+        ("records, at offsets dense from 0", verdict.committed_records),
+        ("elections", verdict.elections),
+        ("simulated steps, all checked", verdict.steps),
+    ):
+        table.add_row(what, f"{count:,}")
+    return table
+
+
+def _one(console: Console, seed: int, steps: int) -> int:
+    console.print(f"seed {seed}, repeat it with: kafkaesque sim {seed} --steps {steps}")
+    result = try_seed(seed, steps)
+    if isinstance(result, Failure):
+        console.print(result.trace, markup=False, highlight=False)
+        console.print(f"[bold red]seed {seed} broke a promise[/bold red]: {escape(result.error)}")
+        console.print(f"repeat it with: {result.command} --steps {steps}", highlight=False)
+        return FAILED
+    totals = Totals()
+    totals.add(result)
+    console.print(_table(totals))
+    return 0
+
+
+def _many(console: Console, seeds: range, steps: int) -> int:
+    console.print(f"seeds {seeds.start} to {seeds.stop - 1}, {steps} steps of trouble each")
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("seeds", total=len(seeds))
+
+        def show(totals: Totals) -> None:
+            bar.update(task, completed=totals.seeds)
+
+        totals = run_many(seeds, steps, show)
+    console.print(_table(totals))
+    for failure in totals.failures[:_SHOWN_FAILURES_MAX]:
+        console.print(f"seed {failure.seed}: {failure.error}", markup=False)
+        console.print(f"    repeat it with: {failure.command} --steps {steps}", markup=False)
+    return FAILED if totals.failures else 0
+
+
+def _table(totals: Totals) -> Table:
+    table = Table(title="Simulated", title_justify="left")
+    table.add_column("what")
+    table.add_column("count", justify="right")
+    rows = {"seeds": totals.seeds, "steps": totals.steps, **dict(sorted(totals.counts.items()))}
+    for what, count in rows.items():
+        table.add_row(what, f"{count:,}")
+    table.add_row("violations", f"{len(totals.failures):,}", style="bold")
+    return table

@@ -1,0 +1,86 @@
+"""Looks for what notices a planted bug: seeds, then what is written by hand.
+
+Random seeds miss some broken rules however many are run: a cut mark that is replaced by a batch of
+an older term needs a crash at one of a few disk operations. Those are caught by the scenarios, or
+by the tests that let the power fail inside every disk operation of a scripted life.
+"""
+
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.sim.many import Failure, try_seed
+from kafkaesque.sim.run import STEPS
+from tests.mutants.mutation import Mutant
+from tests.scenarios.runner import play
+
+TESTS = Path(__file__).parents[1]
+SCENARIOS = TESTS / "scenarios"
+SCRIPTED = (
+    "broker/test_replica.py",
+    "broker/test_store.py",
+    "log/test_marks.py",
+    "log/test_partition_log.py",
+    "log/test_partition_log_restart.py",
+    "log/test_crash_points.py",
+    "log/test_segments_recovery.py",
+    "log/test_compaction.py",
+    "log/test_journal.py",
+    "log/test_journal_rewrite.py",
+    "log/test_journal_records.py",
+    "raft/test_leadership.py",
+    "raft/test_roster.py",
+)
+"""Tests that play a whole life against every way to end it; the quick ones come first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catch:
+    """What noticed a mutant, after how many seeds."""
+
+    mutant: Mutant
+    by: str
+    seeds: int
+    error: str
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether anything noticed it at all."""
+        return bool(self.by)
+
+
+def hunt(mutant: Mutant, seeds_max: int, steps: int = STEPS) -> Catch:
+    """Run seeds with the bug planted until one fails, then scenarios, then scripted lives."""
+    with mutant.planted():
+        for seed in range(seeds_max):
+            result = try_seed(seed, steps)
+            if isinstance(result, Failure):
+                return Catch(mutant=mutant, by="seed", seeds=seed + 1, error=result.error)
+        for path in sorted(SCENARIOS.glob("*.txt")):
+            noticed = _play(path)
+            if noticed:
+                return Catch(mutant=mutant, by=path.stem, seeds=seeds_max, error=noticed)
+        for name in SCRIPTED:
+            if _fails(TESTS / name):
+                return Catch(mutant=mutant, by=name, seeds=seeds_max, error="a test fails")
+    return Catch(mutant=mutant, by="", seeds=seeds_max, error="")
+
+
+def _play(path: Path) -> str:
+    """Return what is different in a scenario now; nothing if it runs as written."""
+    text = path.read_text()
+    try:
+        played = play(text)
+    except Exception as error:  # noqa: BLE001 - a scenario that breaks has noticed
+        return f"{type(error).__name__}: {error}"
+    return "" if played == text else "the trace differs"
+
+
+def _fails(path: Path) -> bool:
+    """Run one module of tests in this process, where the bug is planted."""
+    with redirect_stdout(StringIO()):
+        code = pytest.main([str(path), "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"])
+    return code is not pytest.ExitCode.OK

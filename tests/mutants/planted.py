@@ -1,0 +1,275 @@
+"""The planted bugs: what each breaks, in the words of the rule that it breaks."""
+
+from tests.mutants.mutation import Mutant
+
+_RAFT = "kafkaesque.raft.raft:Raft"
+_FOLLOWER = "kafkaesque.raft.following:Following"
+_LEADER = "kafkaesque.raft.leadership:Leadership"
+_LOG = "kafkaesque.log.partition_log:PartitionLog"
+_VISIBLE = "kafkaesque.log.visible_log:VisibleLog"
+_JOURNAL = "kafkaesque.log.journal:Journal"
+_SEGMENTS = "kafkaesque.log.segments:Segments"
+_RECOVERY = "kafkaesque.log.segments_recovery"
+
+MUTANTS = (
+    # ── elections ────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        name="a replica votes twice in a term",
+        target=f"{_RAFT}._answer_vote",
+        old="self.vote in (None, request.source) and self.leader is None",
+        new="True",
+    ),
+    Mutant(
+        name="a vote is given to one whose log is behind",
+        target=f"{_RAFT}._answer_vote",
+        old="is_current = (request.last_term, request.end) >= (self._last_term(), self.end)",
+        new="is_current = True",
+    ),
+    Mutant(
+        name="the longer log wins, whatever its last term",
+        target=f"{_RAFT}._answer_vote",
+        old="(request.last_term, request.end) >= (self._last_term(), self.end)",
+        new="request.end >= self.end",
+    ),
+    Mutant(
+        name="messages do not wait for the hard state",
+        target="kafkaesque.broker.replica:Replica._dispatch",
+        old="if self._unsaved_states:",
+        new="if False:",
+    ),
+    Mutant(
+        name="half of the voters is a majority",
+        target="kafkaesque.raft.quorum:majority",
+        old="count // 2 + 1",
+        new="max(1, count // 2)",
+    ),
+    Mutant(
+        name="a replica that lost synced data still votes",
+        target=f"{_RAFT}._answer_vote",
+        old="and not self.is_recovering",
+        new="",
+    ),
+    # ── replication ──────────────────────────────────────────────────────────────────────────
+    Mutant(
+        name="a follower acknowledges what it has not synced",
+        target=f"{_FOLLOWER}.accept",
+        old="match=min(raft.stable, self._matched)",
+        new="match=self._matched",
+    ),
+    Mutant(
+        name="a leader counts itself before it has synced",
+        target=f"{_LEADER}.try_commit",
+        old="raft.stable if node",
+        new="raft.end if node",
+    ),
+    Mutant(
+        name="a leader commits an old term by counting",
+        target=f"{_LEADER}.try_commit",
+        old="or raft.term_at(agreed - 1) != raft.term",
+        new="",
+    ),
+    Mutant(
+        name="a late append cuts a good suffix",
+        target=f"{_FOLLOWER}._take_entries",
+        old="entry.first < raft.end and raft.log.term_at(entry.first) == entry.term",
+        new="False",
+    ),
+    Mutant(
+        name="a follower commits beyond what it has in common",
+        target=f"{_FOLLOWER}._take_commit",
+        old="min(commit, self._matched)",
+        new="min(commit, self._raft.end)",
+    ),
+    Mutant(
+        name="an append is taken without looking at what precedes it",
+        target=f"{_FOLLOWER}.take_append",
+        old="prev <= raft.end and raft.log.term_at(prev - 1) == request.prev_term",
+        new="prev <= raft.end",
+    ),
+    Mutant(
+        name="a hole is crossed without asking at its far end",
+        target=f"{_LEADER}._send_append",
+        old="and progress.may_agree_at(entries[0].first)",
+        new="and False",
+    ),
+    Mutant(
+        name="an install throws away what the follower already has",
+        target=f"{_FOLLOWER}.take_install",
+        old="if not has_it:",
+        new="if True:",
+    ),
+    # ── membership ───────────────────────────────────────────────────────────────────────────
+    Mutant(
+        name="two changes of voters at once",
+        target=f"{_LEADER}.change_voters",
+        old="or raft.voters_index >= raft.commit",
+        new="",
+    ),
+    Mutant(
+        name="a change of voters before the term has a commit",
+        target=f"{_LEADER}.change_voters",
+        old="if not self.may_serve:",
+        new="if False:",
+    ),
+    Mutant(
+        name="several voters change at once",
+        target=f"{_LEADER}.change_voters",
+        old="> 1:",
+        new="> 9:",
+    ),
+    Mutant(
+        name="a cut leaves a change of voters in force",
+        target=f"{_RAFT}.cut",
+        old="while len(self._voters) > 1 and self._voters[-1][0] >= index:",
+        new="while False:",
+    ),
+    # ── the log: rules (a) to (h) ────────────────────────────────────────────────────────────
+    Mutant(
+        name="(a) a batch is written before the mark under it is durable",
+        target=f"{_LOG}._write",
+        old="yield  # rule (a)\n",
+        new="pass\n",
+    ),
+    Mutant(
+        name="(b) the journal is cut before the segments",
+        target=f"{_LOG}._cut",
+        old="    self._segments.truncate(offset)\n",
+        new=(
+            "    self._journal.add(MarksCut(group=self.group, index=index))\n"
+            "    yield\n"
+            "    self._segments.truncate(offset)\n"
+        ),
+    ),
+    Mutant(
+        name="(c) segments are dropped before the new start is durable",
+        target=f"{_LOG}._trim",
+        old="    yield  # rule (c)\n",
+        new="    self._segments.drop_before(start.offset)\n    yield\n",
+    ),
+    Mutant(
+        name="(c) an install drops the old log before the new start is durable",
+        target=f"{_LOG}._install",
+        old="    yield  # rule (c)\n    self._segments.reset(start.offset)\n",
+        new="    self._segments.reset(start.offset)\n    yield\n",
+    ),
+    Mutant(
+        name="(d) what is written counts as durable",
+        target=f"{_LOG}.append",
+        old="        self._flusher.request(self)\n",
+        new=(
+            "        self._flusher.request(self)\n"
+            "        self.stable = self.end\n"
+            "        self.on_stable(self.end)\n"
+        ),
+    ),
+    Mutant(
+        name="(e) recovery keeps marks beyond the last batch",
+        target="kafkaesque.log.marks:Marks.first_beyond",
+        old="return self._indexes[place] if place < len(self._indexes) else None",
+        new="return None",
+    ),
+    Mutant(
+        name="(e) recovery takes a batch of another term for one of this",
+        target=f"{_RECOVERY}:_scan",
+        old="or term_at(base) not in (view.term, None)",
+        new="",
+    ),
+    Mutant(
+        name="(f) the newest batch is compacted away",
+        target=f"{_SEGMENTS}.compactable",
+        old="end <= below and segment.base < newest",
+        new="end <= below",
+    ),
+    Mutant(
+        name="(g) a mark at an offset follows the record there",
+        target="kafkaesque.log.marks:Marks.index_at",
+        old="bisect_right(self._offsets, offset)",
+        new="bisect_left(self._offsets, offset)",
+    ),
+    Mutant(
+        name="(h) a leader probes in the middle of a batch",
+        target=f"{_VISIBLE}.boundary",
+        old="return index - max(0, offset - self._segments.batch_base(offset))",
+        new="return index",
+    ),
+    # ── the log: syncing and recovery ────────────────────────────────────────────────────────
+    Mutant(
+        name="a new segment's folder is not synced",
+        target=f"{_SEGMENTS}.take_dirty",
+        old="[self.folder] if self._is_folder_dirty else []",
+        new="[]",
+    ),
+    Mutant(
+        name="recovery does not look at checksums",
+        target=f"{_RECOVERY}:_scan",
+        old="        view.check_crc()\n",
+        new="",
+    ),
+    Mutant(
+        name="damage to synced data is cut like a torn tail",
+        target="kafkaesque.broker.store:Store.refill_log",
+        old="self._put_aside(group, voters)",
+        new="self.journal.groups[group].synced = None",
+    ),
+    Mutant(
+        name="a damaged batch is read and sent on",
+        target=f"{_VISIBLE}._checked_batches",
+        old="            view.check_crc()\n",
+        new="",
+    ),
+    Mutant(
+        name="the synced point is not lowered before a cut",
+        target=f"{_LOG}._cut",
+        old="if synced is not None and synced.end_offset > offset:",
+        new="if False:",
+    ),
+    Mutant(
+        name="a cut does not hold back what counts as stable",
+        target=f"{_LOG}._clamp",
+        old="self._clamps.append(index)",
+        new="self._clamps.append(1 << 60)",
+    ),
+    Mutant(
+        name="compaction rewrites the segment that the synced point lies in",
+        target=f"{_LOG}.compactable_below",
+        old="return self._noted_base if self._may_compact else self.start.offset",
+        new="return self.end_offset",
+    ),
+    Mutant(
+        name="the journal's new name is not synced after a restart",
+        target=f"{_JOURNAL}.open",
+        old='disk.sync_now([file], [""])',
+        new="disk.sync_now([file], [])",
+    ),
+    Mutant(
+        name="the journal does not keep votes",
+        target="kafkaesque.log.journal_records:GroupState.snapshot",
+        old="vote=self.hard_state.vote",
+        new="vote=None",
+    ),
+    Mutant(
+        name="a log that was put aside goes on writing of its group",
+        target="kafkaesque.broker.store:Store.refill_log",
+        old="        damaged.close()\n",
+        new="        pass\n",
+    ),
+    # ── groups at rest ───────────────────────────────────────────────────────────────────────
+    Mutant(
+        name="a group rests on although its leader's node is silent",
+        target="kafkaesque.raft.roster:Roster._is_reachable",
+        old="return unseen < self._config.election_ticks + self._config.heartbeat_ticks",
+        new="return True",
+    ),
+    Mutant(
+        name="the restart of a leader's node goes unnoticed",
+        target="kafkaesque.raft.roster:Roster.receive",
+        old="        self._wake_all([*peer.held, *peer.led])\n",
+        new="",
+    ),
+    Mutant(
+        name="a group taken off the table sleeps on",
+        target="kafkaesque.raft.roster:Roster._take_table",
+        old="            self._wake_all([group])\n",
+        new="            pass\n",
+    ),
+)

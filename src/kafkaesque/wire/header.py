@@ -1,0 +1,117 @@
+"""What stands before a request and before an answer.
+
+    request v0   key:int16 version:int16 correlation_id:int32
+    request v1   ... client_id:nullable string in the old form
+    request v2   ... tagged fields
+    answer v0    correlation_id:int32
+    answer v1    ... tagged fields
+
+A flexible version of an API has request header 2 and answer header 1, all others 1 and 0. The
+exception: an answer to ApiVersions always has header 0, because a client that asks with a version
+that the broker does not know must be able to read the answer.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from kafkaesque.errors import MalformedFrame
+from kafkaesque.types import Buffer
+from kafkaesque.wire.message import Api
+from kafkaesque.wire.reading import skip_tags
+
+API_VERSIONS_KEY = 18
+CONTROLLED_SHUTDOWN_KEY = 7
+
+_START = struct.Struct(">hhi")
+_LENGTH = struct.Struct(">h")
+_CORRELATION = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHeader:
+    """Which API is asked for, in which version, by whom."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def request_header_version(api: Api, version: int) -> int:
+    """Return the version of the header before a request; also for versions not served."""
+    if api.key == CONTROLLED_SHUTDOWN_KEY and version == 0:
+        return 0
+    return 2 if api.flexible(version) else 1
+
+
+def response_header_version(api: Api, version: int) -> int:
+    """Return the version of the header before an answer."""
+    return 1 if api.flexible(version) and api.key != API_VERSIONS_KEY else 0
+
+
+def request_key(data: Buffer) -> tuple[int, int]:
+    """Return the API's key and the version of a request; they choose the header's form."""
+    if len(data) < _START.size:
+        raise MalformedFrame(f"{len(data)} bytes are too few for a request")
+    key, version, _ = _START.unpack_from(data)
+    return key, version
+
+
+def decode_request_header(data: Buffer, header_version: int) -> tuple[RequestHeader, int]:
+    """Return the header of a request and where the body begins."""
+    size = len(data)
+    try:
+        key, version, correlation_id = _START.unpack_from(data)
+        position, client_id = _START.size, None
+        if header_version >= 1:
+            client_id, position = _client_id(data, position)
+        if header_version >= 2:
+            position = skip_tags(data, position, size)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise MalformedFrame(f"request header version {header_version}: {error}") from error
+    header = RequestHeader(
+        key=key, version=version, correlation_id=correlation_id, client_id=client_id
+    )
+    return header, position
+
+
+def encode_request_header(header: RequestHeader, header_version: int) -> bytes:
+    """Return the bytes of a header; the body follows at once."""
+    out = _START.pack(header.key, header.version, header.correlation_id)
+    if header_version >= 1:
+        if header.client_id is None:
+            out += _LENGTH.pack(-1)
+        else:
+            text = header.client_id.encode()
+            out += _LENGTH.pack(len(text)) + text
+    return out + b"\0" if header_version >= 2 else out
+
+
+def decode_response_header(data: Buffer, header_version: int) -> tuple[int, int]:
+    """Return the correlation id of an answer and where the body begins."""
+    if len(data) < _CORRELATION.size:
+        raise MalformedFrame(f"{len(data)} bytes are too few for an answer")
+    (correlation_id,) = _CORRELATION.unpack_from(data)
+    if header_version == 0:
+        return correlation_id, _CORRELATION.size
+    try:
+        return correlation_id, skip_tags(data, _CORRELATION.size, len(data))
+    except IndexError as error:
+        raise MalformedFrame(f"answer header version 1: {error}") from error
+
+
+def encode_response_header(correlation_id: int, header_version: int) -> bytes:
+    """Return the bytes of an answer's header; the body follows at once."""
+    out = _CORRELATION.pack(correlation_id)
+    return out + b"\0" if header_version else out
+
+
+def _client_id(data: Buffer, position: int) -> tuple[str | None, int]:
+    (length,) = _LENGTH.unpack_from(data, position)
+    position += _LENGTH.size
+    if length < 0:
+        return None, position
+    end = position + length
+    if end > len(data):
+        raise MalformedFrame("client_id is longer than the frame")
+    return str(data[position:end], "utf-8"), end

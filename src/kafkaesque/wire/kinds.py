@@ -1,0 +1,133 @@
+"""What a field is on the wire, and the marks that say in which versions it is there.
+
+A field's annotation is its whole declaration: `Int32`, `str`, `tuple[Int32, ...]`, another struct;
+`| None` where null is allowed; `Annotated[..., Since(5)]` where it came later. Kafka writes lengths
+in two forms, an old one of fixed size and a compact one; which is used depends on the version
+of the message alone, so no field says it.
+"""
+
+import types
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+
+from kafkaesque.types import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A value of a fixed number of bytes, named by its letter in Python's `struct`."""
+
+    letter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """UTF-8 with a length before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes with a length before them; a decoder copies them, so that they may be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Bytes with a length before them; a decoder returns a view of the frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Another struct."""
+
+    struct: type[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Any number of one kind, with their count before them."""
+
+    element: "Fixed | Text | Nested"
+
+
+Kind: TypeAlias = Fixed | Text | Blob | Opaque | Nested | Array
+
+Int8: TypeAlias = Annotated[int, Fixed("b")]
+Int16: TypeAlias = Annotated[int, Fixed("h")]
+Int32: TypeAlias = Annotated[int, Fixed("i")]
+Int64: TypeAlias = Annotated[int, Fixed("q")]
+UInt16: TypeAlias = Annotated[int, Fixed("H")]
+UInt32: TypeAlias = Annotated[int, Fixed("I")]
+Uuid: TypeAlias = Annotated[bytes, Fixed("16s")]
+"""Sixteen bytes; not a `uuid.UUID`, which takes longer to make than the rest of a small request."""
+Records: TypeAlias = Annotated[Buffer, Opaque()]
+"""Record batches, never looked into here; most messages allow null."""
+
+NO_UUID = bytes(16)
+"""Kafka's "no id"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The field is there from this version on; before, it has its default."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The field is there up to this version; later, it has its default."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class NullableSince:
+    """Null is allowed from this version on; a `| None` without this mark allows it always."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """The field is written among the tagged fields, and only if it is not at its default."""
+
+    number: int
+
+
+Mark: TypeAlias = Since | Until | NullableSince | Tag
+
+_PLAIN: dict[object, Kind] = {str: Text(), bytes: Blob(), bool: Fixed("?"), float: Fixed("d")}
+
+
+def kind_of(annotation: object) -> tuple[Kind, bool]:
+    """Return the kind that an annotation without its marks stands for, and whether it allows null.
+
+    Raises TypeError for an annotation that is none of ours.
+    """
+    if get_origin(annotation) in (Union, types.UnionType):
+        inner = [part for part in get_args(annotation) if part is not types.NoneType]
+        if len(inner) == 1:
+            return kind_of(inner[0])[0], True
+    if get_origin(annotation) is Annotated:
+        for mark in get_args(annotation)[1:]:
+            if isinstance(mark, Fixed | Opaque):
+                return mark, False
+    if get_origin(annotation) is tuple:
+        element, nullable = kind_of(get_args(annotation)[0])
+        if isinstance(element, Fixed | Text | Nested) and not nullable:
+            return Array(element), False
+    if annotation in _PLAIN:
+        return _PLAIN[annotation], False
+    if isinstance(annotation, type) and hasattr(annotation, "__struct_fields__"):
+        return Nested(annotation), False
+    raise TypeError(f"{annotation!r} is not a kind of field")
+
+
+def split_marks(annotation: object) -> tuple[object, list[Mark]]:
+    """Take the marks off an annotation and return both."""
+    if get_origin(annotation) is not Annotated:
+        return annotation, []
+    base, *notes = get_args(annotation)
+    marks = [note for note in notes if isinstance(note, Mark)]
+    kinds = [note for note in notes if not isinstance(note, Mark)]
+    return (Annotated[base, kinds[0]] if kinds else base), marks

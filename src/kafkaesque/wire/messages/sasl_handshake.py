@@ -1,0 +1,21 @@
+"""SaslHandshake: how a connection begins to say who it is."""
+
+from kafkaesque.wire.kinds import Int16
+from kafkaesque.wire.message import Api, message
+
+API = Api(key=17, name="SaslHandshake", first=0, last=1, flexible_since=2)
+
+
+@message(API)
+class SaslHandshakeRequest:
+    """A client names the SASL mechanism that it will use."""
+
+    mechanism: str
+
+
+@message(API)
+class SaslHandshakeResponse:
+    """The broker lists the mechanisms that it takes."""
+
+    error_code: Int16
+    mechanisms: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Kafka's protocol: our bytes against those of others."""

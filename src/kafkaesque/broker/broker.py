@@ -1,0 +1,176 @@
+"""One node's broker: its store, its groups and the catalog of topics. Synchronous throughout."""
+
+import random
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+
+from kafkaesque.broker.machine_host import MachineHost
+from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.store import Store
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.clock import Clock
+from kafkaesque.config import BrokerConfig, RaftConfig
+from kafkaesque.entry import Voters
+from kafkaesque.errors import KafkaesqueError, OutcomeUnknown, UnknownTopic
+from kafkaesque.machines.catalog import (
+    Catalog,
+    CatalogRecord,
+    ClusterNamed,
+    Topic,
+    encode_record,
+)
+from kafkaesque.raft.messages import Message
+from kafkaesque.raft.roster import Roster
+from kafkaesque.types import GroupId, NodeId
+
+CATALOG_GROUP: GroupId = "cluster-metadata"
+_NAME_CHARS_IN_PATH = 180
+
+Answer = Callable[[KafkaesqueError | None], None]
+"""Told None when a change is committed, else what went wrong."""
+
+
+class Broker:
+    """The broker of one node. `start` opens everything; `tick` is to be called regularly."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        store: Store,
+        clock: Clock,
+        chance: random.Random,
+        config: BrokerConfig,
+        raft: RaftConfig,
+    ) -> None:
+        self.node = node
+        self.config = config
+        self._store = store
+        self._clock = clock
+        self._chance = chance
+        self._raft = raft
+        self._roster = Roster(node, raft, 1 + chance.getrandbits(60))
+        self._replicas: dict[GroupId, Replica] = {}
+        self._partitions: dict[str, list[Partition]] = {}
+        self._catalog: MachineHost[Catalog]
+
+    def start(self, ready: Callable[[], None]) -> None:
+        """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
+        self._ready = ready
+        replica = self._open(CATALOG_GROUP)
+        self._catalog = MachineHost(replica, self._clock, Catalog, self._on_catalog)
+        replica.campaign()
+        self.flush()
+
+    def tick(self) -> None:
+        """Let a tick pass."""
+        self._roster.tick()
+        for group in list(self._roster.awake):
+            self._replicas[group].tick()
+        self._store.flusher.settle()
+        self.flush()
+
+    def flush(self) -> None:
+        """Begin to sync what was written; call it after every input."""
+        self._store.flusher.kick()
+
+    def stop(self) -> None:
+        """Stop cleanly."""
+        self._store.close()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of topics; raises NotLeader where it is not hosted."""
+        return self._catalog.machine
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The name that the cluster gave itself; None while it has none."""
+        return self.catalog.cluster_id
+
+    def partitions(self, topic: str) -> list[Partition]:
+        """Return a topic's partitions in order; raises UnknownTopic."""
+        found = self._partitions.get(topic)
+        if found is None:
+            raise UnknownTopic(f"there is no topic {topic}")
+        return found
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """Return one partition; raises UnknownTopic."""
+        found = self.partitions(topic)
+        if not 0 <= index < len(found):
+            raise UnknownTopic(f"topic {topic} has no partition {index}")
+        return found[index]
+
+    def create_topic(self, name: str, partitions: int, answer: Answer) -> None:
+        """Create a topic; raises at once what the catalog refuses."""
+        topic_id = self._chance.getrandbits(128).to_bytes(16, "big")
+        records = self.catalog.create_topic(name, partitions, topic_id)
+
+        def created(outcome: Outcome) -> None:
+            if outcome is Outcome.COMMITTED:
+                self._open_topic(self.catalog.topics[name], lambda: answer(None))
+            else:
+                answer(OutcomeUnknown("leadership was lost; ask again whether it was made"))
+
+        self._write(records, created)
+
+    def _write(self, records: list[CatalogRecord], done: Callable[[Outcome], None]) -> None:
+        self._catalog.write([encode_record(record) for record in records], done)
+        self.flush()
+
+    def _on_catalog(self, catalog: Catalog) -> None:
+        if catalog.cluster_id is None:
+            name = self._chance.getrandbits(128).to_bytes(16, "big")
+            cluster_id = urlsafe_b64encode(name).decode().rstrip("=")
+            self._write([ClusterNamed(cluster_id=cluster_id)], _ignore)
+        topics = list(catalog.topics.values())
+        self._open_topics(topics)
+
+    def _open_topics(self, topics: list[Topic]) -> None:
+        if not topics:
+            self._ready()
+            return
+        self._open_topic(topics[0], lambda: self._open_topics(topics[1:]))
+
+    def _open_topic(self, topic: Topic, opened: Callable[[], None]) -> None:
+        """Open a topic's partitions; it can be used, and `opened` is told, once all serve."""
+        partitions = []
+        for index in range(topic.partitions):
+            replica = self._open(folder_of(topic, index))
+            partitions.append(Partition(replica, self.config))
+            replica.campaign()
+        self.flush()
+
+        def look() -> None:
+            late = next((p for p in partitions if not p.replica.is_serving), None)
+            if late is not None:
+                late.when_more(look)
+                return
+            self._partitions[topic.name] = partitions
+            opened()
+
+        look()
+
+    def _open(self, group: GroupId) -> Replica:
+        if group in self._store.journal.groups:
+            log = self._store.open_log(group)
+        else:
+            log = self._store.create_log(group, Voters(voters=(self.node,)))
+        replica = self._store.replica(log, self._raft, self._chance, _nobody_to_send_to)
+        self._replicas[group] = replica
+        self._roster.add(group, replica.raft)
+        return replica
+
+
+def folder_of(topic: Topic, index: int) -> GroupId:
+    """Return the folder, and so the group, of a partition; its id keeps namesakes apart."""
+    return f"{topic.name[:_NAME_CHARS_IN_PATH]}.{topic.topic_id.hex()}/{index}"
+
+
+def _nobody_to_send_to(group: GroupId, message: Message) -> None:
+    raise AssertionError(f"a single broker has no peers for {group}: {message}")
+
+
+def _ignore(_: object) -> None:
+    """Nobody waits for it."""

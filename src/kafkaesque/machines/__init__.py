@@ -1,0 +1,1 @@
+"""Replicated state as pure machines: decide what to write, apply what was written."""

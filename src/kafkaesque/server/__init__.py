@@ -1,0 +1,1 @@
+"""The front door: connections, dispatch, one handler per API, one table of errors."""

@@ -1,0 +1,29 @@
+"""Which of our errors a Kafka client sees as which code: decided here and nowhere else."""
+
+from collections.abc import Mapping
+
+from kafkaesque import errors
+from kafkaesque.wire.error_codes import ErrorCode
+
+CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
+    errors.BatchError: ErrorCode.CORRUPT_MESSAGE,
+    errors.MalformedBatch: ErrorCode.INVALID_RECORD,
+    errors.UnsupportedBatch: ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    errors.OversizedBatch: ErrorCode.MESSAGE_TOO_LARGE,
+    errors.BatchTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
+    errors.OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
+    errors.LogError: ErrorCode.KAFKA_STORAGE_ERROR,
+    errors.RaftError: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    errors.UnknownTopic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    errors.TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
+    errors.InvalidTopic: ErrorCode.INVALID_TOPIC_EXCEPTION,
+    errors.OutcomeUnknown: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+
+
+def code_of(error: errors.KafkaesqueError) -> ErrorCode:
+    """Return the code of the nearest class in the table."""
+    for cls in type(error).__mro__:
+        if issubclass(cls, errors.KafkaesqueError) and cls in CODES:
+            return CODES[cls]
+    return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,1 @@
+"""One file per API; a handler imports no other handler."""

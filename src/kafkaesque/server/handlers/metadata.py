@@ -1,0 +1,89 @@
+"""Metadata: where topics live; a topic that is asked for by name may come to be by it."""
+
+from kafkaesque.errors import KafkaesqueError, TopicExists, UnknownTopic
+from kafkaesque.machines.catalog import Topic
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import topic_created
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.kinds import NO_UUID
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+
+async def handle(request: MetadataRequest, version: int, session: Session) -> MetadataResponse:
+    """Describe the topics asked for; all of them if none is named."""
+    broker = session.broker
+    # Before version 1 an empty list meant all topics, since then null does.
+    wants_all = request.topics is None or (version == 0 and not request.topics)
+    if wants_all:
+        topics = [_describe(topic, session) for topic in broker.catalog.topics.values()]
+    else:
+        assert request.topics is not None
+        may_create = request.allow_auto_topic_creation and broker.config.auto_create_topics
+        topics = [await _find(wanted, session, may_create) for wanted in request.topics]
+    me = MetadataResponseBroker(node_id=broker.node, host=session.host, port=session.port)
+    return MetadataResponse(
+        brokers=(me,),
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node,
+        topics=tuple(topics),
+    )
+
+
+async def _find(
+    wanted: MetadataRequestTopic,
+    session: Session,
+    may_create: bool,  # noqa: FBT001
+) -> MetadataResponseTopic:
+    catalog = session.broker.catalog
+    if wanted.name is None:
+        by_id = catalog.topic_by_id(wanted.topic_id)
+        if by_id is None:
+            return _missing(None, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        return _describe(by_id, session)
+    if wanted.name not in catalog.topics:
+        if not may_create:
+            return _missing(wanted.name, NO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        try:
+            count = session.broker.config.partitions_default
+            await topic_created(session.broker, wanted.name, count)
+        except TopicExists:
+            pass  # another client asked for it at the same time
+        except KafkaesqueError as error:
+            return _missing(wanted.name, NO_UUID, code_of(error))
+    return _describe(session.broker.catalog.topics[wanted.name], session)
+
+
+def _describe(topic: Topic, session: Session) -> MetadataResponseTopic:
+    node = session.broker.node
+    try:
+        partitions = session.broker.partitions(topic.name)
+    except UnknownTopic:  # it was decided on but is not committed yet
+        return _missing(topic.name, topic.topic_id, ErrorCode.LEADER_NOT_AVAILABLE)
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE,
+                partition_index=index,
+                leader_id=node,
+                leader_epoch=partition.term,
+                replica_nodes=(node,),
+                isr_nodes=(node,),
+            )
+            for index, partition in enumerate(partitions)
+        ),
+    )
+
+
+def _missing(name: str | None, topic_id: bytes, code: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, partitions=())

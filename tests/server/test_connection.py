@@ -1,0 +1,192 @@
+"""A running node, spoken to in bytes: what is wrong closes that connection and no other."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.node import Node, NodeSettings
+from kafkaesque.wire.codec import decode, encode
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.header import (
+    RequestHeader,
+    decode_response_header,
+    encode_request_header,
+    request_header_version,
+    response_header_version,
+)
+from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from kafkaesque.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+SECONDS_MAX = 10
+
+
+class Client:
+    """Speaks frames over one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._correlation = 0
+
+    async def ask(self, request: object, version: int, answer: type) -> object:
+        """Send a request and return its answer."""
+        self.send(request, version)
+        api = api_of(answer)
+        async with asyncio.timeout(SECONDS_MAX):
+            (size,) = struct.unpack(">i", await self.reader.readexactly(4))
+            data = await self.reader.readexactly(size)
+        correlation, start = decode_response_header(data, response_header_version(api, version))
+        assert correlation == self._correlation
+        return decode(answer, version, data, start)
+
+    def send(self, request: object, version: int) -> None:
+        """Send a request."""
+        self._correlation += 1
+        api = api_of(type(request))
+        header = RequestHeader(
+            key=api.key, version=version, correlation_id=self._correlation, client_id="test"
+        )
+        body = encode_request_header(header, request_header_version(api, version))
+        body += encode(request, version)
+        self.writer.write(struct.pack(">i", len(body)) + body)
+
+    async def is_closed(self) -> bool:
+        """Return whether the broker hangs up."""
+        async with asyncio.timeout(SECONDS_MAX):
+            return await self.reader.read(1) == b""
+
+
+@asynccontextmanager
+async def running(data: Path) -> AsyncIterator[Callable[[], Coroutine[None, None, Client]]]:
+    """Run a node; yields a function that connects to it."""
+    node = Node(NodeSettings(port=0, data=data))
+    await node.start()
+    clients: list[Client] = []
+
+    async def connect() -> Client:
+        clients.append(Client(*await asyncio.open_connection("127.0.0.1", node.port)))
+        return clients[-1]
+
+    try:
+        yield connect
+    finally:
+        for client in clients:
+            client.writer.close()
+        await node.stop()
+
+
+def a_topic(name: str) -> MetadataRequest:
+    return MetadataRequest(topics=(MetadataRequestTopic(name=name),))
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_zero(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path / "data") as connect:
+            client = await connect()
+            body = struct.pack(">hhih", 18, 99, 1, -1) + b"\0\0\0\0"
+            client.writer.write(struct.pack(">i", len(body)) + body)
+            (size,) = struct.unpack(">i", await client.reader.readexactly(4))
+            data = await client.reader.readexactly(size)
+            answer = decode(ApiVersionsResponse, 0, data, 4)
+            assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+            again = await client.ask(ApiVersionsRequest(), 3, ApiVersionsResponse)
+            assert isinstance(again, ApiVersionsResponse)
+            assert again.error_code == 0
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">i", -1),
+        struct.pack(">i", 2**31 - 1),
+        struct.pack(">i", 2) + b"ab",
+        struct.pack(">ihhi", 8, 9999, 0, 1),
+        struct.pack(">ihhih", 10, 3, 99, 1, -1),
+        struct.pack(">ihhih", 10, 0, 1, 1, -1),
+        struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+    ids=["negative", "huge", "short", "no such api", "no such version", "too old", "lie", "http"],
+)
+def test_what_is_no_request_closes_the_connection_and_no_other(tmp_path: Path, data: bytes) -> None:
+    async def go() -> None:
+        async with running(tmp_path / "data") as connect:
+            good, bad = await connect(), await connect()
+            bad.writer.write(data)
+            assert await bad.is_closed()
+            answer = await good.ask(a_topic("orders"), 9, MetadataResponse)
+            assert isinstance(answer, MetadataResponse)
+            assert answer.topics[0].error_code == 0
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "x" * 250])
+def test_a_topic_with_a_bad_name_is_refused_by_its_code(tmp_path: Path, name: str) -> None:
+    async def go() -> None:
+        async with running(tmp_path / "data") as connect:
+            client = await connect()
+            answer = await client.ask(a_topic(name), 9, MetadataResponse)
+            assert isinstance(answer, MetadataResponse)
+            assert answer.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (None, ErrorCode.INVALID_RECORD),
+        (b"", ErrorCode.INVALID_RECORD),
+        (bytes(20), ErrorCode.INVALID_RECORD),
+        (bytes(16) + b"\x01" + bytes(60), ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+    ],
+    ids=["null", "empty", "short", "magic 1"],
+)
+def test_a_batch_that_lies_is_refused_and_nothing_is_written(
+    tmp_path: Path, records: bytes | None, code: ErrorCode
+) -> None:
+    async def go() -> None:
+        async with running(tmp_path / "data") as connect:
+            client = await connect()
+            await client.ask(a_topic("orders"), 9, MetadataResponse)
+            share = PartitionProduceData(index=0, records=records)
+            topic = TopicProduceData(name="orders", partition_data=(share,))
+            request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=(topic,))
+            answer = await client.ask(request, 9, ProduceResponse)
+            assert isinstance(answer, ProduceResponse)
+            found = answer.responses[0].partition_responses[0]
+            assert (found.error_code, found.base_offset) == (code, -1)
+
+    asyncio.run(go())
+
+
+def test_the_cluster_keeps_its_id_and_its_topics_over_a_restart(tmp_path: Path) -> None:
+    async def look() -> MetadataResponse:
+        async with running(tmp_path / "data") as connect:
+            client = await connect()
+            answer = await client.ask(a_topic("orders"), 12, MetadataResponse)
+            assert isinstance(answer, MetadataResponse)
+            return answer
+
+    first, second = asyncio.run(look()), asyncio.run(look())
+    assert first.cluster_id == second.cluster_id is not None
+    assert first.topics[0].topic_id == second.topics[0].topic_id
+    assert len(second.topics[0].partitions) == 4

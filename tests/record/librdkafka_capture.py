@@ -9,7 +9,7 @@ import socketserver
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import ClassVar
 
 TOPIC = "t"
@@ -68,6 +68,10 @@ class _Connection(socketserver.StreamRequestHandler):
     server: Stub
 
     def handle(self) -> None:
+        with suppress(ConnectionError):  # clients hang up as they please
+            self._answer_all()
+
+    def _answer_all(self) -> None:
         # Ends when the client hangs up.
         while len(prefix := self.rfile.read(4)) == 4:
             request = self.rfile.read(int.from_bytes(prefix, "big"))

@@ -160,3 +160,7 @@ class BatchTooLarge(BrokerError):
 
 class OutcomeUnknown(BrokerError):
     """Leadership was lost before the change was committed: it may or may not come to be."""
+
+
+class CannotListen(KafkaesqueError):
+    """The address cannot be listened on: it is in use, or not this machine's."""

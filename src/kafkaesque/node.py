@@ -10,8 +10,8 @@ from pathlib import Path
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.store import Store
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import BrokerConfig, LogConfig, RaftConfig
-from kafkaesque.errors import LogError
+from kafkaesque.config import BrokerConfig, LogConfig
+from kafkaesque.errors import CannotListen, DiskFailed, LogError
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.server.connection import Connection
 
@@ -41,30 +41,50 @@ class Node:
         """Open the data folder and begin to listen."""
         loop = asyncio.get_running_loop()
         self.failure = loop.create_future()
-        self._disk = PosixDisk(self._settings.data, post=loop.call_soon_threadsafe)
+        try:
+            self._disk = PosixDisk(self._settings.data, post=loop.call_soon_threadsafe)
+        except OSError as error:
+            folder = self._settings.data
+            raise DiskFailed(f"cannot use {folder} for data: {error.strerror}") from error
+        try:
+            await self._open()
+        except LogError:
+            self._disk.close()
+            raise
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self.broker),
+                self._settings.host,
+                self._settings.port,
+                backlog=_BACKLOG,
+            )
+        except OSError as error:
+            self._close()
+            where = f"{self._settings.host}:{self._settings.port}"
+            raise CannotListen(f"cannot listen on {where}: {error.strerror}") from error
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _open(self) -> None:
         self._disk.lock()
         clock = SystemClock()
         store = Store.open(self._disk, LogConfig(), clock, _NODE, self._on_failed)
         chance = random.Random()
-        self.broker = Broker(_NODE, store, clock, chance, self._config, RaftConfig())
+        self.broker = Broker(_NODE, store, clock, chance, self._config, self._on_failed)
         ready = asyncio.Event()
         self.failure.add_done_callback(lambda _: ready.set())
         self.broker.start(ready.set)
         self._tick()
         await ready.wait()
         if self.failure.done():
+            self._timer.cancel()
             raise self.failure.result()
-        self._server = await loop.create_server(
-            lambda: Connection(self.broker),
-            self._settings.host,
-            self._settings.port,
-            backlog=_BACKLOG,
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Stop cleanly: no more requests, everything durable."""
         self._server.close()
+        self._close()
+
+    def _close(self) -> None:
         self._timer.cancel()
         self.broker.stop()
         self._disk.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.errors import InvalidTopic, TopicExists
+from kafkaesque.errors import InvalidTopic, NewerFormat, TopicExists
 from kafkaesque.machines.catalog import (
     NAME_CHARS_MAX,
     PARTITIONS_MAX,
@@ -57,3 +57,13 @@ def test_a_cluster_is_named_once() -> None:
     catalog = Catalog()
     apply(catalog, [ClusterNamed(cluster_id="abc")])
     assert catalog.cluster_id == "abc"
+
+
+def test_a_record_is_written_as_its_page_says() -> None:
+    (record,) = Catalog().create_topic("a", 1, TOPIC_ID)
+    assert encode_record(record) == bytes.fromhex("9401a161c410") + TOPIC_ID + b"\x01"
+
+
+def test_a_record_of_a_later_version_is_not_passed_over() -> None:
+    with pytest.raises(NewerFormat):
+        Catalog().apply(bytes.fromhex("926301"))

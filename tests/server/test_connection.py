@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.errors import CannotListen, FolderInUse, NewerFormat
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.wire.codec import decode, encode
 from kafkaesque.wire.error_codes import ErrorCode
@@ -190,3 +191,39 @@ def test_the_cluster_keeps_its_id_and_its_topics_over_a_restart(tmp_path: Path) 
     assert first.cluster_id == second.cluster_id is not None
     assert first.topics[0].topic_id == second.topics[0].topic_id
     assert len(second.topics[0].partitions) == 4
+
+
+def test_a_folder_that_another_broker_uses_is_refused(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path / "data"):
+            with pytest.raises(FolderInUse):
+                await Node(NodeSettings(port=0, data=tmp_path / "data")).start()
+
+    asyncio.run(go())
+
+
+def test_a_port_that_is_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
+    async def go() -> None:
+        first = Node(NodeSettings(port=0, data=tmp_path / "first"))
+        await first.start()
+        with pytest.raises(CannotListen, match="cannot listen on"):
+            await Node(NodeSettings(port=first.port, data=tmp_path / "second")).start()
+        await first.stop()
+
+    asyncio.run(go())
+
+
+def test_a_catalog_of_a_later_version_keeps_the_broker_from_starting(tmp_path: Path) -> None:
+    async def spoil() -> None:
+        node = Node(NodeSettings(port=0, data=tmp_path / "data"))
+        await node.start()
+        with pytest.raises(NewerFormat):
+            node.broker._catalog.write([bytes.fromhex("926301")], lambda _: None)
+        await node.stop()
+
+    async def start() -> None:
+        with pytest.raises(NewerFormat):
+            await Node(NodeSettings(port=0, data=tmp_path / "data")).start()
+
+    asyncio.run(spoil())
+    asyncio.run(start())

@@ -12,7 +12,7 @@ from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig, RaftConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import KafkaesqueError, OutcomeUnknown, UnknownTopic
+from kafkaesque.errors import KafkaesqueError, LogError, OutcomeUnknown, UnknownTopic
 from kafkaesque.machines.catalog import (
     Catalog,
     CatalogRecord,
@@ -41,15 +41,16 @@ class Broker:
         clock: Clock,
         chance: random.Random,
         config: BrokerConfig,
-        raft: RaftConfig,
+        failed: Callable[[LogError], None],
     ) -> None:
         self.node = node
         self.config = config
         self._store = store
         self._clock = clock
         self._chance = chance
-        self._raft = raft
-        self._roster = Roster(node, raft, 1 + chance.getrandbits(60))
+        self._raft = RaftConfig()
+        self._failed = failed
+        self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
         self._replicas: dict[GroupId, Replica] = {}
         self._partitions: dict[str, list[Partition]] = {}
         self._catalog: MachineHost[Catalog]
@@ -58,7 +59,7 @@ class Broker:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
         self._ready = ready
         replica = self._open(CATALOG_GROUP)
-        self._catalog = MachineHost(replica, self._clock, Catalog, self._on_catalog)
+        self._catalog = MachineHost(replica, self._clock, Catalog, self._on_catalog, self._failed)
         replica.campaign()
         self.flush()
 

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
 from kafkaesque.clock import Clock
-from kafkaesque.errors import NotLeader
+from kafkaesque.errors import LogError, NotLeader
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
@@ -32,7 +32,10 @@ M = TypeVar("M", bound=Machine)
 
 
 class MachineHost(Generic[M]):
-    """One machine on one replica; `on_ready` is told when it can be asked."""
+    """One machine on one replica; `on_ready` is told when it can be asked.
+
+    `on_failed` is told when the log cannot be understood: then it never can.
+    """
 
     def __init__(
         self,
@@ -40,11 +43,13 @@ class MachineHost(Generic[M]):
         clock: Clock,
         make: Callable[[], M],
         on_ready: Callable[[M], None],
+        on_failed: Callable[[LogError], None],
     ) -> None:
         self._replica = replica
         self._clock = clock
         self._make = make
         self._on_ready = on_ready
+        self._on_failed = on_failed
         self._machine: M | None = None
         replica.on_serving = self._on_serving
         if replica.is_serving:
@@ -75,6 +80,14 @@ class MachineHost(Generic[M]):
         if not self._replica.is_serving:
             self._machine = None
             return
+        try:
+            self._machine = self._rebuilt()
+        except LogError as error:  # damaged, or written by a later version
+            self._on_failed(error)
+            return
+        self._on_ready(self._machine)
+
+    def _rebuilt(self) -> M:
         machine = self._make()
         log = self._replica.log
         first = log.start.index
@@ -86,5 +99,4 @@ class MachineHost(Generic[M]):
                         assert record.value is not None
                         machine.apply(record.value)
             first = entries[-1].end
-        self._machine = machine
-        self._on_ready(machine)
+        return machine

@@ -16,7 +16,13 @@ def is_loopback(host: str) -> bool:
 
 @click.command()
 @click.option("--listen", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=9092, show_default=True, help="The port; 0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="The port; 0 takes a free one.",
+)
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),

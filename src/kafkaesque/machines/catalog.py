@@ -1,7 +1,8 @@
 """The cluster's own metadata: its id and its topics.
 
 A machine: `create_topic` and the like look at the state and return records, without changing it;
-`apply` changes it and never fails. Records are msgpack arrays whose first element is their tag.
+`apply` changes it. Records are msgpack arrays whose first element is their tag
+(`docs/reference/format-catalog.md`).
 """
 
 import re
@@ -11,8 +12,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from kafkaesque.errors import InvalidTopic, TopicExists
+from kafkaesque.errors import InvalidTopic, NewerFormat, TopicExists
 
+FORMAT = 1
 NAME_CHARS_MAX = 249
 PARTITIONS_MAX = 10_000
 """Of one topic: more than any sane topic has, few enough to create in one request."""
@@ -81,8 +83,11 @@ class Catalog:
         return [TopicCreated(name=name, topic_id=topic_id, partitions=partitions)]
 
     def apply(self, data: bytes) -> None:
-        """Take one record from the log."""
-        record = _decoder.decode(data)
+        """Take one record from the log; raises NewerFormat for one that we do not know."""
+        try:
+            record = _decoder.decode(data)
+        except msgspec.ValidationError as error:
+            raise NewerFormat("the catalog", FORMAT + 1, FORMAT) from error
         match record:
             case TopicCreated():
                 topic = Topic(

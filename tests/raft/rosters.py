@@ -62,7 +62,6 @@ class Cluster:
         """Give the leader a batch of one record."""
         node = self.nodes[self.leader(group)]
         node.replicas[group].propose(b"batch", 1)
-        node.roster.touched(group)
         self._carry_out(node, group)
 
     def isolate(self, node: int) -> None:
@@ -82,7 +81,6 @@ class Cluster:
             node.roster.receive(message)
             return
         node.replicas[group].step(message)
-        node.roster.touched(group)
         self._carry_out(node, group)
 
     def _carry_out(self, node: Node, group: str) -> None:

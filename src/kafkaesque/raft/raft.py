@@ -16,6 +16,7 @@ committed. An entry may cover many indexes (a batch of records), all of one term
 """
 
 import random
+from collections.abc import Callable
 from enum import Enum, auto
 
 from kafkaesque.config import RaftConfig
@@ -75,6 +76,8 @@ class Raft:
         self.stable: Index = -1
         self.is_recovering = is_recovering
         self.is_resting = False
+        self.on_wake: Callable[[], None] = _ignore
+        """Called when a message or a proposal ends a rest."""
         self._chance = chance
         self._voters = log.voters()
         self._votes: dict[NodeId, bool] = {}
@@ -165,6 +168,7 @@ class Raft:
             self._elapsed = 0
             if self.leadership is not None:
                 self.leadership.resume()
+            self.on_wake()
 
     def stable_at(self, index: Index) -> None:
         """Learn that the log is durable up to `index`."""
@@ -447,3 +451,7 @@ class Raft:
 
     def _random_timeout(self) -> int:
         return self.config.election_ticks + self._chance.randrange(self.config.election_ticks)
+
+
+def _ignore() -> None:
+    """Nobody put it to rest."""

@@ -16,6 +16,7 @@ driver ticks, sends what `tick` returns, and hands in what it receives.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from kafkaesque.config import RaftConfig
 from kafkaesque.raft.raft import Raft
@@ -91,25 +92,22 @@ class Roster:
         """Take in a replica that was just opened; it replaces an earlier one of its group."""
         self.wake(group)
         self.awake[group] = raft
+        raft.on_wake = partial(self._woken, group)
 
     def remove(self, group: GroupId) -> None:
         """Forget a replica that was stopped, so that its group can rest no longer."""
         self.wake(group)
         self.awake.pop(group, None)
 
-    def touched(self, group: GroupId) -> None:
-        """Learn that a replica was given an input: that may have woken it."""
-        raft = self.resting.get(group)
-        if raft is not None and not raft.is_resting:
-            self.wake(group)
-
     def wake(self, group: GroupId) -> None:
         """Let a group have ticks again."""
-        raft = self.resting.pop(group, None)
-        if raft is None:
-            return
-        raft.wake()
-        self.awake[group] = raft
+        raft = self.resting.get(group)
+        if raft is not None:
+            raft.wake()
+
+    def _woken(self, group: GroupId) -> None:
+        """Take a group off the tables: whatever woke it, it needs ticks now."""
+        self.awake[group] = self.resting.pop(group)
         self._idle_ticks.pop(group, None)
         for peer in self._peers.values():
             if peer.led.pop(group, None) is not None:

@@ -91,7 +91,6 @@ class SimNode:
         if group not in self.replicas:
             self.create(group, self._first_voters(group))
         self.replicas[group].step(message)
-        self.roster.touched(group)
         self.after_event()
 
     def receive(self, beat: Beat) -> None:
@@ -116,7 +115,6 @@ class SimNode:
     def after_event(self) -> None:
         """Sync what was written, and deal with replicas that had to stop."""
         for group, replica in list(self.replicas.items()):
-            self.roster.touched(group)
             if self.is_up and replica.error is not None:
                 self._on_replica_stopped(group, replica.error)
         if self.is_up:

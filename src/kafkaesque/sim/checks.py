@@ -49,7 +49,6 @@ class GroupChecks:
         self.leaders: dict[Term, NodeId] = {}
         self.committed: dict[Index, Entry] = {}
         self.committed_end: Index = 0
-        self.committed_voters = Voters(voters=())
         self.acknowledged = 0
         self.promised: list[tuple[Offset, list[bytes | None]]] = []
         """Every batch that a client was told is safe: its first offset and its values."""
@@ -155,8 +154,6 @@ class GroupChecks:
                 raise Violation(f"the batch at index {entry.first} says offset {base}")
             entry = entry._replace(payload=bytes(entry.payload))
             self._index_at[base] = entry.first
-        elif isinstance(entry.payload, Voters):
-            self.committed_voters = entry.payload
         self.committed[entry.first] = entry
         self.committed_end = entry.end
 

@@ -216,13 +216,10 @@ class World:
             raise Violation(f"node {machine.node} took whole data for damaged")
 
     def _begin(self) -> None:
-        voters = self._first_voters
         groups = [f"group-{number}" for number in range(self.settings.groups)]
         self.checks = {group: GroupChecks(group, self.damaged) for group in groups}
-        for node in voters.voters:
+        for node in self._first_voters.voters:
             self.add_node(node)
-        for checks in self.checks.values():
-            checks.committed_voters = voters
         self.schedule(1, self._client)
 
     def _client(self) -> None:

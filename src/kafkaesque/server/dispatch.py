@@ -26,36 +26,27 @@ from kafkaesque.wire.header import (
     request_key,
     response_header_version,
 )
-from kafkaesque.wire.messages import (
-    api_versions as api_versions_messages,
-)
-from kafkaesque.wire.messages import (
-    create_topics as create_topics_messages,
-)
-from kafkaesque.wire.messages import (
-    fetch as fetch_messages,
-)
-from kafkaesque.wire.messages import (
-    list_offsets as list_offsets_messages,
-)
-from kafkaesque.wire.messages import (
-    metadata as metadata_messages,
-)
-from kafkaesque.wire.messages import (
-    produce as produce_messages,
-)
+from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
+from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
+from kafkaesque.wire.messages.fetch import FetchRequest
+from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
+from kafkaesque.wire.messages.metadata import MetadataRequest
+from kafkaesque.wire.messages.produce import ProduceRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Awaitable[Any]]
 
-API_VERSIONS = api_versions_messages.API
+API_VERSIONS = api_of(ApiVersionsRequest)
 
-HANDLERS: Mapping[int, Handler] = {
-    produce_messages.API.key: produce.handle,
-    fetch_messages.API.key: fetch.handle,
-    list_offsets_messages.API.key: list_offsets.handle,
-    metadata_messages.API.key: metadata.handle,
-    create_topics_messages.API.key: create_topics.handle,
+_HANDLERS: Mapping[type[Any], Handler] = {
+    ProduceRequest: produce.handle,
+    FetchRequest: fetch.handle,
+    ListOffsetsRequest: list_offsets.handle,
+    MetadataRequest: metadata.handle,
+    CreateTopicsRequest: create_topics.handle,
 }
+HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _HANDLERS.items()}
+"""By the key of the API; ApiVersions is answered here, because it tells of this table."""
 
 
 def begin(data: memoryview, session: Session) -> Awaitable[list[Buffer]]:

@@ -137,10 +137,14 @@ class Broker:
     def _open_topic(self, topic: Topic, opened: Callable[[], None]) -> None:
         """Open a topic's partitions; it can be used, and `opened` is told, once all serve."""
         partitions = []
-        for index in range(topic.partitions):
-            replica = self._open(folder_of(topic, index))
-            partitions.append(Partition(replica, self.config))
-            replica.campaign()
+        try:
+            for index in range(topic.partitions):
+                replica = self._open(folder_of(topic, index))
+                partitions.append(Partition(replica, self.config))
+                replica.campaign()
+        except LogError as error:  # damaged, and there is nobody to refill it
+            self._failed(error)
+            return
         self.flush()
 
         def look() -> None:

@@ -36,6 +36,7 @@ class Node:
         self._config = broker or BrokerConfig()
         self.failure: asyncio.Future[LogError]
         self.port = 0
+        self._connections: set[Connection] = set()
 
     async def start(self) -> None:
         """Open the data folder and begin to listen."""
@@ -53,7 +54,7 @@ class Node:
             raise
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self.broker),
+                lambda: Connection(self.broker, self._connections),
                 self._settings.host,
                 self._settings.port,
                 backlog=_BACKLOG,
@@ -82,6 +83,9 @@ class Node:
     async def stop(self) -> None:
         """Stop cleanly: no more requests, everything durable."""
         self._server.close()
+        for connection in list(self._connections):
+            connection.abort()
+        await asyncio.sleep(0)  # lets the connections learn of it
         self._close()
 
     def _close(self) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.errors import CannotListen, FolderInUse, NewerFormat
+from kafkaesque.errors import CannotListen, CorruptLog, FolderInUse, NewerFormat
 from kafkaesque.node import Node, NodeSettings
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.record import Record
 from kafkaesque.wire.codec import decode, encode
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.header import (
@@ -87,7 +89,7 @@ async def running(data: Path) -> AsyncIterator[Callable[[], Coroutine[None, None
         yield connect
     finally:
         for client in clients:
-            client.writer.close()
+            client.writer.transport.abort()
         await node.stop()
 
 
@@ -227,3 +229,51 @@ def test_a_catalog_of_a_later_version_keeps_the_broker_from_starting(tmp_path: P
 
     asyncio.run(spoil())
     asyncio.run(start())
+
+
+def test_a_damaged_partition_without_peers_keeps_the_broker_from_starting(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+
+    async def fill() -> None:
+        async with running(data) as connect:
+            client = await connect()
+            await client.ask(a_topic("orders"), 9, MetadataResponse)
+            record = Record(offset=0, timestamp_ms=1, key=None, value=b"x")
+            share = PartitionProduceData(index=0, records=bytes(build_batch([record])))
+            topic = TopicProduceData(name="orders", partition_data=(share,))
+            request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=(topic,))
+            answer = await client.ask(request, 9, ProduceResponse)
+            assert isinstance(answer, ProduceResponse)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+
+    async def start() -> None:
+        with pytest.raises(CorruptLog, match="damaged"):
+            await Node(NodeSettings(port=0, data=data)).start()
+
+    asyncio.run(fill())
+    (damaged,) = data.glob("orders.*/0/00000000000000000000.log")
+    kept = damaged.read_bytes()[:40]
+    damaged.write_bytes(kept)
+    asyncio.run(start())
+    assert damaged.read_bytes() == kept
+
+
+def test_one_who_reads_no_answers_is_not_read_from_either(tmp_path: Path) -> None:
+    names = tuple(MetadataRequestTopic(name=f"{'n' * 200}{number}") for number in range(100))
+    request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+    requests_max = 3_000  # 60 MB each way: far more than any buffer between us holds
+
+    async def go() -> int:
+        async with running(tmp_path / "data") as connect:
+            deaf, good = await connect(), await connect()
+            for sent in range(requests_max):
+                deaf.send(request, 9)
+                try:
+                    await asyncio.wait_for(deaf.writer.drain(), 1)
+                except TimeoutError:
+                    answer = await good.ask(a_topic("orders"), 9, MetadataResponse)
+                    assert isinstance(answer, MetadataResponse)
+                    return sent
+            return requests_max
+
+    assert asyncio.run(go()) < requests_max

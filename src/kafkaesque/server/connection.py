@@ -20,18 +20,21 @@ REQUESTS_PENDING_MAX = 500
 class Connection(asyncio.Protocol):
     """Serves one client until either side closes."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, open_connections: "set[Connection]") -> None:
         self._broker = broker
+        self._open = open_connections
         self._splitter = FrameSplitter(broker.config.frame_bytes_max)
         self._answers: deque[asyncio.Future[list[Buffer]]] = deque()
         self._transport: asyncio.Transport
         self._session: Session
         self._is_reading = True
+        self._is_writable = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Learn by which address the client came: it is told to come by it again."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._open.add(self)
         host, port = transport.get_extra_info("sockname")[:2]
         self._session = Session(broker=self._broker, host=host, port=port)
 
@@ -48,19 +51,32 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is still being waited for."""
+        self._open.discard(self)
         for answer in self._answers:
             answer.cancel()
         self._answers.clear()
 
+    def abort(self) -> None:
+        """Hang up at once: the broker stops, and clients find out soonest by this."""
+        self._transport.abort()
+
+    def pause_writing(self) -> None:
+        """Learn that the client does not read: the answers pile up here."""
+        self._is_writable = False
+        self._read_or_pause()
+
+    def resume_writing(self) -> None:
+        """Learn that it has read on."""
+        self._is_writable = True
+        self._read_or_pause()
+
     def _begin(self, request: memoryview) -> None:
-        # The task runs up to its first wait before anything else happens, so appends keep the
-        # order of their requests.
+        # Tasks start in the order in which they are made, and a handler appends before it first
+        # waits: so appends keep the order of their requests.
         task = asyncio.ensure_future(begin(request, self._session))
         self._answers.append(task)
         task.add_done_callback(self._send_ready)
-        if len(self._answers) >= REQUESTS_PENDING_MAX and self._is_reading:
-            self._is_reading = False
-            self._transport.pause_reading()
+        self._read_or_pause()
 
     def _send_ready(self, _: object) -> None:
         out: list[Buffer] = []
@@ -76,6 +92,15 @@ class Connection(asyncio.Protocol):
             out += answer.result()
         if out:
             self._transport.writelines(out)
-        if not self._is_reading and len(self._answers) < REQUESTS_PENDING_MAX // 2:
-            self._is_reading = True
+        self._read_or_pause()
+
+    def _read_or_pause(self) -> None:
+        """Take no more requests from one who does not read the answers, or waits for too many."""
+        may_read = self._is_writable and len(self._answers) < REQUESTS_PENDING_MAX
+        if may_read is self._is_reading or self._transport.is_closing():
+            return
+        self._is_reading = may_read
+        if may_read:
             self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()

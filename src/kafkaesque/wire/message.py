@@ -6,13 +6,23 @@ they are declared. A field that a version lacks is left out when that version is
 its default when that version is read, so every such field must have one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 
-from kafkaesque.wire.kinds import Kind, NullableSince, Since, Tag, Until, kind_of, split_marks
+from kafkaesque.wire.kinds import (
+    Array,
+    Kind,
+    Nested,
+    NullableSince,
+    Since,
+    Tag,
+    Until,
+    kind_of,
+    split_marks,
+)
 
 T = TypeVar("T")
 
@@ -93,6 +103,12 @@ def fields_of(cls: type[Any]) -> tuple[Field, ...]:
     infos = msgspec.structs.fields(cls)
     found = [_field(info.encode_name, cls.__annotations__[info.name], info) for info in infos]
     return tuple(sorted(found, key=lambda field: -1 if field.tag is None else field.tag))
+
+
+def parts_of(fields: Iterable[Field]) -> list[type[Any]]:
+    """Return the structs that these fields are made of."""
+    kinds = [f.kind.element if isinstance(f.kind, Array) else f.kind for f in fields]
+    return [kind.struct for kind in kinds if isinstance(kind, Nested)]
 
 
 def _declare(cls: type[T], namespace: dict[str, object]) -> type[T]:

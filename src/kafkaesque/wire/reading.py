@@ -12,7 +12,7 @@ from typing import Any
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.types import Buffer
 from kafkaesque.wire.kinds import Array, Blob, Fixed, Kind, Nested, Opaque, Text
-from kafkaesque.wire.message import Field, fields_of
+from kafkaesque.wire.message import Field, fields_of, parts_of
 from kafkaesque.wire.source import Source
 from kafkaesque.wire.varint import read_varint
 
@@ -70,10 +70,8 @@ class StructReader:
         if name in source.names:
             return name
         fields = [field for field in fields_of(cls) if field.present(self._version)]
-        for field in fields:
-            part = field.kind.element if isinstance(field.kind, Array) else field.kind
-            if isinstance(part, Nested):
-                self.add(part.struct)
+        for part in parts_of(fields):
+            self.add(part)
         source.names[name] = None
         source.names[cls.__name__] = cls
         with source.block(f"def {name}(data, pos, size):"):

@@ -84,9 +84,6 @@ class RaftConfig:
 class BrokerConfig:
     """What a broker offers to its clients."""
 
-    message_bytes_max: int = 1_048_588
-    """The largest batch that is taken: Kafka's own default, so that its clients' settings fit."""
-
     partitions_default: int = 4
     """Partitions of a topic that is created without saying how many, as test suites expect."""
 

@@ -154,6 +154,10 @@ class InvalidTopic(BrokerError):
     """The name or the number of partitions is not one that a topic may have."""
 
 
+class InvalidSetting(BrokerError):
+    """No such setting, or no such value for it."""
+
+
 class BatchTooLarge(BrokerError):
     """The batch is larger than the topic takes."""
 

@@ -2,41 +2,47 @@
 
 import pytest
 
-from kafkaesque.errors import InvalidTopic, NewerFormat, TopicExists
-from kafkaesque.machines.catalog import (
-    NAME_CHARS_MAX,
-    PARTITIONS_MAX,
-    Catalog,
-    CatalogRecord,
-    ClusterNamed,
-    encode_record,
+from kafkaesque.errors import (
+    InvalidSetting,
+    InvalidTopic,
+    NewerFormat,
+    TopicExists,
+    UnknownTopic,
 )
+from kafkaesque.machines.catalog import NAME_CHARS_MAX, PARTITIONS_MAX, Catalog
+from kafkaesque.machines.machine import MachineRecord
 
 TOPIC_ID = bytes(range(16))
+OTHER_ID = bytes(range(16, 32))
 
 
-def apply(catalog: Catalog, records: list[CatalogRecord]) -> None:
+def apply(catalog: Catalog, records: list[MachineRecord]) -> None:
     for record in records:
-        catalog.apply(encode_record(record))
+        catalog.apply(record)
+
+
+def with_orders(partitions: int = 3) -> Catalog:
+    catalog = Catalog()
+    apply(catalog, catalog.create_topic("orders", partitions, TOPIC_ID, {}))
+    return catalog
 
 
 @pytest.mark.requirement("LOG-3")
 def test_a_topic_is_there_once_its_record_was_applied_and_not_before() -> None:
     catalog = Catalog()
-    records = catalog.create_topic("orders", 3, TOPIC_ID)
+    records = catalog.create_topic("orders", 3, TOPIC_ID, {"retention.ms": "1000"})
     assert catalog.topics == {}
     apply(catalog, records)
     topic = catalog.topics["orders"]
     assert (topic.partitions, topic.topic_id) == (3, TOPIC_ID)
+    assert topic.settings == {"retention.ms": "1000"}
     assert catalog.topic_by_id(TOPIC_ID) is topic
 
 
 @pytest.mark.requirement("CORE-2")
 def test_names_are_unique() -> None:
-    catalog = Catalog()
-    apply(catalog, catalog.create_topic("orders", 3, TOPIC_ID))
     with pytest.raises(TopicExists):
-        catalog.create_topic("orders", 1, bytes(16))
+        with_orders().create_topic("orders", 1, bytes(16), {})
 
 
 @pytest.mark.parametrize(
@@ -44,26 +50,86 @@ def test_names_are_unique() -> None:
 )
 def test_names_that_no_path_should_see_are_refused(name: str) -> None:
     with pytest.raises(InvalidTopic):
-        Catalog().create_topic(name, 1, TOPIC_ID)
+        Catalog().create_topic(name, 1, TOPIC_ID, {})
 
 
 @pytest.mark.parametrize("count", [-1, 0, PARTITIONS_MAX + 1])
 def test_a_number_of_partitions_that_makes_no_sense_is_refused(count: int) -> None:
     with pytest.raises(InvalidTopic):
-        Catalog().create_topic("orders", count, TOPIC_ID)
+        Catalog().create_topic("orders", count, TOPIC_ID, {})
 
 
-def test_a_cluster_is_named_once() -> None:
+def test_a_setting_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InvalidSetting):
+        Catalog().create_topic("orders", 1, TOPIC_ID, {"colour": "blue"})
+    with pytest.raises(InvalidSetting):
+        with_orders().set_settings("orders", {"retention.ms": "soon"})
+
+
+def test_settings_are_replaced_as_a_whole() -> None:
+    catalog = with_orders()
+    apply(catalog, catalog.set_settings("orders", {"retention.ms": "5"}))
+    apply(catalog, catalog.set_settings("orders", {"segment.ms": "7"}))
+    assert catalog.topics["orders"].settings == {"segment.ms": "7"}
+
+
+def test_partitions_can_be_added_and_never_taken_away() -> None:
+    catalog = with_orders(3)
+    apply(catalog, catalog.add_partitions("orders", 5))
+    assert catalog.topics["orders"].partitions == 5
+    for count in (5, 4, 0, PARTITIONS_MAX + 1):
+        with pytest.raises(InvalidTopic):
+            catalog.add_partitions("orders", count)
+
+
+def test_a_deleted_topic_is_gone_and_its_name_is_free() -> None:
+    catalog = with_orders()
+    deletion = catalog.delete_topic("orders")
+    apply(catalog, deletion)
+    assert catalog.topic_by_id(TOPIC_ID) is None
+    with pytest.raises(UnknownTopic):
+        catalog.topic("orders")
+    apply(catalog, catalog.create_topic("orders", 1, OTHER_ID, {}))
+    apply(catalog, deletion)  # a tombstone that compaction left behind its topic
+    assert catalog.topic("orders").topic_id == OTHER_ID
+
+
+def test_internal_topics_are_not_for_clients_to_delete_or_to_change() -> None:
     catalog = Catalog()
-    apply(catalog, [ClusterNamed(cluster_id="abc")])
-    assert catalog.cluster_id == "abc"
+    apply(catalog, catalog.create_topic("__consumer_offsets", 4, TOPIC_ID, {}))
+    with pytest.raises(InvalidTopic):
+        catalog.delete_topic("__consumer_offsets")
+    with pytest.raises(InvalidTopic):
+        catalog.add_partitions("__consumer_offsets", 8)
+
+
+def test_no_producer_id_is_given_twice() -> None:
+    catalog = Catalog()
+    apply(catalog, catalog.give_producer_ids(1000))
+    assert catalog.next_producer_id == 1000
+    apply(catalog, catalog.give_producer_ids(1000))
+    assert catalog.next_producer_id == 2000
+
+
+def test_its_records_rebuild_it() -> None:
+    catalog = with_orders()
+    apply(catalog, catalog.name_cluster("abc"))
+    apply(catalog, catalog.give_producer_ids(10))
+    apply(catalog, catalog.set_settings("orders", {"retention.ms": "5"}))
+    again = Catalog()
+    apply(again, list(catalog.records()))
+    assert again.topics == catalog.topics
+    assert (again.cluster_id, again.next_producer_id) == ("abc", 10)
 
 
 def test_a_record_is_written_as_its_page_says() -> None:
-    (record,) = Catalog().create_topic("a", 1, TOPIC_ID)
-    assert encode_record(record) == bytes.fromhex("9401a161c410") + TOPIC_ID + b"\x01"
+    (record,) = Catalog().create_topic("a", 1, TOPIC_ID, {})
+    assert record.key == b"topic/" + TOPIC_ID
+    assert record.value == bytes.fromhex("9501a161c410") + TOPIC_ID + b"\x01\x80"
 
 
 def test_a_record_of_a_later_version_is_not_passed_over() -> None:
     with pytest.raises(NewerFormat):
-        Catalog().apply(bytes.fromhex("926301"))
+        Catalog().apply(MachineRecord(b"cluster", bytes.fromhex("926301")))
+    with pytest.raises(NewerFormat):
+        Catalog().apply(MachineRecord(b"unheard-of", None))

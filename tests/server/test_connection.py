@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.errors import CannotListen, CorruptLog, FolderInUse, NewerFormat
+from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
@@ -220,7 +221,8 @@ def test_a_catalog_of_a_later_version_keeps_the_broker_from_starting(tmp_path: P
         node = Node(NodeSettings(port=0, data=tmp_path / "data"))
         await node.start()
         with pytest.raises(NewerFormat):
-            node.broker._catalog.write([bytes.fromhex("926301")], lambda _: None)
+            record = MachineRecord(b"cluster", bytes.fromhex("926301"))
+            node.broker._catalog.write([record], lambda _: None)
         await node.stop()
 
     async def start() -> None:

@@ -2,7 +2,7 @@
 
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
@@ -13,15 +13,11 @@ from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig, RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError, LogError, OutcomeUnknown, UnknownTopic
-from kafkaesque.machines.catalog import (
-    Catalog,
-    CatalogRecord,
-    ClusterNamed,
-    Topic,
-    encode_record,
-)
+from kafkaesque.machines.catalog import Catalog, Topic
+from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Roster
+from kafkaesque.topic_settings import resolve
 from kafkaesque.types import GroupId, NodeId
 
 CATALOG_GROUP: GroupId = "cluster-metadata"
@@ -103,10 +99,12 @@ class Broker:
             raise UnknownTopic(f"topic {topic} has no partition {index}")
         return found[index]
 
-    def create_topic(self, name: str, partitions: int, answer: Answer) -> None:
+    def create_topic(
+        self, name: str, partitions: int, settings: Mapping[str, str], answer: Answer
+    ) -> None:
         """Create a topic; raises at once what the catalog refuses."""
         topic_id = self._chance.getrandbits(128).to_bytes(16, "big")
-        records = self.catalog.create_topic(name, partitions, topic_id)
+        records = self.catalog.create_topic(name, partitions, topic_id, settings)
 
         def created(outcome: Outcome) -> None:
             if outcome is Outcome.COMMITTED:
@@ -116,15 +114,15 @@ class Broker:
 
         self._write(records, created)
 
-    def _write(self, records: list[CatalogRecord], done: Callable[[Outcome], None]) -> None:
-        self._catalog.write([encode_record(record) for record in records], done)
+    def _write(self, records: Sequence[MachineRecord], done: Callable[[Outcome], None]) -> None:
+        self._catalog.write(records, done)
         self.flush()
 
     def _on_catalog(self, catalog: Catalog) -> None:
         if catalog.cluster_id is None:
             name = self._chance.getrandbits(128).to_bytes(16, "big")
             cluster_id = urlsafe_b64encode(name).decode().rstrip("=")
-            self._write([ClusterNamed(cluster_id=cluster_id)], _ignore)
+            self._write(catalog.name_cluster(cluster_id), _ignore)
         topics = list(catalog.topics.values())
         self._open_topics(topics)
 
@@ -140,7 +138,7 @@ class Broker:
         try:
             for index in range(topic.partitions):
                 replica = self._open(folder_of(topic, index))
-                partitions.append(Partition(replica, self.config))
+                partitions.append(Partition(replica, resolve(topic.settings)))
                 replica.campaign()
         except LogError as error:  # damaged, and there is nobody to refill it
             self._failed(error)

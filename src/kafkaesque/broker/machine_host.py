@@ -6,26 +6,19 @@ leading drops it, because it may hold what will never be committed.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
 from kafkaesque.clock import Clock
 from kafkaesque.errors import LogError, NotLeader
+from kafkaesque.machines.machine import Machine, MachineRecord
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
 
 _READ_BYTES = 1 << 20
-
-
-class Machine(Protocol):
-    """State that follows from records."""
-
-    def apply(self, data: bytes) -> None:
-        """Take one record."""
-        ...
 
 
 M = TypeVar("M", bound=Machine)
@@ -62,19 +55,26 @@ class MachineHost(Generic[M]):
             raise NotLeader(self._replica.raft.leader)
         return self._machine
 
-    def write(self, records: Sequence[bytes], done: Done) -> None:
+    def write(self, records: Sequence[MachineRecord], done: Done) -> None:
         """Append and apply what the machine decided; `done` learns its fate."""
         machine = self.machine
         now_ms = self._clock.now_ms()
         batch = build_batch(
             [
-                Record(offset=place, timestamp_ms=now_ms, key=None, value=data)
-                for place, data in enumerate(records)
+                Record(offset=place, timestamp_ms=now_ms, key=key, value=value)
+                for place, (key, value) in enumerate(records)
             ]
         )
         self._replica.propose(batch, done)
-        for data in records:
-            machine.apply(data)
+        for record in records:
+            machine.apply(record)
+
+    def when_committed(self, done: Done) -> None:
+        """Tell `done` once all that the machine knows now is committed.
+
+        An answer made from the state must wait for this: else it may tell what never came to be.
+        """
+        self._replica.when_committed(done)
 
     def _on_serving(self) -> None:
         if not self._replica.is_serving:
@@ -96,7 +96,7 @@ class MachineHost(Generic[M]):
             for entry in entries:
                 if isinstance(entry.payload, bytes | bytearray | memoryview):
                     for record in read_records(BatchView(entry.payload)):
-                        assert record.value is not None
-                        machine.apply(record.value)
+                        assert record.key is not None, "every record of a machine has a key"
+                        machine.apply(MachineRecord(record.key, record.value))
             first = entries[-1].end
         return machine

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
-from kafkaesque.config import BrokerConfig
 from kafkaesque.errors import BatchTooLarge, LeaderNotReady, NotLeader, OffsetOutOfRange
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import BatchView, peek_size
+from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
 EMPTY = memoryview(b"")
@@ -16,9 +16,9 @@ EMPTY = memoryview(b"")
 class Partition:
     """A replica behind its front. One thread owns it; what takes time is told to callbacks."""
 
-    def __init__(self, replica: Replica, config: BrokerConfig) -> None:
+    def __init__(self, replica: Replica, settings: TopicSettings) -> None:
         self.replica = replica
-        self._config = config
+        self.settings = settings
         self._waiting: list[Callable[[], None]] = []
         replica.on_commit = self._wake
         replica.on_serving = self._wake
@@ -93,8 +93,8 @@ class Partition:
         position = 0
         while position < len(batches):
             view = BatchView(batches, position)
-            if view.size > self._config.message_bytes_max:
-                limit = self._config.message_bytes_max
+            if view.size > self.settings.max_message_bytes:
+                limit = self.settings.max_message_bytes
                 raise BatchTooLarge(f"a batch of {view.size} bytes, the topic takes {limit}")
             view.check()
             views.append(view)

@@ -9,7 +9,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from kafkaesque.broker.watermark import Done, Watermark
+from kafkaesque.broker.watermark import Done, Outcome, Watermark
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import BatchError, LogError, NotLeader
@@ -122,6 +122,13 @@ class Replica:
         self._watermark.wait(index + count, done)
         self._carry_out()
         return offset
+
+    def when_committed(self, done: Done) -> None:
+        """Tell `done` once everything that is in the log now is committed."""
+        if self.raft.commit >= self.log.end:
+            done(Outcome.COMMITTED)
+        else:
+            self._watermark.wait(self.log.end, done)
 
     def change_voters(self, voters: Voters, done: Done) -> Index:
         """Change who belongs to the group; raises what `Raft.change_voters` raises."""

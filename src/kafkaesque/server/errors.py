@@ -17,6 +17,7 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.UnknownTopic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     errors.TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
     errors.InvalidTopic: ErrorCode.INVALID_TOPIC_EXCEPTION,
+    errors.InvalidSetting: ErrorCode.INVALID_CONFIG,
     errors.OutcomeUnknown: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
 

@@ -1,9 +1,10 @@
 """The bridge from the broker's callbacks to awaitables, for handlers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
-from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.broker import Answer, Broker
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import KafkaesqueError
 
@@ -21,15 +22,22 @@ def waiter() -> tuple[Waiter, Callable[[Outcome], None]]:
     return future, done
 
 
-async def topic_created(broker: Broker, name: str, partitions: int) -> None:
-    """Create a topic and wait until that is committed; raises what went wrong."""
+async def done(change: Callable[[Answer], None]) -> None:
+    """Begin a change with the callback that it wants, and wait; raises what went wrong."""
     future: asyncio.Future[KafkaesqueError | None] = asyncio.get_running_loop().create_future()
 
     def answer(error: KafkaesqueError | None) -> None:
         if not future.done():
             future.set_result(error)
 
-    broker.create_topic(name, partitions, answer)
+    change(answer)
     error = await future
     if error is not None:
         raise error
+
+
+async def topic_created(
+    broker: Broker, name: str, partitions: int, settings: Mapping[str, str]
+) -> None:
+    """Create a topic and wait until that is committed; raises what went wrong."""
+    await done(partial(broker.create_topic, name, partitions, settings))

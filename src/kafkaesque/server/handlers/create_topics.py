@@ -38,11 +38,12 @@ async def _create(
             error_code=ErrorCode.INVALID_REPLICATION_FACTOR,
             error_message=f"{topic.replication_factor} replicas need as many brokers; there is one",
         )
+    settings = {one.name: one.value or "" for one in topic.configs}
     try:
         if is_dry_run:
-            broker.catalog.create_topic(topic.name, count, bytes(16))
+            broker.catalog.create_topic(topic.name, count, bytes(16), settings)
         else:
-            await topic_created(broker, topic.name, count)
+            await topic_created(broker, topic.name, count, settings)
     except KafkaesqueError as error:
         return CreatableTopicResult(
             name=topic.name, error_code=code_of(error), error_message=str(error)

@@ -53,7 +53,7 @@ async def _find(
             return _missing(wanted.name, NO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:
             count = session.broker.config.partitions_default
-            await topic_created(session.broker, wanted.name, count)
+            await topic_created(session.broker, wanted.name, count, {})
         except TopicExists:
             pass  # another client asked for it at the same time
         except KafkaesqueError as error:

@@ -1,0 +1,166 @@
+"""What can be set for a topic: Kafka's names where Kafka has the setting, and the same meaning.
+
+A field `retention_ms` is the setting `retention.ms`. Only what really acts is here: a setting that
+we do not know is refused, never silently kept.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from kafkaesque.errors import InvalidSetting
+
+UNLIMITED = -1
+_DAY_MS = 24 * 3600 * 1000
+_INT64_MAX = (1 << 63) - 1
+
+
+class CleanupPolicy(StrEnum):
+    """What becomes of old records."""
+
+    DELETE = "delete"
+    COMPACT = "compact"
+    BOTH = "compact,delete"
+
+
+class CompressionType(StrEnum):
+    """How batches are stored."""
+
+    PRODUCER = "producer"
+    UNCOMPRESSED = "uncompressed"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class FlushPolicy(StrEnum):
+    """When a batch counts as written: synced, synced now and then, or handed to the system."""
+
+    ALWAYS = "always"
+    INTERVAL = "interval"
+    OS = "os"
+
+
+class TimestampType(StrEnum):
+    """Whose clock the records' timestamps come from."""
+
+    CREATE_TIME = "CreateTime"
+    LOG_APPEND_TIME = "LogAppendTime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """Every setting of one topic, with what holds where nothing was set."""
+
+    cleanup_policy: CleanupPolicy = CleanupPolicy.DELETE
+    """Delete old segments, or keep the newest record of each key, or both."""
+
+    compression_type: CompressionType = CompressionType.PRODUCER
+    """Keep what the producer chose, or pack each batch anew: the latter decodes every record."""
+
+    delete_retention_ms: int = _DAY_MS
+    """How long a compacted topic remembers that a key was deleted."""
+
+    flush_ms: int = 1000
+    """How often to sync under flush.policy=interval."""
+
+    flush_policy: FlushPolicy = FlushPolicy.ALWAYS
+    """When an append counts: after it was synced, or before."""
+
+    max_message_bytes: int = 1_048_588
+    """The largest batch that is taken: Kafka's own default, so that its clients' settings fit."""
+
+    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    """The producer's time, or the time of the append: the latter decodes compressed batches."""
+
+    min_compaction_lag_ms: int = 0
+    """Records younger than this are not compacted away."""
+
+    min_insync_replicas: int = 1
+    """With acks=all at least this many replicas must have a batch, if that is over a majority."""
+
+    retention_bytes: int = UNLIMITED
+    """Delete the oldest segments beyond this size; -1 keeps all."""
+
+    retention_ms: int = 7 * _DAY_MS
+    """Delete segments whose newest record is older; -1 keeps all."""
+
+    segment_bytes: int = 1 << 30
+    """Begin a new segment at this size."""
+
+    segment_ms: int = 7 * _DAY_MS
+    """Begin a new segment when the first record of the present one is older."""
+
+
+DEFAULTS = TopicSettings()
+
+_SMALLEST: Mapping[str, int] = {
+    "delete_retention_ms": 0,
+    "flush_ms": 1,
+    "max_message_bytes": 0,
+    "min_compaction_lag_ms": 0,
+    "min_insync_replicas": 1,
+    "retention_bytes": UNLIMITED,
+    "retention_ms": UNLIMITED,
+    "segment_bytes": 1 << 10,
+    "segment_ms": 1,
+}
+_LARGEST: Mapping[str, int] = {
+    "max_message_bytes": 64 << 20,
+    "min_insync_replicas": 100,
+    "segment_bytes": (1 << 31) - 1,
+}
+_KINDS: Mapping[str, type[Any]] = {
+    field.name: type(getattr(DEFAULTS, field.name)) for field in fields(TopicSettings)
+}
+
+NAMES: tuple[str, ...] = tuple(name.replace("_", ".") for name in _KINDS)
+"""The names of all settings, as clients write them."""
+
+
+def resolve(overrides: Mapping[str, str], defaults: TopicSettings = DEFAULTS) -> TopicSettings:
+    """Return the settings with some set otherwise; raises InvalidSetting for what makes no sense.
+
+    Names and values are as clients write them.
+    """
+    values = {one.name: getattr(defaults, one.name) for one in fields(TopicSettings)}
+    for name, text in overrides.items():
+        field = _field_of(name)
+        values[field] = _parse(name, field, text)
+    return TopicSettings(**values)
+
+
+def value_text(settings: TopicSettings, name: str) -> str:
+    """Return one setting as clients write it; raises InvalidSetting for an unknown name."""
+    return str(getattr(settings, _field_of(name)))
+
+
+def kind_of(name: str) -> type[Any]:
+    """Return the type of a setting's value: int, or one of the enumerations here."""
+    return _KINDS[_field_of(name)]
+
+
+def _field_of(name: str) -> str:
+    if name not in NAMES:
+        raise InvalidSetting(f"there is no topic setting {name!r}")
+    return name.replace(".", "_")
+
+
+def _parse(name: str, field: str, text: str) -> int | StrEnum:
+    kind = _KINDS[field]
+    if issubclass(kind, StrEnum):
+        # Kafka takes the cleanup policies in any order.
+        wanted = ",".join(sorted(part.strip() for part in text.split(",")))
+        if wanted not in list(kind):
+            raise InvalidSetting(f"{name} is one of {', '.join(kind)}, not {text!r}")
+        return kind(wanted)
+    try:
+        value = int(text)
+    except ValueError:
+        raise InvalidSetting(f"{name} is a whole number, not {text!r}") from None
+    smallest, largest = _SMALLEST[field], _LARGEST.get(field, _INT64_MAX)
+    if not smallest <= value <= largest:
+        raise InvalidSetting(f"{name} is from {smallest} to {largest}, not {value}")
+    return value

@@ -1,0 +1,52 @@
+"""Topic settings are read as clients write them, and nonsense is refused in one sentence."""
+
+import pytest
+
+from kafkaesque.errors import InvalidSetting
+from kafkaesque.topic_settings import (
+    DEFAULTS,
+    NAMES,
+    CleanupPolicy,
+    FlushPolicy,
+    resolve,
+    value_text,
+)
+
+
+def test_what_is_not_set_is_as_the_defaults_say() -> None:
+    assert resolve({}) == DEFAULTS
+    assert resolve({}).flush_policy is FlushPolicy.ALWAYS
+
+
+def test_names_and_values_are_those_of_kafka() -> None:
+    settings = resolve({"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "2048"})
+    assert (settings.retention_ms, settings.segment_bytes) == (-1, 2048)
+    assert settings.cleanup_policy is CleanupPolicy.COMPACT
+
+
+@pytest.mark.parametrize("text", ["compact,delete", "delete,compact", "delete, compact"])
+def test_cleanup_policies_come_in_any_order(text: str) -> None:
+    assert resolve({"cleanup.policy": text}).cleanup_policy is CleanupPolicy.BOTH
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_value_is_read_back_as_it_is_shown(name: str) -> None:
+    assert resolve({name: value_text(DEFAULTS, name)}) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("colour", "blue"),
+        ("retention_ms", "1"),
+        ("retention.ms", "soon"),
+        ("retention.ms", "-2"),
+        ("segment.bytes", "0"),
+        ("segment.bytes", str(1 << 31)),
+        ("cleanup.policy", "burn"),
+        ("compression.type", ""),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(InvalidSetting, match=name):
+        resolve({name: text})

@@ -3,7 +3,6 @@
 # mypy: disable-error-code="no-untyped-call"
 
 import asyncio
-import gc
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -232,18 +231,3 @@ def test_large_messages_come_through_whatever_the_fetch_size(broker: BrokerProce
     old.assign([kafka.TopicPartition("orders", 0)])
     assert [record.value for record in islice(old, len(wanted))] == wanted
     old.close()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_session_does_not_survive_a_restart_and_nobody_notices(broker: BrokerProcess) -> None:
-    create(broker, "orders", 4)
-    produce_all(broker, "orders", {(0, 0): b"before"}, {})
-    consumer = an_old_consumer(broker, auto_offset_reset="earliest")
-    consumer.assign([kafka.TopicPartition("orders", p) for p in range(4)])
-    assert next(consumer).value == b"before"
-    broker.kill()
-    broker.start()
-    produce_all(broker, "orders", {(1, 0): b"after"}, {})
-    assert next(consumer).value == b"after"
-    consumer.close()
-    gc.collect()  # the client leaves sockets open that could not connect: its own affair

@@ -146,6 +146,14 @@ class UnknownTopic(BrokerError):
     """No topic has this name or this id, or it has no such partition."""
 
 
+class UnknownTopicId(BrokerError):
+    """No topic has this id, or no longer."""
+
+
+class InconsistentTopicId(BrokerError):
+    """The topic of this id has another's partitions here: it is just being made anew."""
+
+
 class TopicExists(BrokerError):
     """A topic of this name is already there."""
 
@@ -164,6 +172,30 @@ class BatchTooLarge(BrokerError):
 
 class OutcomeUnknown(BrokerError):
     """Leadership was lost before the change was committed: it may or may not come to be."""
+
+
+class StaleTerm(BrokerError):
+    """The client knows the leader by a term that is over; it must learn who leads now."""
+
+
+class FutureTerm(BrokerError):
+    """The client knows a later term than this replica: it is the replica that lags."""
+
+
+class FetchSessionError(BrokerError):
+    """A fetch session that cannot go on; the client begins anew with a full request."""
+
+
+class FetchSessionUnknown(FetchSessionError):
+    """No session has this id, or no longer."""
+
+
+class FetchEpochWrong(FetchSessionError):
+    """The request is not the one that follows in its session."""
+
+
+class FetchTopicsMixed(FetchSessionError):
+    """A session that began with topics' names goes on with ids, or the other way round."""
 
 
 class CannotListen(KafkaesqueError):

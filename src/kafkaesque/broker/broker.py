@@ -4,13 +4,14 @@ import random
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 
+from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
-from kafkaesque.config import BrokerConfig, RaftConfig
+from kafkaesque.config import BrokerConfig, FetchConfig, RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError, LogError, OutcomeUnknown, UnknownTopic
 from kafkaesque.machines.catalog import Catalog, Topic
@@ -41,6 +42,8 @@ class Broker:
     ) -> None:
         self.node = node
         self.config = config
+        self.fetch = FetchConfig()
+        self.fetch_sessions = FetchSessions(chance, self.fetch)
         self._store = store
         self._clock = clock
         self._chance = chance

@@ -4,13 +4,21 @@ from collections.abc import Callable
 
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
-from kafkaesque.errors import BatchTooLarge, LeaderNotReady, NotLeader, OffsetOutOfRange
+from kafkaesque.errors import (
+    BatchTooLarge,
+    LeaderNotReady,
+    NotLeader,
+    OffsetOutOfRange,
+    PartitionOffline,
+    UnknownTopic,
+)
 from kafkaesque.record.read import read_records
-from kafkaesque.record.view import BatchView, peek_size
+from kafkaesque.record.view import BatchView, peek_size, split_batches
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
 EMPTY = memoryview(b"")
+_SCAN_BYTES = 1 << 20
 
 
 class Partition:
@@ -19,6 +27,7 @@ class Partition:
     def __init__(self, replica: Replica, settings: TopicSettings) -> None:
         self.replica = replica
         self.settings = settings
+        self.is_deleted = False
         self._waiting: list[Callable[[], None]] = []
         replica.on_commit = self._wake
         replica.on_serving = self._wake
@@ -37,6 +46,20 @@ class Partition:
     def high_watermark(self) -> Offset:
         """The first offset that cannot be read yet."""
         return self.replica.high_watermark
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its batches on disk."""
+        return self.replica.log.segments.size_bytes
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what was trimmed is durable and nothing else waits for the disk either."""
+        return self.replica.log.is_settled
+
+    def configure(self, settings: TopicSettings) -> None:
+        """Act by other settings from now on."""
+        self.settings = settings
 
     def append(self, batches: memoryview, done: Done) -> Offset:
         """Append what a producer sent, after checking it; return the first base offset.
@@ -67,7 +90,10 @@ class Partition:
     def find_time(self, timestamp_ms: int) -> tuple[Offset, int] | None:
         """Return offset and time of the first committed record that is not earlier."""
         self._check_serving()
-        return self._first_record(self.replica.log.segments.find_time(timestamp_ms), timestamp_ms)
+        batch = self.replica.log.segments.find_time(timestamp_ms)
+        if batch is None or BatchView(batch).base_offset >= self.first_offset:
+            return self._first_record(batch, timestamp_ms)
+        return self._first_record_kept(timestamp_ms)
 
     def newest_time(self) -> tuple[Offset, int] | None:
         """Return offset and time of the record with the greatest time."""
@@ -76,6 +102,28 @@ class Partition:
         if batch is None:
             return None
         return self._first_record(batch, BatchView(batch).max_timestamp_ms)
+
+    def trim(self, offset: Offset) -> bool:
+        """Forget the records before `offset`; durable once the partition is settled.
+
+        Returns False, and has done nothing, while not all of it is durable here: ask again after
+        the next round. Raises OffsetOutOfRange for what is not committed.
+        """
+        self._check_serving()
+        end = self.high_watermark
+        if not 0 <= offset <= end:
+            raise OffsetOutOfRange(offset, self.first_offset, end)
+        log = self.replica.log
+        if offset > log.offset_at(log.stable):
+            return False
+        log.trim(offset)
+        return True
+
+    def close(self) -> None:
+        """Serve nobody any more: the topic was deleted, and all who wait learn of it."""
+        self.is_deleted = True
+        self.replica.retire()
+        self._wake()
 
     def when_more(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back once when more is committed or leadership changes; returns how to give up."""
@@ -103,9 +151,31 @@ class Partition:
 
     def _check_serving(self) -> None:
         if not self.replica.is_serving:
+            if self.is_deleted:
+                raise UnknownTopic("the topic was deleted")
+            if self.replica.error is not None:
+                raise PartitionOffline(str(self.replica.error))
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
+
+    def _first_record_kept(self, timestamp_ms: int) -> tuple[Offset, int] | None:
+        """Look from the first offset on: the index led to a batch that was trimmed since.
+
+        Times mostly rise, so that this ends at the first batch; it ends at the last anyway.
+        """
+        offset = self.first_offset
+        while offset < self.high_watermark:
+            data = self.replica.log.segments.read(offset, _SCAN_BYTES)
+            if not data:
+                return None
+            for view in split_batches(data):
+                offset = view.end_offset
+                if view.max_timestamp_ms >= timestamp_ms:
+                    found = self._first_record(view.data, timestamp_ms)
+                    if found is not None:
+                        return found
+        return None
 
     def _first_record(
         self, batch: memoryview | None, timestamp_ms: int

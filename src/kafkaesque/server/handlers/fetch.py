@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from kafkaesque.broker.partition import EMPTY, Partition
-from kafkaesque.errors import KafkaesqueError, UnknownTopic
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
@@ -62,7 +62,7 @@ def _find(topic: FetchTopic, asked: FetchPartition, session: Session) -> _Wanted
                 return _Wanted(asked=asked, partition=None, code=ErrorCode.UNKNOWN_TOPIC_ID)
             name = found.name
         partition = broker.partition(name, asked.partition)
-    except UnknownTopic as error:
+    except KafkaesqueError as error:
         return _Wanted(asked=asked, partition=None, code=code_of(error))
     known = asked.current_leader_epoch
     if known != -1 and known != partition.term:

@@ -6,6 +6,7 @@ large files, so it is done in slices: a loop that stalls would look like a broke
 """
 
 import logging
+import re
 from collections import deque
 from collections.abc import Iterator
 
@@ -16,8 +17,11 @@ log = logging.getLogger(__name__)
 
 DELETED_SUFFIX = ".deleted"
 SLICE_MS_MAX = 2
+_NAMED = re.compile(r".+\.[0-9a-f]{32}\.deleted")
+"""Only a topic's folder, which ends in its id: what a person named `old.deleted` is theirs."""
 _CUT_BYTES = 64 << 20
 """A file is cut by this much at a time before it goes: to free a gigabyte at once takes long."""
+_DONE = object()
 
 
 class Removal:
@@ -27,7 +31,7 @@ class Removal:
         self._disk = disk
         self._clock = clock
         self._folders: deque[str] = deque()
-        self._steps: Iterator[None] = iter(())
+        self._steps: Iterator[None] | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -35,35 +39,45 @@ class Removal:
         return not self._folders
 
     def take(self, folder: str) -> None:
-        """Name a folder as one to be removed, and remove it later; it may be gone already."""
-        if folder not in self._disk.list(""):
-            return
-        self._disk.rename_folder(folder, folder + DELETED_SUFFIX)
-        self._folders.append(folder + DELETED_SUFFIX)
+        """Name a folder as one to be removed, later, and remove it; it may be gone already.
+
+        Whoever gives it must be able to give it again after a crash: so far nothing is on disk.
+        """
+        if folder not in self._folders:
+            self._folders.append(folder)
 
     def take_named(self) -> None:
         """Go on with what an earlier run has named."""
-        self._folders += [name for name in self._disk.list("") if name.endswith(DELETED_SUFFIX)]
+        self._folders += [name for name in self._disk.list("") if _NAMED.fullmatch(name)]
 
     def tick(self) -> None:
         """Remove for a moment."""
         until_ms = self._clock.monotonic_ms() + SLICE_MS_MAX
         while self._folders:
+            if self._steps is None:
+                self._steps = self._remove(self._folders[0])
             try:
-                if next(self._steps, "done") == "done":
-                    self._steps = self._remove(self._folders[0])
-                    next(self._steps)
+                is_done = next(self._steps, _DONE) is _DONE
             except OSError as error:
                 # It stays named as it is, and the next start tries again.
-                log.warning("removal_failed folder=%s reason=%s", self._folders.popleft(), error)
-                self._steps = iter(())
+                log.warning("removal_failed folder=%s reason=%s", self._folders[0], error)
+                is_done = True
+            if is_done:
+                self._steps = None
+                self._folders.popleft()
             if self._clock.monotonic_ms() >= until_ms:
                 return
 
     def _remove(self, folder: str) -> Iterator[None]:
         """Remove a topic's folder: it holds partitions' folders, which hold files."""
         disk = self._disk
-        yield
+        if not folder.endswith(DELETED_SUFFIX):
+            if folder not in disk.list(""):
+                return
+            named = folder + DELETED_SUFFIX
+            disk.rename_folder(folder, named)
+            folder = named
+            yield
         for partition in disk.list(folder):
             inner = f"{folder}/{partition}"
             for name in disk.list(inner):
@@ -71,8 +85,6 @@ class Removal:
             disk.remove_folder(inner)
             yield
         disk.remove_folder(folder)
-        assert self._folders[0] == folder
-        self._folders.popleft()
 
     def _remove_file(self, path: str) -> Iterator[None]:
         file = self._disk.open(path)

@@ -166,6 +166,11 @@ class Topics:
         """Let time pass."""
         self._removal.tick()
 
+    @property
+    def is_tidy(self) -> bool:
+        """Whether nothing of deleted topics waits to be removed."""
+        return self._removal.is_idle
+
     def _opening(self, topics: Sequence[Topic], answer: Answer) -> Callable[[], None]:
         """Return what opens topics, or grows those that are open, and answers when all serve.
 
@@ -219,10 +224,7 @@ class Topics:
 
         def forgotten() -> None:
             self._catalog.machine.buried.discard(topic_id)
-            try:
-                self._removal.take(folder)
-            except OSError as error:
-                log.warning("removal_failed folder=%s reason=%s", folder, error)
+            self._removal.take(folder)
 
         self._store.flusher.after_next_round(forgotten)
         self._store.flusher.kick()

@@ -64,6 +64,7 @@ class Broker:
         self._roster.tick()
         for group in list(self._roster.awake):
             self._replicas[group].tick()
+        self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._store.flusher.settle()
         self.flush()
 
@@ -138,7 +139,9 @@ class Broker:
         try:
             for index in range(topic.partitions):
                 replica = self._open(folder_of(topic, index))
-                partitions.append(Partition(replica, resolve(topic.settings)))
+                settings = resolve(topic.settings)
+                partition = Partition(replica, settings, is_internal=topic.is_internal)
+                partitions.append(partition)
                 replica.campaign()
         except LogError as error:  # damaged, and there is nobody to refill it
             self._failed(error)

@@ -1,13 +1,14 @@
 """One partition as clients see it: append, read what is committed, look up offsets."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
 from kafkaesque.errors import BatchTooLarge, LeaderNotReady, NotLeader, OffsetOutOfRange
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import BatchView, peek_size
-from kafkaesque.topic_settings import TopicSettings
+from kafkaesque.topic_settings import FlushPolicy, TopicSettings
 from kafkaesque.types import Offset, Term
 
 EMPTY = memoryview(b"")
@@ -16,12 +17,30 @@ EMPTY = memoryview(b"")
 class Partition:
     """A replica behind its front. One thread owns it; what takes time is told to callbacks."""
 
-    def __init__(self, replica: Replica, settings: TopicSettings) -> None:
+    def __init__(
+        self, replica: Replica, settings: TopicSettings, *, is_internal: bool = False
+    ) -> None:
         self.replica = replica
-        self.settings = settings
+        self._is_internal = is_internal
+        self.configure(settings)
         self._waiting: list[Callable[[], None]] = []
         replica.on_commit = self._wake
         replica.on_serving = self._wake
+
+    def configure(self, settings: TopicSettings) -> None:
+        """Let these settings hold from now on; those of the log do from its next append.
+
+        Whatever is set, what machines live on is always synced.
+        """
+        self.settings = settings
+        log = self.replica.log
+        config = replace(
+            log.segments.config,
+            segment_bytes_max=settings.segment_bytes,
+            segment_age_ms_max=settings.segment_ms,
+        )
+        policy = FlushPolicy.ALWAYS if self._is_internal else settings.flush_policy
+        log.configure(config, policy=policy, flush_ms=settings.flush_ms)
 
     @property
     def term(self) -> Term:
@@ -42,7 +61,8 @@ class Partition:
         """Append what a producer sent, after checking it; return the first base offset.
 
         Nothing is appended if any batch is refused. `done` is told the fate of the last batch:
-        what precedes it is committed before it.
+        what precedes it is committed before it. Raises DiskFull when there is no room: then it may
+        be appended later, when there is.
         """
         views = self._checked(batches)
         first: Offset | None = None
@@ -51,6 +71,7 @@ class Partition:
             offset = self.replica.propose(bytearray(view.data), done if is_last else _ignore)
             first = offset if first is None else first
         assert first is not None
+        self.replica.check_room()  # else a producer that does not wait would never hear of it
         return first
 
     def read(self, offset: Offset, bytes_max: int) -> memoryview:

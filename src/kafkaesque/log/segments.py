@@ -147,6 +147,16 @@ class Segments:
         self.end_offset = end
         self._is_active_dirty = True
 
+    def roll(self) -> None:
+        """Close the active segment and begin another, unless it is empty; raises DiskFull."""
+        if self._active.size:
+            self._roll()
+
+    @property
+    def has_rolled(self) -> bool:
+        """Whether a closed segment is yet to be synced."""
+        return bool(self._dirty_files)
+
     def _must_roll(self, active: Segment, size: int, end: Offset, now_ms: int) -> bool:
         return (
             active.size + size > self.config.segment_bytes_max
@@ -304,6 +314,10 @@ class Segments:
         self._is_folder_dirty = True
         return sum(segment.size for segment in dropped)
 
+    def has_before(self, offset: Offset) -> bool:
+        """Tell whether a closed segment holds only offsets before this."""
+        return len(self._bases) > 1 and self._bases[1] <= offset
+
     def reset(self, offset: Offset) -> None:
         """Remove everything and begin anew at `offset`; durable but for the new, empty segment."""
         self._remove(self._segments)
@@ -366,6 +380,11 @@ class Segments:
         self._is_active_dirty = False
         self._is_folder_dirty = False
         return files, folders
+
+    def put_back_dirty(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        """Take back what `take_dirty` gave and was not synced."""
+        self._dirty_files.update(dict.fromkeys(files))
+        self._is_folder_dirty = self._is_folder_dirty or bool(folders)
 
     def files_from(self, base: Offset) -> list[File]:
         """Return the open files of the segments from `base` on."""

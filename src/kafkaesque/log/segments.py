@@ -353,14 +353,31 @@ class Segments:
         is_there = number < len(self._segments) and self._segments[number] is segment
         return is_there and segment.is_closed
 
-    def replace(self, segment: Segment, path: str, index: SegmentIndex) -> None:
-        """Let the synced file at `path` take the place of a closed segment's, durably."""
+    def hide_index(self, segment: Segment) -> None:
+        """Take the index files of a closed segment away; its file is about to change."""
         assert self.holds(segment)
-        for file in segment.files:
+        for file in self._touch(segment).files:
             self._dirty_files.pop(file, None)
-        segment.replace_file(path, self.folder, index)
+        segment.hide_index()
+
+    def replace(self, segment: Segment, path: str, index: SegmentIndex) -> None:
+        """Let the synced file at `path` take the place of a closed segment's."""
+        assert self.holds(segment)
+        segment.take_file(path, index)
         self._maxima = None
         self._touch(segment)
+
+    def is_first(self, segment: Segment) -> bool:
+        """Tell whether the log begins in this segment: without it recovery would miss its start."""
+        return self._segments[0] is segment
+
+    def remove(self, segment: Segment) -> None:
+        """Remove a closed segment of which no record is left; those before it take its offsets."""
+        assert self.holds(segment) and segment.is_index_hidden and not self.is_first(segment)
+        number = bisect_left(self._bases, segment.base)
+        self._remove([segment])
+        del self._segments[number], self._bases[number]
+        self._maxima = None
 
     # --- syncing ---------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ import random
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 
+from kafkaesque.broker.housekeeper import Housekeeper
+from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.replica import Replica
@@ -17,7 +19,7 @@ from kafkaesque.machines.catalog import Catalog, Topic
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Roster
-from kafkaesque.topic_settings import resolve
+from kafkaesque.topic_settings import DEFAULTS, resolve
 from kafkaesque.types import GroupId, NodeId
 
 CATALOG_GROUP: GroupId = "cluster-metadata"
@@ -49,12 +51,16 @@ class Broker:
         self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
         self._replicas: dict[GroupId, Replica] = {}
         self._partitions: dict[str, list[Partition]] = {}
+        self._housekeeper = Housekeeper(clock, config.housekeeping)
         self._catalog: MachineHost[Catalog]
 
     def start(self, ready: Callable[[], None]) -> None:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
         self._ready = ready
         replica = self._open(CATALOG_GROUP)
+        settings = internal(DEFAULTS, replica.log.segments.config)
+        configure_log(replica.log, settings)
+        self._housekeeper.watch(replica, lambda: settings)
         self._catalog = MachineHost(replica, self._clock, Catalog, self._on_catalog, self._failed)
         replica.campaign()
         self.flush()
@@ -66,6 +72,7 @@ class Broker:
             self._replicas[group].tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._store.flusher.settle()
+        self._housekeeper.tick()
         self.flush()
 
     def flush(self) -> None:
@@ -74,6 +81,7 @@ class Broker:
 
     def stop(self) -> None:
         """Stop cleanly."""
+        self._housekeeper.stop()
         self._store.close()
 
     @property
@@ -141,6 +149,7 @@ class Broker:
                 replica = self._open(folder_of(topic, index))
                 settings = resolve(topic.settings)
                 partition = Partition(replica, settings, is_internal=topic.is_internal)
+                self._look_after(partition)
                 partitions.append(partition)
                 replica.campaign()
         except LogError as error:  # damaged, and there is nobody to refill it
@@ -157,6 +166,9 @@ class Broker:
             opened()
 
         look()
+
+    def _look_after(self, partition: Partition) -> None:
+        self._housekeeper.watch(partition.replica, lambda: partition.settings)
 
     def _open(self, group: GroupId) -> Replica:
         if group in self._store.journal.groups:

@@ -1,14 +1,14 @@
 """One partition as clients see it: append, read what is committed, look up offsets."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
+from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
 from kafkaesque.errors import BatchTooLarge, LeaderNotReady, NotLeader, OffsetOutOfRange
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import BatchView, peek_size
-from kafkaesque.topic_settings import FlushPolicy, TopicSettings
+from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
 EMPTY = memoryview(b"")
@@ -30,17 +30,11 @@ class Partition:
     def configure(self, settings: TopicSettings) -> None:
         """Let these settings hold from now on; those of the log do from its next append.
 
-        Whatever is set, what machines live on is always synced.
+        What machines live on is always synced and compacted, whatever is set.
         """
-        self.settings = settings
         log = self.replica.log
-        config = replace(
-            log.segments.config,
-            segment_bytes_max=settings.segment_bytes,
-            segment_age_ms_max=settings.segment_ms,
-        )
-        policy = FlushPolicy.ALWAYS if self._is_internal else settings.flush_policy
-        log.configure(config, policy=policy, flush_ms=settings.flush_ms)
+        self.settings = internal(settings, log.segments.config) if self._is_internal else settings
+        configure_log(log, self.settings)
 
     @property
     def term(self) -> Term:

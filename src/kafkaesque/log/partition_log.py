@@ -267,10 +267,17 @@ class PartitionLog:
             return False
         if self._segments.drop_before(min(self.start.offset, self._noted_base)):
             self._flusher.request(self)
-        if not self._segments.has_before(self.start.offset):
-            return False
-        self._flusher.request(self)
-        return True
+        return self._segments.has_before(self.start.offset) and self.note_point()
+
+    def note_point(self) -> bool:
+        """Ask for a round if the journal knows of a later synced segment than a crash would find.
+
+        Only what lies before that one may be dropped or compacted. Returns whether it asked.
+        """
+        is_behind = not self._is_out and self._synced_base() > self._noted_base
+        if is_behind:
+            self._flusher.request(self)
+        return is_behind
 
     def roll(self) -> None:
         """Close the active segment, so that it may be dropped or compacted; raises DiskFull."""

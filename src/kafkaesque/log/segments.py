@@ -153,6 +153,13 @@ class Segments:
             self._roll()
 
     @property
+    def is_old(self) -> bool:
+        """Whether the active segment would be closed by its age at the next append."""
+        active = self._active
+        age_ms = self._clock.now_ms() - active.first_append_ms
+        return active.size > 0 and age_ms > self.config.segment_age_ms_max
+
+    @property
     def has_rolled(self) -> bool:
         """Whether a closed segment is yet to be synced."""
         return bool(self._dirty_files)
@@ -236,18 +243,28 @@ class Segments:
 
     def infos(self) -> list[SegmentInfo]:
         """Return what there is to know of each segment, oldest first."""
-        ends = [*self._bases[1:], self.end_offset]
-        return [
-            SegmentInfo(
-                base=segment.base,
-                end=end,
-                bytes=segment.size,
-                max_timestamp_ms=segment.newest()[0],
-                modified_ms=segment.modified_ms,
-                is_active=segment is self._active,
-            )
-            for segment, end in zip(self._segments, ends, strict=True)
-        ]
+        return list(self.each_info())
+
+    def each_info(self) -> Iterator[SegmentInfo]:
+        """Yield the same one by one: what was never asked for since the start is read from disk."""
+        for number in range(len(self._segments)):
+            yield self._info(number)
+
+    def active_info(self) -> SegmentInfo:
+        """Return what there is to know of the segment that is appended to."""
+        return self._info(len(self._segments) - 1)
+
+    def _info(self, number: int) -> SegmentInfo:
+        segment = self._segments[number]
+        is_last = number + 1 == len(self._bases)
+        return SegmentInfo(
+            base=segment.base,
+            end=self.end_offset if is_last else self._bases[number + 1],
+            bytes=segment.size,
+            max_timestamp_ms=segment.newest()[0],
+            modified_ms=segment.modified_ms,
+            is_active=is_last,
+        )
 
     def _check_offset(self, offset: Offset) -> None:
         if not self._bases[0] <= offset <= self.end_offset:
@@ -346,6 +363,17 @@ class Segments:
         ends = self._bases[1:]
         closed = zip(self._segments, ends, strict=False)
         return [segment for segment, end in closed if end <= below and segment.base < newest]
+
+    def bytes_to_compact(self, below: Offset) -> tuple[int, int]:
+        """Return how much of `compactable` no pass has seen yet, and how much one has."""
+        dirty = clean = 0
+        for segment in self.compactable(below):
+            end = self._bases[bisect_right(self._bases, segment.base)]
+            if end > self.compacted_to:
+                dirty += segment.size
+            else:
+                clean += segment.size
+        return dirty, clean
 
     def holds(self, segment: Segment) -> bool:
         """Tell whether this is still one of the closed segments."""

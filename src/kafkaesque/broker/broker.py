@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.producer_ids import Give, ProducerIds
+from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
-from kafkaesque.config import BrokerConfig, RaftConfig
+from kafkaesque.config import BrokerConfig, ProducerConfig, RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError, LogError, OutcomeUnknown, UnknownTopic
 from kafkaesque.machines.catalog import Catalog, Topic
@@ -38,6 +40,7 @@ class Broker:
         chance: random.Random,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
+        producers: ProducerConfig | None = None,
     ) -> None:
         self.node = node
         self.config = config
@@ -49,6 +52,9 @@ class Broker:
         self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
         self._replicas: dict[GroupId, Replica] = {}
         self._partitions: dict[str, list[Partition]] = {}
+        self._producers = producers or ProducerConfig()
+        self._producer_ids = ProducerIds(self._producers.ids_per_block, self._take_producer_ids)
+        self._sweep = ProducerSweep(self._partitions, failed)
         self._catalog: MachineHost[Catalog]
 
     def start(self, ready: Callable[[], None]) -> None:
@@ -65,6 +71,7 @@ class Broker:
         for group in list(self._roster.awake):
             self._replicas[group].tick()
         self._store.flusher.settle()
+        self._sweep.step()
         self.flush()
 
     def flush(self) -> None:
@@ -73,6 +80,7 @@ class Broker:
 
     def stop(self) -> None:
         """Stop cleanly."""
+        self._sweep.stop()
         self._store.close()
 
     @property
@@ -114,6 +122,19 @@ class Broker:
 
         self._write(records, created)
 
+    def next_producer_id(self, give: Give) -> None:
+        """Give a producer id that nobody ever had; most calls write nothing."""
+        self._producer_ids.next(give)
+
+    def _take_producer_ids(self, count: int, taken: Callable[[int | None], None]) -> None:
+        catalog = self.catalog
+        first = catalog.next_producer_id
+
+        def done(outcome: Outcome) -> None:
+            taken(first if outcome is Outcome.COMMITTED else None)
+
+        self._write(catalog.give_producer_ids(count), done)
+
     def _write(self, records: Sequence[MachineRecord], done: Callable[[Outcome], None]) -> None:
         self._catalog.write(records, done)
         self.flush()
@@ -138,7 +159,8 @@ class Broker:
         try:
             for index in range(topic.partitions):
                 replica = self._open(folder_of(topic, index))
-                partitions.append(Partition(replica, resolve(topic.settings)))
+                settings = resolve(topic.settings)
+                partitions.append(Partition(replica, settings, self._clock, self._producers))
                 replica.campaign()
         except LogError as error:  # damaged, and there is nobody to refill it
             self._failed(error)

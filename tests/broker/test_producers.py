@@ -11,7 +11,6 @@ from kafkaesque.errors import (
     OutOfOrderSequence,
     StaleProducerEpoch,
 )
-from kafkaesque.record.control import ControlType, build_control_batch
 from kafkaesque.record.view import BatchView
 from tests.broker.partitions import PRODUCER, build, numbered
 
@@ -156,16 +155,7 @@ def test_negative_numbers_are_refused(producer_id: int, epoch: int, sequence: in
 def test_a_marker_of_the_brokers_has_no_sequence() -> None:
     log = Log()
     log.send(view(0))
-    marker = build_control_batch(
-        kind=ControlType.COMMIT,
-        producer_id=PRODUCER,
-        producer_epoch=0,
-        coordinator_epoch=0,
-        timestamp_ms=NOW_MS,
-        base_offset=1,
-        term=1,
-    )
-    log.producers.apply(BatchView(marker), 1, NOW_MS)
+    log.producers.apply(view(-1), 1, NOW_MS)
     assert log.send(view(1)) == 1
 
 

@@ -169,6 +169,7 @@ class ProducerKeeper:
         One from before the start is of no use: what came between is gone, and a producer would be
         refused for a gap that it has no part in.
         """
+        self._drop_unusable()
         log = self._replica.log
         now_ms = self._clock.now_ms()
         found = load_snapshot(log.segments.disk, log.segments.folder, end)

@@ -181,6 +181,19 @@ def test_a_snapshot_taken_before_leadership_was_lost_is_not_written() -> None:
     assert len(node.partition.producers) == 0
 
 
+def test_who_starts_again_uses_its_snapshot_before_it_knows_what_is_committed() -> None:
+    node = a_leader_of_three()
+    for sequence in range(10):
+        node.send(numbered(sequence))
+    node.accepts(2, node.replica.raft.end)
+    node.upkeep()
+    node.crash_and_start()
+    assert node.replica.high_watermark == 0
+    node.upkeep()
+    assert len(node.partition.producers) == 1
+    assert node.partition.producers.snapshot_offset == 10
+
+
 def test_a_snapshot_beyond_the_end_of_the_log_is_never_used() -> None:
     node = PartitionNode(config=NEVER)
     for sequence in range(3):

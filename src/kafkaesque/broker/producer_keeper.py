@@ -143,10 +143,11 @@ class ProducerKeeper:
         """Apply a slice of the log before `end`; return whether there is more."""
         log = self._replica.log
         if self._producers is None or not log.start.offset <= self._applied <= log.end_offset:
-            self._load(end)
+            self._load()
         assert self._producers is not None
         if self._applied >= end:
             return False
+        before = self._applied
         now_ms = self._clock.now_ms()
         try:
             data = log.segments.read(self._applied, _READ_BYTES)
@@ -161,10 +162,13 @@ class ProducerKeeper:
             raise CorruptLog(self._replica.group, self._applied, str(error)) from error
         if not data:
             self._applied = end  # behind the last batch compaction left a hole
-        return self._applied < end
+        return before < self._applied < end
 
-    def _load(self, end: Offset) -> None:
+    def _load(self) -> None:
         """Begin with the newest snapshot, or with nothing at the start of the log.
+
+        All snapshots hold what is committed, also those beyond what this replica, which may have
+        started a moment ago, knows to be.
 
         One from before the start is of no use: what came between is gone, and a producer would be
         refused for a gap that it has no part in.
@@ -172,7 +176,7 @@ class ProducerKeeper:
         self._drop_unusable()
         log = self._replica.log
         now_ms = self._clock.now_ms()
-        found = load_snapshot(log.segments.disk, log.segments.folder, end)
+        found = load_snapshot(log.segments.disk, log.segments.folder, log.end_offset)
         self._bytes_since = 0
         if found is not None and found[0] >= log.start.offset:
             self._applied = self.snapshot_offset = found[0]

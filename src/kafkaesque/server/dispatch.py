@@ -5,9 +5,18 @@ from typing import Any, TypeAlias
 
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.server.handlers import (
+    alter_configs,
     api_versions,
+    create_partitions,
     create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
     fetch,
+    incremental_alter_configs,
     list_offsets,
     metadata,
     produce,
@@ -27,9 +36,18 @@ from kafkaesque.wire.header import (
     response_header_version,
 )
 from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.alter_configs import AlterConfigsRequest
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
+from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
+from kafkaesque.wire.messages.delete_records import DeleteRecordsRequest
+from kafkaesque.wire.messages.delete_topics import DeleteTopicsRequest
+from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
+from kafkaesque.wire.messages.describe_configs import DescribeConfigsRequest
+from kafkaesque.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
+from kafkaesque.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
 from kafkaesque.wire.messages.produce import ProduceRequest
@@ -44,6 +62,15 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     ListOffsetsRequest: list_offsets.handle,
     MetadataRequest: metadata.handle,
     CreateTopicsRequest: create_topics.handle,
+    DeleteTopicsRequest: delete_topics.handle,
+    DeleteRecordsRequest: delete_records.handle,
+    CreatePartitionsRequest: create_partitions.handle,
+    DescribeConfigsRequest: describe_configs.handle,
+    AlterConfigsRequest: alter_configs.handle,
+    IncrementalAlterConfigsRequest: incremental_alter_configs.handle,
+    DescribeLogDirsRequest: describe_log_dirs.handle,
+    DescribeClusterRequest: describe_cluster.handle,
+    DescribeTopicPartitionsRequest: describe_topic_partitions.handle,
 }
 HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _HANDLERS.items()}
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""

@@ -24,7 +24,7 @@ from kafkaesque.server.handlers import (
 from kafkaesque.server.session import Session
 from kafkaesque.types import Buffer
 from kafkaesque.wire.apis import APIS
-from kafkaesque.wire.codec import decode, encode_parts
+from kafkaesque.wire.codec import decode_leniently, encode_parts
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.frame import frame
 from kafkaesque.wire.header import (
@@ -92,7 +92,7 @@ def begin(data: memoryview, session: Session) -> Awaitable[list[Buffer]]:
         return _done(_answer_api_versions(header))
     if not api.serves(version):
         raise MalformedFrame(f"{api.name} is not served in version {version}")
-    request = decode(messages.request, version, data, start)
+    request = decode_leniently(messages.request, version, data, start)
     return _answer(header, HANDLERS[key](request, version, session))
 
 

@@ -107,6 +107,7 @@ def test_a_changed_setting_acts_at_once(broker: BrokerProcess) -> None:
     assert described(admin, "orders")["max.message.bytes"].value == "500"
 
 
+@pytest.mark.requirement("CORE-8")
 def test_partitions_are_added_while_a_producer_goes_on(broker: BrokerProcess) -> None:
     admin = an_admin(broker)
     create(admin, "orders")

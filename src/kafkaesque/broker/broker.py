@@ -77,7 +77,9 @@ class Broker:
         """Let a tick pass."""
         self._roster.tick()
         for group in list(self._roster.awake):
-            self._replicas[group].tick()
+            replica = self._replicas.get(group)
+            if replica is not None:  # else another's tick has led to its end
+                replica.tick()
         self.topics.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._store.flusher.settle()

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.log.partition_log import PartitionLog
+from kafkaesque.log.producer_snapshot import snapshot_offsets, write_snapshot
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults
 from kafkaesque.topic_settings import FlushPolicy
 from tests.log.stores import GROUP, TINY_STORE, ANode, append, batch, everything, opened
@@ -200,6 +201,31 @@ def test_a_full_disk_is_waited_out_under_every_policy() -> None:
         node.settle()
         kick(node)
         assert (log.is_full, log.stable) == (False, 2)
+
+
+def test_a_snapshot_of_producers_does_not_outlive_the_records_it_was_taken_behind() -> None:
+    node = ANode()
+    log = a_log(FlushPolicy.OS, node)
+    append(log, 4)
+    kick(node)
+    for offset in (0, 4):
+        write_snapshot(node.disk, GROUP, offset, b"state")
+    node.crash(CrashPolicy.DROP_UNSYNCED)
+    log = node.store.open_log(GROUP)
+    assert log.end_offset == 0
+    assert snapshot_offsets(node.disk, GROUP) == [0]
+
+
+def test_a_cut_takes_the_snapshots_behind_it() -> None:
+    node = ANode()
+    log = a_log(FlushPolicy.ALWAYS, node)
+    append(log, 4)
+    node.settle()
+    for offset in (2, 3):
+        write_snapshot(node.disk, GROUP, offset, b"state")
+    log.truncate(log.index_at(2))
+    node.settle()
+    assert snapshot_offsets(node.disk, GROUP) == [2]
 
 
 STEPS = st.lists(

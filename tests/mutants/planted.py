@@ -252,9 +252,9 @@ MUTANTS = (
     ),
     # ── flush policies, full disks, housekeeping ─────────────────────────────────────────────
     Mutant(
-        name="under flush.policy=always a batch counts before it is synced",
+        name="under flush.policy=interval nothing is ever synced",
         target=f"{_STABILITY}.want",
-        old="if self.policy is FlushPolicy.ALWAYS:",
+        old="if self.policy is FlushPolicy.INTERVAL:",
         new="if False:",
     ),
     Mutant(

@@ -301,9 +301,9 @@ MUTANTS = (
     ),
     Mutant(
         name="retention deletes what is not committed",
-        target="kafkaesque.log.retention:expired",
-        old="info.is_active or info.end > below",
-        new="info.is_active",
+        target="kafkaesque.broker.housekeeper:Housekeeper._delete",
+        old="below=_settled_offset(watched.replica),",
+        new="below=log.end_offset,",
     ),
     Mutant(
         name="compaction leaves an index beside batches that it does not fit",

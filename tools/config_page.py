@@ -32,6 +32,8 @@ def _reasons(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
 def _shown(default: object) -> str:
     if default is dataclasses.MISSING:
         return "none: it must be given"
+    if dataclasses.is_dataclass(default):
+        return f"those of {type(default).__name__}"
     if isinstance(default, int) and not isinstance(default, bool):
         return f"{default:,}"
     return f"`{default!r}`"

@@ -90,8 +90,10 @@ class Node:
 
     def _close(self) -> None:
         self._timer.cancel()
-        self.broker.stop()
-        self._disk.close()
+        try:
+            self.broker.stop()
+        finally:  # without room for its last word the journal stands as after a kill
+            self._disk.close()
 
     def _tick(self) -> None:
         self.broker.tick()

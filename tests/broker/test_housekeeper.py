@@ -3,11 +3,13 @@
 import pytest
 
 from kafkaesque.config import HousekeepingConfig
+from kafkaesque.entry import Entry, TermOpened
 from kafkaesque.errors import CorruptLog
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, PowerLost
 from kafkaesque.topic_settings import CleanupPolicy, TopicSettings
 from tests.broker.houses import GROUP, HOUR_MS, SETTINGS, House, a_house
-from tests.broker.nodes import THREE
+from tests.broker.nodes import THREE, a_batch, entry, heartbeat
+from tests.broker.nodes import append as append_request
 from tests.log.logs import START_MS, HandClock
 
 COMPACTED = TopicSettings(cleanup_policy=CleanupPolicy.COMPACT, segment_bytes=1024)
@@ -61,11 +63,15 @@ def test_an_idle_topic_loses_even_its_active_segment_and_goes_on_at_the_next_off
 def test_nothing_goes_that_is_not_committed() -> None:
     house = House(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     house.open(voters=THREE)
-    replica = house.replica
-    replica.raft.campaign()
-    assert replica.raft.commit == 0
+    entries = [Entry(0, 1, 1, TermOpened())]
+    for number in range(30):
+        batch = a_batch(b"v" * 100, base=number, term=1)
+        entries.append(entry(1 + number, 1, batch))
+    house.replica.step(append_request(1, 0, *entries, commit=0))
     house.pass_time(2 * HOUR_MS)
-    assert replica.log.start.first_offset == 0
+    assert (house.replica.log.end_offset, house.replica.log.start.first_offset) == (30, 0)
+    house.replica.step(heartbeat(1, commit=31))
+    house.run_until(lambda: house.replica.log.start.first_offset == 30)
 
 
 def test_without_limits_everything_is_kept_for_ever() -> None:

@@ -59,6 +59,18 @@ def test_after_a_clean_stop_even_a_power_loss_takes_nothing() -> None:
     assert node.values() == before
 
 
+def test_a_clean_stop_writes_what_waited_in_memory() -> None:
+    node = Node(ALONE)
+    node.replica.campaign()
+    node.sync()
+    node.holds_syncs = True
+    node.replica.log.allow_holes()  # an operation: what follows waits for its round
+    node.propose(b"waits")
+    assert node.disk.open(node.segment(-1)).size() == 0
+    node.restart(after=lambda: node.disk.crash(CrashPolicy.DROP_UNSYNCED))
+    assert node.values() == [b"waits"]
+
+
 def test_a_node_keeps_its_id() -> None:
     node = Node()
     node.restart()

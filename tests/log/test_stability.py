@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.log.partition_log import PartitionLog
+from kafkaesque.log.producer_snapshot import snapshot_offsets, write_snapshot
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults
 from kafkaesque.topic_settings import FlushPolicy
 from tests.log.stores import GROUP, TINY_STORE, ANode, append, batch, everything, opened
@@ -177,14 +178,18 @@ def test_a_policy_that_asks_for_less_acts_at_once() -> None:
 def test_a_trim_is_durable_only_behind_what_it_keeps() -> None:
     node = ANode()
     log = a_log(FlushPolicy.OS, node)
-    append(log, 3)
+    append(log, 1, count=3)
     kick(node)
-    log.trim(3)
-    assert log.start.first_offset == 3
-    kick(node)
-    node.crash(CrashPolicy.DROP_UNSYNCED)
+    log.trim(2)
+    assert log.start.first_offset == 2
+    node.begin_round()
+    node.disk.crash(CrashPolicy.KEEP_ALL)
+    file = node.disk.open(f"{GROUP}/{0:020d}.log")
+    file.truncate(0)  # the round reached the disk in part: the journal, not the batch
+    node.disk.sync_now([file], [])
+    node.open()
     log = node.store.open_log(GROUP)
-    assert log.start.first_offset <= log.end_offset
+    assert (log.start.first_offset, log.end_offset) == (0, 0)
 
 
 def test_a_full_disk_is_waited_out_under_every_policy() -> None:
@@ -200,6 +205,31 @@ def test_a_full_disk_is_waited_out_under_every_policy() -> None:
         node.settle()
         kick(node)
         assert (log.is_full, log.stable) == (False, 2)
+
+
+def test_a_snapshot_of_producers_does_not_outlive_the_records_it_was_taken_behind() -> None:
+    node = ANode()
+    log = a_log(FlushPolicy.OS, node)
+    append(log, 4)
+    kick(node)
+    for offset in (0, 4):
+        write_snapshot(node.disk, GROUP, offset, b"state")
+    node.crash(CrashPolicy.DROP_UNSYNCED)
+    log = node.store.open_log(GROUP)
+    assert log.end_offset == 0
+    assert snapshot_offsets(node.disk, GROUP) == [0]
+
+
+def test_a_cut_takes_the_snapshots_behind_it() -> None:
+    node = ANode()
+    log = a_log(FlushPolicy.ALWAYS, node)
+    append(log, 4)
+    node.settle()
+    for offset in (2, 3):
+        write_snapshot(node.disk, GROUP, offset, b"state")
+    log.truncate(log.index_at(2))
+    node.settle()
+    assert snapshot_offsets(node.disk, GROUP) == [2]
 
 
 STEPS = st.lists(

@@ -30,11 +30,15 @@ SCRIPTED = (
     "log/test_crash_points.py",
     "log/test_segments_recovery.py",
     "log/test_compaction.py",
+    "log/test_retention.py",
+    "log/test_stability.py",
     "log/test_journal.py",
     "log/test_journal_rewrite.py",
     "log/test_journal_records.py",
     "raft/test_leadership.py",
     "raft/test_roster.py",
+    "broker/test_log_settings.py",
+    "broker/test_housekeeper.py",
 )
 """Tests that play a whole life against every way to end it; the quick ones come first."""
 

@@ -8,6 +8,7 @@ _LEADER = "kafkaesque.raft.leadership:Leadership"
 _LOG = "kafkaesque.log.partition_log:PartitionLog"
 _VISIBLE = "kafkaesque.log.visible_log:VisibleLog"
 _JOURNAL = "kafkaesque.log.journal:Journal"
+_STABILITY = "kafkaesque.log.stability:Stability"
 _SEGMENTS = "kafkaesque.log.segments:Segments"
 _KEEPER = "kafkaesque.broker.producer_keeper:ProducerKeeper"
 _RECOVERY = "kafkaesque.log.segments_recovery"
@@ -249,6 +250,79 @@ MUTANTS = (
         target="kafkaesque.broker.store:Store.refill_log",
         old="        damaged.close()\n",
         new="        pass\n",
+    ),
+    # ── flush policies, full disks, housekeeping ─────────────────────────────────────────────
+    Mutant(
+        name="under flush.policy=interval nothing is ever synced",
+        target=f"{_STABILITY}.want",
+        old="if self.policy is FlushPolicy.INTERVAL:",
+        new="if False:",
+    ),
+    Mutant(
+        name="a batch counts unsynced although the journal is behind",
+        target=f"{_LOG}._countable",
+        old="_NEVER_STABLE if self._operations or self._is_out else self._written",
+        new="self._written",
+    ),
+    Mutant(
+        name="a closed segment is not synced under flush.policy=os",
+        target=f"{_STABILITY}.want",
+        old="if has_rolled:",
+        new="if False:",
+    ),
+    Mutant(
+        name="a return to flush.policy=always leaves the past unsynced",
+        target=f"{_LOG}.configure",
+        old="if self._written > self.durable:",
+        new="if False:",
+    ),
+    Mutant(
+        name="a trim is durable before what it keeps",
+        target=f"{_LOG}._trim",
+        old="if not is_durable:",
+        new="if False:",
+    ),
+    Mutant(
+        name="a round that found no room forgets what it was to sync",
+        target=f"{_LOG}.round_postponed",
+        old="self._segments.put_back_dirty(files, folders)",
+        new="pass",
+    ),
+    Mutant(
+        name="a batch that found no room is passed over",
+        target=f"{_LOG}._try_write",
+        old="return False",
+        new="return True",
+    ),
+    Mutant(
+        name="writes are taken although there is no room",
+        target="kafkaesque.broker.replica:Replica.check_room",
+        old="if self.log.is_full or self._flusher.is_full:",
+        new="if False:",
+    ),
+    Mutant(
+        name="retention deletes what is not committed",
+        target="kafkaesque.broker.housekeeper:Housekeeper._delete",
+        old="below=_settled_offset(watched.replica),",
+        new="below=log.end_offset,",
+    ),
+    Mutant(
+        name="compaction leaves an index beside batches that it does not fit",
+        target="kafkaesque.log.segment:Segment.hide_index",
+        old="self.index.remove_files()",
+        new="self.index",
+    ),
+    Mutant(
+        name="compaction removes the segment in which the log begins",
+        target=f"{_SEGMENTS}.is_first",
+        old="self._segments[0] is segment",
+        new="False",
+    ),
+    Mutant(
+        name="a topic that is not compacted is compacted",
+        target="kafkaesque.broker.housekeeper:Housekeeper._look_after",
+        old="if settings.cleanup_policy is not CleanupPolicy.DELETE:",
+        new="if True:",
     ),
     # ── groups at rest ───────────────────────────────────────────────────────────────────────
     Mutant(

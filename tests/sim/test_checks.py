@@ -270,3 +270,32 @@ def test_a_stopped_replica_is_left_alone() -> None:
     node.replica.stop(LogError("the node is down"))
     node.replica.raft.commit = 0
     watch.after_step()
+
+
+# ── what may be forgotten ────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_not_synced_may_be_forgotten_and_written_anew() -> None:
+    checks = new_checks()
+    node, watch = watched(checks)
+    take(node, opened(0, 1), X)
+    watch.after_step()
+    checks.acknowledge(0, [b"x"])
+    checks.prove_acknowledged()
+    after = holding(opened(0, 1))
+    checks.forgot(after.replica, durable=1)
+    assert (checks.committed_end, checks.promised) == (1, [])
+    other, watch = watched(checks)
+    take(other, opened(0, 1), opened(1, 2), entry(2, 2, a_batch(b"y", base=0, term=2)))
+    watch.after_step()
+    checks.acknowledge(0, [b"y"])
+    checks.all_proven()
+
+
+def test_what_was_synced_may_not_be_forgotten() -> None:
+    checks = new_checks()
+    node, watch = watched(checks)
+    take(node, opened(0, 1), X)
+    watch.after_step()
+    with pytest.raises(Violation, match="took what was synced: 2 is cut to 1"):
+        checks.forgot(holding(opened(0, 1)).replica, durable=2)

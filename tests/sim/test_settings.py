@@ -3,6 +3,7 @@
 import random
 
 from kafkaesque.sim.settings import Faults, Settings, draw
+from kafkaesque.topic_settings import FlushPolicy
 
 DRAWN = [draw(random.Random(seed)) for seed in range(1_000)]
 KINDS = [name for name in Faults.__slots__ if name != "pause_mean"]
@@ -41,6 +42,12 @@ def test_bits_flip_only_where_voters_stay_and_nothing_is_compacted_or_wiped() ->
 def test_disks_are_damaged_only_where_there_are_copies_to_spare() -> None:
     for settings in of("bit_flips") + of("wipes"):
         assert settings.nodes in (3, 5)
+
+
+def test_only_a_group_of_one_voter_may_count_what_is_not_synced() -> None:
+    for settings in DRAWN:
+        assert settings.nodes == 1 or settings.flush is FlushPolicy.ALWAYS
+    assert {settings.flush for settings in DRAWN if settings.nodes == 1} == set(FlushPolicy)
 
 
 def test_kinds_names_the_faults_that_happen_and_not_how_often() -> None:

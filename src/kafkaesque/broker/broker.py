@@ -146,7 +146,9 @@ class Broker:
         partition = Partition(
             replica, settings, self._clock, self._producers, is_internal=topic.is_internal
         )
-        self._housekeeper.watch(replica, lambda: partition.settings)
+        self._housekeeper.watch(
+            replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset
+        )
         return partition
 
     def _open_partitions(self) -> Iterator[Partition]:

@@ -29,11 +29,17 @@ from kafkaesque.types import GroupId, Offset
 class _Watched:
     """A log that is looked after, and what its topic wants of it now."""
 
-    __slots__ = ("is_waiting_for_compaction", "replica", "settings")
+    __slots__ = ("is_waiting_for_compaction", "remembered", "replica", "settings")
 
-    def __init__(self, replica: Replica, settings: Callable[[], TopicSettings]) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        settings: Callable[[], TopicSettings],
+        remembered: Callable[[], Offset] | None,
+    ) -> None:
         self.replica = replica
         self.settings = settings
+        self.remembered = remembered
         self.is_waiting_for_compaction = False
 
 
@@ -57,9 +63,18 @@ class Housekeeper:
         self._to_compact: deque[_Watched] = deque()
         self._work: Iterator[Step] | None = None
 
-    def watch(self, replica: Replica, settings: Callable[[], TopicSettings]) -> None:
-        """Look after a replica's log from now on; `settings` is asked at each look."""
-        self._look_at(self._clock.monotonic_ms(), _Watched(replica, settings))
+    def watch(
+        self,
+        replica: Replica,
+        settings: Callable[[], TopicSettings],
+        remembered: Callable[[], Offset] | None = None,
+    ) -> None:
+        """Look after a replica's log from now on; `settings` is asked at each look.
+
+        `remembered` tells up to where the log's producers are written down: a batch that compaction
+        drops before that would make its producer a stranger after a crash, and a retry a new batch.
+        """
+        self._look_at(self._clock.monotonic_ms(), _Watched(replica, settings, remembered))
 
     def tick(self) -> None:
         """Work for a little while."""
@@ -155,6 +170,8 @@ class Housekeeper:
         """Return up to where the log is committed, synced, and old enough to be compacted."""
         log = watched.replica.log
         below = min(_settled_offset(watched.replica), log.compactable_below)
+        if watched.remembered is not None:
+            below = min(below, watched.remembered())
         lag_ms = watched.settings().min_compaction_lag_ms
         if lag_ms == 0:
             return below

@@ -24,6 +24,9 @@ from kafkaesque.types import NO_TERM, GroupId, NodeId
 
 DAMAGED_SUFFIX = ".damaged"
 
+_LAST_ROUNDS_MAX = 8
+"""Rounds of a clean stop: the longest operation takes three, and few wait behind each other."""
+
 
 class Store:
     """One node's data folder. `failed` is told once when nothing more can be written to it."""
@@ -116,6 +119,7 @@ class Store:
     def close(self) -> None:
         """Stop cleanly: everything is durable and the journal says so, so opening is quick."""
         self.flusher.stop()
+        self._finish_operations()
         for group, log in self._logs.items():
             if log.is_settled:
                 with disk_errors(group):
@@ -124,6 +128,23 @@ class Store:
             log.close()
         self.journal.write_now()
         self.journal.close()
+
+    def _finish_operations(self) -> None:
+        """Let logs write what waits in memory: it may have been acknowledged to the hasty.
+
+        Nobody hears of it any more. What waits for room on a full disk is given up.
+        """
+        for _ in range(_LAST_ROUNDS_MAX):
+            logs = [log for log in self._logs.values() if log.error is None and not log.is_settled]
+            if not logs:
+                return
+            for log in logs:
+                log.on_stable = _ignore
+                with disk_errors(log.group):
+                    self._disk.sync_now(*log.round_begins())
+            self.journal.write_now()
+            for log in logs:
+                log.round_done()
 
     def _recover(self, group: GroupId) -> PartitionLog:
         return PartitionLog.open(
@@ -161,3 +182,7 @@ class Store:
                 path = f"{group}/{name}"
                 self._disk.rename(path, f"{path}.{serial}{DAMAGED_SUFFIX}")
         self._disk.sync_now([], [group])
+
+
+def _ignore(_: object) -> None:
+    """The store is being closed."""

@@ -70,6 +70,20 @@ def remove_snapshot(disk: Disk, folder: str, offset: Offset) -> None:
         disk.remove(path)
 
 
+def drop_snapshots_beyond(disk: Disk, folder: str, offset: Offset) -> None:
+    """Remove the snapshots that were taken behind `offset`, where the log now ends; durable.
+
+    The log will grow past that place again with other records, and a snapshot of the lost ones
+    would pass for one of those.
+    """
+    beyond = [taken_at for taken_at in snapshot_offsets(disk, folder) if taken_at > offset]
+    for taken_at in beyond:
+        remove_snapshot(disk, folder, taken_at)
+    if beyond:
+        with disk_errors(folder):
+            disk.sync_now([], [folder])
+
+
 def _path(folder: str, offset: Offset) -> str:
     return f"{folder}/{offset:020d}.snapshot"
 

@@ -8,7 +8,8 @@ The five properties of Raft (figure 3 of the paper), and what clients were promi
 - leader completeness: a new leader holds everything that was ever committed;
 - state machine safety: one value per index, whoever commits it;
 - nothing is cut below a replica's commit, and the commit never goes back;
-- offsets are dense; what was acknowledged is committed, and found again at the end.
+- offsets are dense; what was acknowledged is committed, and found again at the end. Under a flush
+  policy that allows it, a loss of power may take what was not synced, and nothing else may.
 
 Each check looks only at what has just changed, so that all of them together cost little.
 """
@@ -114,6 +115,17 @@ class GroupChecks:
         self.acknowledged += 1
         self.promised.append((offset, sent))
         self._unproven.append((offset, sent))
+
+    def forgot(self, replica: Replica, durable: Index) -> None:
+        """The only voter lost power under a policy that lets it forget what was not synced."""
+        end, end_offset = replica.log.end, replica.log.end_offset
+        if end < durable:
+            raise Violation(f"a loss of power took what was synced: {durable} is cut to {end}")
+        self.committed = {at: entry for at, entry in self.committed.items() if entry.end <= end}
+        self.committed_end = min(self.committed_end, end)
+        self._index_at = {at: index for at, index in self._index_at.items() if index < end}
+        self.promised = [promise for promise in self.promised if promise[0] < end_offset]
+        self._unproven = [promise for promise in self._unproven if promise[0] < end_offset]
 
     def prove_acknowledged(self) -> None:
         """What was acknowledged is committed; raises if it is not, or if it is something else."""

@@ -19,7 +19,8 @@ from kafkaesque.raft.roster import Beat, Roster
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.sim.inode import CrashPolicy
 from kafkaesque.sim.settings import Settings
-from kafkaesque.types import GroupId, NodeId
+from kafkaesque.topic_settings import FlushPolicy
+from kafkaesque.types import GroupId, Index, NodeId
 
 _TICKS_PER_SETTLING = 10
 
@@ -47,6 +48,10 @@ class SimNode:
         self.replicas: dict[GroupId, Replica] = {}
         self.store: Store | None = None
         self.error: LogError | None = None
+        self.durable: dict[GroupId, Index] = {}
+        """Of each group, what survives a loss of power for certain."""
+        self.has_forgotten: set[GroupId] = set()
+        """Groups that may have lost what was not synced, until they are opened again."""
         self._ticks = 0
         self.roster = Roster(node, settings.raft, session=1)
         self._settings = settings
@@ -140,6 +145,7 @@ class SimNode:
     def lose_power(self) -> None:
         """End the machine at once."""
         self._go_down()
+        self.has_forgotten |= self.durable.keys()
         self.disk.crash(CrashPolicy.TORN)
 
     def give_up(self) -> None:
@@ -148,10 +154,15 @@ class SimNode:
 
     def _run(self, group: GroupId, log: PartitionLog) -> None:
         assert self.store is not None
+        if self._settings.flush is not FlushPolicy.ALWAYS:
+            settings = self._settings
+            log.configure(settings.log, policy=settings.flush, flush_ms=settings.flush_ms)
         replica = self.store.replica(log, self._settings.raft, self._chance, self._send)
         self.replicas[group] = replica
         self.roster.add(group, replica.raft)
         self._opened(replica)
+        self.durable[group] = log.end
+        self.has_forgotten.discard(group)
 
     def _on_replica_stopped(self, group: GroupId, error: LogError) -> None:
         assert self.store is not None
@@ -171,7 +182,8 @@ class SimNode:
         self.is_up = False
         if self.store is not None:
             self.store.flusher.stop()
-        for replica in self.replicas.values():
+        for group, replica in self.replicas.items():
+            self.durable[group] = max(self.durable[group], replica.log.durable)
             replica.stop(LogError("the node is down"))
         self.replicas = {}
         self.store = None

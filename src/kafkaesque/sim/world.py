@@ -24,6 +24,7 @@ from kafkaesque.sim.disk import PowerLost, SimDisk
 from kafkaesque.sim.network import Network
 from kafkaesque.sim.node import SimNode
 from kafkaesque.sim.settings import NetworkFaults, Settings, draw
+from kafkaesque.topic_settings import FlushPolicy
 from kafkaesque.types import GroupId, NodeId
 
 _STEPS_AT_ONCE = 20
@@ -264,5 +265,9 @@ class World:
         self.schedule(delay, happen)
 
     def _opened(self, replica: Replica) -> None:
+        machine = self.nodes[replica.raft.node]
+        if replica.group in machine.has_forgotten and self.settings.flush is not FlushPolicy.ALWAYS:
+            self.count("starts that may have forgotten")
+            self.checks[replica.group].forgot(replica, machine.durable[replica.group])
         key = replica.raft.node, replica.group
         self._watches[key] = Watch(replica, self.checks[replica.group])

@@ -1,0 +1,212 @@
+"""A topic's settings on the logs of its partitions, and a broker that lives by them."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.log_settings import internal, retention_rules
+from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.store import Store
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.config import BrokerConfig, LogConfig
+from kafkaesque.errors import DiskFull, LogError
+from kafkaesque.log.retention import RetentionRules
+from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
+from kafkaesque.topic_settings import CleanupPolicy, FlushPolicy, TopicSettings
+from tests.broker.nodes import ALONE, Node, a_batch
+from tests.log.logs import HandClock
+from tests.sim.disks import Later
+
+SMALL = LogConfig(internal_segment_bytes_max=2_000, index_interval_bytes=200)
+
+
+class ABroker:
+    """A broker on a simulated disk that syncs when the test says so."""
+
+    def __init__(self) -> None:
+        self.clock = HandClock()
+        self.later = Later()
+        self.disk = SimDisk(random.Random(1), self.later, DiskFaults(), clock=self.clock)
+        self.failures: list[LogError] = []
+        self.start()
+
+    def start(self) -> None:
+        self.later.waiting.clear()
+        ready: list[bool] = []
+        store = Store.open(self.disk, SMALL, self.clock, 1, self.failures.append)
+        chance = random.Random(2)
+        config = BrokerConfig()
+        self.broker = Broker(1, store, self.clock, chance, config, self.failures.append)
+        self.broker.start(lambda: ready.append(True))
+        self.sync()
+        assert ready
+
+    def sync(self) -> None:
+        while self.later.waiting:
+            self.later.play()
+
+    def tick(self, count: int = 1, *, ms: int = 50) -> None:
+        for _ in range(count):
+            self.clock.ms += ms
+            self.broker.tick()
+            self.sync()
+
+    def topic(self, name: str, **settings: str) -> Partition:
+        named = {key.replace("_", "."): value for key, value in settings.items()}
+        self.broker.create_topic(name, 1, named, lambda error: None)
+        self.sync()
+        return self.broker.partition(name, 0)
+
+    def size_of(self, group: str) -> int:
+        names = [name for name in self.disk.list(group) if name.endswith(".log")]
+        return sum(self.disk.open(f"{group}/{name}").size() for name in names)
+
+
+def produce(partition: Partition, *values: bytes) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    partition.append(memoryview(a_batch(*values)), outcomes.append)
+    return outcomes
+
+
+def test_without_limits_there_are_no_rules() -> None:
+    assert retention_rules(TopicSettings(retention_ms=-1)) == RetentionRules()
+    found = retention_rules(TopicSettings(retention_ms=5, retention_bytes=6))
+    assert found == RetentionRules(retention_ms=5, retention_bytes=6)
+
+
+def test_what_machines_live_on_is_synced_and_compacted_whatever_is_set() -> None:
+    wild = TopicSettings(flush_policy=FlushPolicy.OS, cleanup_policy=CleanupPolicy.DELETE)
+    found = internal(wild, LogConfig())
+    assert found.flush_policy is FlushPolicy.ALWAYS
+    assert found.cleanup_policy is CleanupPolicy.COMPACT
+    assert found.segment_bytes == LogConfig().internal_segment_bytes_max
+    node = Node(ALONE)
+    partition = Partition(node.replica, wild, HandClock(), is_internal=True)
+    assert partition.settings.flush_policy is FlushPolicy.ALWAYS
+
+
+def test_a_topic_is_opened_with_its_own_settings_and_again_after_a_restart() -> None:
+    machine = ABroker()
+    for _ in range(2):
+        if "small" not in machine.broker.catalog.topics:
+            machine.topic("small", segment_bytes="2048", segment_ms="77")
+        config = machine.broker.partition("small", 0).replica.log.segments.config
+        assert (config.segment_bytes_max, config.segment_age_ms_max) == (2048, 77)
+        assert config.index_interval_bytes == SMALL.index_interval_bytes
+        machine.broker.stop()
+        machine.disk.kill()
+        machine.start()
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_answered"), [("always", False), ("interval", True), ("os", True)]
+)
+def test_the_policy_decides_whether_an_answer_waits_for_the_disk(
+    policy: str, *, is_answered: bool
+) -> None:
+    machine = ABroker()
+    partition = machine.topic("orders", flush_policy=policy)
+    outcomes = produce(partition, b"x")
+    machine.broker.flush()
+    assert (outcomes == [Outcome.COMMITTED]) is is_answered
+    machine.sync()
+    assert outcomes == [Outcome.COMMITTED]
+
+
+@pytest.mark.parametrize("policy", ["interval", "os"])
+def test_what_was_answered_survives_the_end_of_the_process(policy: str) -> None:
+    machine = ABroker()
+    partition = machine.topic("orders", flush_policy=policy)
+    assert [produce(partition, b"%d" % number) for number in range(10)]
+    machine.broker.flush()
+    assert partition.high_watermark == 10
+    machine.disk.kill()
+    machine.start()
+    assert machine.broker.partition("orders", 0).high_watermark == 10
+
+
+def test_after_a_loss_of_power_a_topic_that_forgot_serves_what_is_left() -> None:
+    machine = ABroker()
+    careful, careless = machine.topic("careful"), machine.topic("careless", flush_policy="os")
+    produce(careful, b"a")
+    produce(careless, b"a")
+    produce(careless, b"b")
+    machine.broker.flush()
+    machine.sync()  # a round for the careful topic alone
+    assert careful.high_watermark == 1
+    assert machine.broker.partition("careless", 0).high_watermark == 2
+    machine.disk.crash(CrashPolicy.DROP_UNSYNCED)
+    machine.start()
+    assert machine.broker.partition("careful", 0).high_watermark == 1
+    left = machine.broker.partition("careless", 0).high_watermark
+    assert left < 2
+    produce(machine.broker.partition("careless", 0), b"c")
+    machine.broker.flush()
+    assert machine.broker.partition("careless", 0).high_watermark == left + 1
+
+
+@pytest.mark.requirement("LOG-4")
+def test_on_a_full_disk_writes_are_refused_reads_go_on_and_writes_come_back_with_room() -> None:
+    machine = ABroker()
+    partition = machine.topic("orders")
+    produce(partition, b"before")
+    machine.broker.flush()
+    machine.sync()
+    machine.disk.faults = DiskFaults(full_at_bytes=machine.disk.used_bytes + 20)
+    for _ in range(3):
+        with pytest.raises(DiskFull):
+            produce(partition, b"x" * 100)
+        machine.broker.flush()
+        machine.tick(3)
+    assert len(partition.read(0, 1 << 20)) > 0
+    assert machine.failures == []
+    machine.disk.faults = DiskFaults()
+    machine.tick(3)
+    assert partition.high_watermark == 2, "what was refused first was already on its way"
+    outcomes = produce(partition, b"after")
+    machine.broker.flush()
+    machine.sync()
+    assert outcomes == [Outcome.COMMITTED]
+
+
+def test_a_sync_that_fails_is_final_as_ever() -> None:
+    machine = ABroker()
+    partition = machine.topic("orders")
+    machine.disk.fail_next_sync()
+    produce(partition, b"x")
+    machine.broker.flush()
+    machine.sync()
+    assert len(machine.failures) == 1
+    outcomes = produce(partition, b"y")
+    machine.tick(5)
+    assert outcomes == []
+
+
+def until(machine: ABroker, is_done: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if is_done():
+            return
+        machine.tick(ms=1_000)
+    raise AssertionError("it never comes to that")
+
+
+@pytest.mark.requirement("LOG-4")
+def test_the_catalog_does_not_grow_with_its_changes() -> None:
+    machine = ABroker()
+    machine.topic("orders")
+    for number in range(300):
+        records = machine.broker.catalog.give_producer_ids(1)
+        machine.broker._catalog.write(records, lambda _: None)
+        machine.broker.flush()
+        machine.sync()
+        if number % 10 == 0:
+            machine.tick(5, ms=1_000)
+    assert machine.broker.catalog.next_producer_id == 300
+    until(machine, lambda: machine.size_of(CATALOG_GROUP) < 8_000)
+    machine.broker.stop()
+    machine.disk.crash(CrashPolicy.DROP_UNSYNCED)
+    machine.start()
+    assert machine.broker.catalog.next_producer_id == 300
+    assert "orders" in machine.broker.catalog.topics

@@ -3,7 +3,10 @@
 import random
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
 
+from kafkaesque.broker.coordinators import OFFSETS_SETTINGS, OFFSETS_TOPIC, Coordinators
+from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.replica import Replica
@@ -50,12 +53,16 @@ class Broker:
         self._replicas: dict[GroupId, Replica] = {}
         self._partitions: dict[str, list[Partition]] = {}
         self._catalog: MachineHost[Catalog]
+        self.coordinators = Coordinators(self._create_offsets_topic)
 
     def start(self, ready: Callable[[], None]) -> None:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
         self._ready = ready
         replica = self._open(CATALOG_GROUP)
-        self._catalog = MachineHost(replica, self._clock, Catalog, self._on_catalog, self._failed)
+        snapshots = self._store.snapshots(CATALOG_GROUP)
+        self._catalog = MachineHost(
+            replica, self._clock, Catalog, self._on_catalog, self._failed, snapshots
+        )
         replica.campaign()
         self.flush()
 
@@ -64,6 +71,8 @@ class Broker:
         self._roster.tick()
         for group in list(self._roster.awake):
             self._replicas[group].tick()
+        self._catalog.tick()
+        self.coordinators.tick()
         self._store.flusher.settle()
         self.flush()
 
@@ -73,6 +82,8 @@ class Broker:
 
     def stop(self) -> None:
         """Stop cleanly."""
+        self._catalog.stop()
+        self.coordinators.stop()
         self._store.close()
 
     @property
@@ -84,6 +95,10 @@ class Broker:
     def cluster_id(self) -> str | None:
         """The name that the cluster gave itself; None while it has none."""
         return self.catalog.cluster_id
+
+    def fresh_name(self) -> str:
+        """Return a name that nobody has had before."""
+        return str(UUID(int=self._chance.getrandbits(128), version=4))
 
     def partitions(self, topic: str) -> list[Partition]:
         """Return a topic's partitions in order; raises UnknownTopic."""
@@ -151,9 +166,19 @@ class Broker:
                 late.when_more(look)
                 return
             self._partitions[topic.name] = partitions
+            if topic.name == OFFSETS_TOPIC:
+                self.coordinators.open([self._coordinator(p.replica) for p in partitions])
             opened()
 
         look()
+
+    def _create_offsets_topic(self, answer: Answer) -> None:
+        count = self.config.groups.offsets_partitions
+        self.create_topic(OFFSETS_TOPIC, count, OFFSETS_SETTINGS, answer)
+
+    def _coordinator(self, replica: Replica) -> GroupCoordinator:
+        snapshots = self._store.snapshots(replica.group)
+        return GroupCoordinator(replica, self._clock, self.config.groups, snapshots, self._failed)
 
     def _open(self, group: GroupId) -> Replica:
         if group in self._store.journal.groups:

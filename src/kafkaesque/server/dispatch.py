@@ -1,16 +1,28 @@
 """From a frame to its answer: one table says which handler serves which API."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.server.handlers import (
     api_versions,
     create_topics,
+    delete_groups,
+    describe_groups,
     fetch,
+    find_coordinator,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     produce,
+    sync_group,
 )
 from kafkaesque.server.session import Session
 from kafkaesque.types import Buffer
@@ -29,10 +41,21 @@ from kafkaesque.wire.header import (
 from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
+from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest
+from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
+from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafkaesque.wire.messages.heartbeat import HeartbeatRequest
+from kafkaesque.wire.messages.join_group import JoinGroupRequest
+from kafkaesque.wire.messages.leave_group import LeaveGroupRequest
+from kafkaesque.wire.messages.list_groups import ListGroupsRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
+from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
+from kafkaesque.wire.messages.offset_delete import OffsetDeleteRequest
+from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
 from kafkaesque.wire.messages.produce import ProduceRequest
+from kafkaesque.wire.messages.sync_group import SyncGroupRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Awaitable[Any]]
 
@@ -44,6 +67,17 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     ListOffsetsRequest: list_offsets.handle,
     MetadataRequest: metadata.handle,
     CreateTopicsRequest: create_topics.handle,
+    FindCoordinatorRequest: find_coordinator.handle,
+    JoinGroupRequest: join_group.handle,
+    SyncGroupRequest: sync_group.handle,
+    HeartbeatRequest: heartbeat.handle,
+    LeaveGroupRequest: leave_group.handle,
+    OffsetCommitRequest: offset_commit.handle,
+    OffsetFetchRequest: offset_fetch.handle,
+    OffsetDeleteRequest: offset_delete.handle,
+    DescribeGroupsRequest: describe_groups.handle,
+    ListGroupsRequest: list_groups.handle,
+    DeleteGroupsRequest: delete_groups.handle,
 }
 HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _HANDLERS.items()}
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""
@@ -66,6 +100,8 @@ def begin(data: memoryview, session: Session) -> Awaitable[list[Buffer]]:
     if not api.serves(version):
         raise MalformedFrame(f"{api.name} is not served in version {version}")
     request = decode(messages.request, version, data, start)
+    if header.client_id != session.client_id:
+        session = replace(session, client_id=header.client_id)
     return _answer(header, HANDLERS[key](request, version, session))
 
 

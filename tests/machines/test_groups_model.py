@@ -14,6 +14,8 @@ from tests.machines.group_desk import GROUP, RANGE, STICKY, Desk, Waiting, subsc
 
 PARTITIONS = 4
 CLIENTS = 4
+ROUNDS = 5
+"""Enough to be given an id, to join with it, and to be assigned something."""
 WAIT_MS_MAX = 120_000
 """Longer than all time-outs of the model, one after the other."""
 
@@ -111,6 +113,23 @@ class GroupModel(RuleBasedStateMachine):
             assert group is not None
             assert generation == group.generation.number, "an old generation has committed"
             assert group.generation.member(client.member_id) is not None
+
+    @rule(numbers=st.sets(st.integers(0, CLIENTS - 1)), turn=st.integers(0, CLIENTS - 1))
+    def clients_do_what_clients_do(self, numbers: set[int], turn: int) -> None:
+        """Some clients go on as they should, and so the group comes to rest."""
+        for _ in range(ROUNDS):
+            for number in sorted(numbers):
+                client = self.clients[number]
+                error = self.desk.heartbeat(client.member_id, client.generation, client.instance)
+                if error is not None and client.join is None:
+                    self.join_group(number, client.protocols, is_fresh=False)
+                    self.answers_agree()
+            self.desk.pass_ms(150)
+            self.answers_agree()
+            for number in sorted(numbers):
+                if self.clients[number].join is None and self.clients[number].sync is None:
+                    self.sync_group(number, turn)
+            self.answers_agree()
 
     @rule(ms=st.sampled_from([100, 1_000, 5_000]))
     def wait_a_while(self, ms: int) -> None:

@@ -91,7 +91,7 @@ class GroupConfig:
     """Timing and limits of consumer groups."""
 
     offsets_partitions: int = 16
-    """Partitions of `__consumer_offsets`, for good once it exists: as many groups wait on one."""
+    """Partitions of `__consumer_offsets`, for good once it exists: groups spread over them."""
 
     initial_rebalance_delay_ms: int = 100
     """How long an empty group gathers members that start together; Kafka waits 3 s."""
@@ -148,7 +148,7 @@ class BrokerConfig:
     """The largest request: Kafka's own default."""
 
     groups: GroupConfig = GroupConfig()
-    """Timing and limits of consumer groups, below."""
+    """Timing and limits of consumer groups."""
 
     tick_ms: int = 50
     """How often replicas look at the time; an election takes 10 to 20 of these."""

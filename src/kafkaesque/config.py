@@ -114,10 +114,10 @@ class GroupConfig:
     group_bytes_max: int = 16 << 20
     """All members of a group, or all their assignments: both are written as one record."""
 
-    groups_max: int = 10_000
-    """Groups of one partition of `__consumer_offsets`, about 2 kB each and more with members."""
+    groups_max: int = 2_000
+    """Groups of one partition of `__consumer_offsets`; 16 times as many on one broker."""
 
-    group_name_bytes_max: int = 4096
+    group_name_bytes_max: int = 1024
     """The longest name of a group: far above any that is in use."""
 
     offset_metadata_bytes_max: int = 4096

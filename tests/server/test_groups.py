@@ -374,3 +374,35 @@ def test_a_stable_group_goes_on_after_a_restart(tmp_path: Path) -> None:
     over_a_socket(tmp_path, before)
     over_a_socket(tmp_path, after)
     assert list(tmp_path.glob("__consumer_offsets.*/*/*.machine")) != []
+
+
+def test_one_who_asks_for_ids_without_end_is_stopped_and_others_are_served(tmp_path: Path) -> None:
+    async def story(client: Client) -> None:
+        limit = 1_000
+        codes = [
+            (await ask(client, join(), 9, JoinGroupResponse)).error_code for _ in range(limit + 1)
+        ]
+        assert set(codes[:limit]) == {ErrorCode.MEMBER_ID_REQUIRED}
+        assert codes[limit] == ErrorCode.GROUP_MAX_SIZE_REACHED
+        other = OffsetCommitRequest(group_id="other", member_id="", topics=())
+        assert (await ask(client, other, 8, OffsetCommitResponse)).topics == ()
+
+    over_a_socket(tmp_path, story)
+
+
+def test_a_member_that_says_ten_megabytes_of_itself_is_refused(tmp_path: Path) -> None:
+    async def story(client: Client) -> None:
+        large = JoinGroupRequestProtocol(name="range", metadata=bytes(10 << 20))
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=10_000,
+            member_id="",
+            protocol_type="consumer",
+            protocols=(large,),
+        )
+        answer = await ask(client, request, 9, JoinGroupResponse)
+        assert answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+        listed = await ask(client, ListGroupsRequest(), 5, ListGroupsResponse)
+        assert listed.groups == ()
+
+    over_a_socket(tmp_path, story)

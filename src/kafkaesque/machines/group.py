@@ -55,7 +55,8 @@ class ConsumerGroup(GroupLife):
         elif command.instance_id is not None:
             self._join_as_instance(command, to, now, out)
         elif command.knows_member_ids:
-            self.pending[command.fresh_id] = now.monotonic_ms + command.session_timeout_ms
+            wait_ms = min(command.session_timeout_ms, self._config.new_member_wait_ms_max)
+            self.pending[command.fresh_id] = now.monotonic_ms + wait_ms
             raise MemberIdRequired(command.fresh_id)
         else:
             self._add(Member.from_join(command, command.fresh_id), to, now, out)
@@ -277,12 +278,23 @@ class ConsumerGroup(GroupLife):
         """Return the group as an administrator sees it; what is still in flux is left out."""
         is_stable = self.state is GroupState.STABLE
         protocol = self.generation.protocol if is_stable else ""
+        parts = {m.member_id: m.assignment for m in self.generation.members} if is_stable else {}
         return GroupView(
             group=self.name,
             state=self.state,
             protocol_type=self.protocol_type,
             protocol=protocol,
-            members=tuple(self._member_view(m, protocol) for m in self.members.values()),
+            members=tuple(
+                MemberView(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    metadata=member.metadata(protocol) if is_stable else b"",
+                    assignment=parts.get(member.member_id, b""),
+                )
+                for member in self.members.values()
+            ),
         )
 
     def reads(self, topic: str) -> bool:
@@ -291,18 +303,6 @@ class ConsumerGroup(GroupLife):
             return False
         wanted = [topics_of(p.metadata) for m in self.members.values() for p in m.protocols]
         return any(topics is None or topic in topics for topics in wanted)
-
-    def _member_view(self, member: Member, protocol: str) -> MemberView:
-        saved = self.generation.member(member.member_id)
-        is_shown = protocol and saved is not None
-        return MemberView(
-            member_id=member.member_id,
-            instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            metadata=member.metadata(protocol) if is_shown else b"",
-            assignment=saved.assignment if is_shown and saved is not None else b"",
-        )
 
     # ── checks ───────────────────────────────────────────────────────────────────────────────
 

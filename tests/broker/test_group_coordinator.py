@@ -3,7 +3,7 @@
 import pytest
 
 from kafkaesque.broker.coordinators import Coordinators, partition_of
-from kafkaesque.broker.group_coordinator import GroupCoordinator
+from kafkaesque.broker.group_coordinator import BATCH_BYTES, GroupCoordinator
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import (
     DiskFailed,
@@ -40,13 +40,13 @@ class Coordinated:
         self.node.replica.campaign()
         self.node.sync()
 
-    def commit(self) -> list[Answer]:
+    def commit(self, partitions: int = 1, metadata: str = "") -> list[Answer]:
         answers: list[Answer] = []
         command = Commit(
             group=GROUP,
             generation=-1,
             member=Identity(member_id=""),
-            offsets=(((bytes(16), 0), 5, -1, ""),),
+            offsets=tuple(((bytes(16), p), 5, -1, metadata) for p in range(partitions)),
         )
         self.coordinator.ask(
             lambda groups, now: groups.commit(command, answers.append, now), answers.append
@@ -122,6 +122,21 @@ def test_time_ends_the_gathering_of_members() -> None:
     assert answers == []
     coordinated.node.sync()
     assert len(answers) == 1
+
+
+def test_a_decision_of_many_records_is_written_in_batches_of_sane_size() -> None:
+    coordinated = Coordinated()
+    coordinated.lead()
+    answers = coordinated.commit(partitions=600, metadata="x" * 4000)
+    coordinated.node.sync()
+    assert len(answers) == 1
+    log = coordinated.node.replica.log
+    sizes = [entry.size for entry in log.entries(log.start.index, 1 << 30)]
+    assert log.end_offset == 600
+    assert max(sizes) < 2 * BATCH_BYTES
+    coordinated.coordinator.forget_topic(bytes(16))
+    coordinated.node.sync()
+    assert log.end_offset == 1200
 
 
 # ── all coordinators of a broker ─────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from kafkaesque.errors import (
     UnknownGroup,
     UnknownMember,
 )
-from kafkaesque.machines.group_commands import Deleted, Described, Identity, Now, Protocol
+from kafkaesque.machines.group_commands import Commit, Deleted, Described, Identity, Now, Protocol
 from kafkaesque.machines.group_records import CommittedOffset, OffsetKey, to_record
 from kafkaesque.machines.groups import Groups
 from kafkaesque.machines.machine import MachineRecord
@@ -119,6 +119,20 @@ def test_a_refused_commit_does_not_bring_a_group_into_being() -> None:
 def test_commits_for_too_many_groups_are_refused() -> None:
     desk = Desk(GroupConfig(groups_max=0))
     assert isinstance(desk.commit(1), GroupFull)
+
+
+def test_of_two_offsets_for_one_partition_the_later_one_counts() -> None:
+    desk = Desk()
+    command = Commit(
+        group=GROUP,
+        generation=-1,
+        member=Identity(member_id=""),
+        offsets=((PLACE, 5, -1, ""), (PLACE, 3, -1, "")),
+    )
+    desk.ask(lambda g, to, now: g.commit(command, to, now))
+    assert len(desk.written) == 1
+    found = desk.committed()
+    assert found is not None and found.offset == 3
 
 
 # ── deleting and forgetting ──────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 """One partition of `__consumer_offsets` and the consumer groups on it: carries out decisions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from kafkaesque.broker.machine_host import MachineHost
@@ -12,8 +12,12 @@ from kafkaesque.config import GroupConfig
 from kafkaesque.errors import GroupError, LogError, NotCoordinator, RaftError
 from kafkaesque.machines.group_commands import Decision, Now, Reply, ReplyTo
 from kafkaesque.machines.groups import Groups
+from kafkaesque.machines.machine import MachineRecord
 
 Decide: TypeAlias = Callable[[Groups, Now], Decision]
+
+BATCH_BYTES = 1 << 20
+"""A batch is ended at this size: a topic with many readers has many offsets to forget."""
 
 
 class GroupCoordinator:
@@ -87,7 +91,10 @@ class GroupCoordinator:
 
         try:
             if decision.records:
-                self._host.write(decision.records, done)
+                *before, last = _batches(decision.records)
+                for records in before:
+                    self._host.write(records, _ignore)
+                self._host.write(last, done)  # what precedes it is committed before it
             elif replies:
                 self._host.when_committed(done)
         except RaftError:
@@ -96,6 +103,19 @@ class GroupCoordinator:
     def _on_lost(self, groups: Groups) -> None:
         for to in groups.waiting():
             to(_lost())
+
+
+def _batches(records: Sequence[MachineRecord]) -> Iterator[list[MachineRecord]]:
+    """Split records into batches of sane size; each says something by itself."""
+    batch: list[MachineRecord] = []
+    size = 0
+    for record in records:
+        if batch and size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record.key) + len(record.value or b"")
+    yield batch
 
 
 def _lost() -> NotCoordinator:

@@ -146,13 +146,15 @@ class Groups:
         group.check_commit(command, now)
         out = Decision()
         refused: set[TopicPartition] = set()
+        newest: dict[TopicPartition, CommittedOffset] = {}
         for place, offset, term, metadata in command.offsets:
             if len(metadata.encode()) > self._config.offset_metadata_bytes_max:
                 refused.add(place)
                 continue
-            value = CommittedOffset(
+            newest[place] = CommittedOffset(
                 offset=offset, term=term, metadata=metadata, committed_ms=now.wall_ms
             )
+        for place, value in newest.items():
             out.records.append(to_record(OffsetKey(command.group, *place), value))
         if not out.records:
             self._drop_if_void(command.group)

@@ -226,9 +226,5 @@ class NotCoordinator(GroupError):
     """This broker does not coordinate the group now; what was asked may or may not come to be."""
 
 
-class CoordinatorNotReady(GroupError):
-    """The state of the coordinator is not there yet; ask again."""
-
-
 class CannotListen(KafkaesqueError):
     """The address cannot be listened on: it is in use, or not this machine's."""

@@ -136,6 +136,7 @@ def test_what_is_not_committed_is_in_no_snapshot() -> None:
     hosted = filled()
     hosted.host.write([MachineRecord(b"late", b"x")], _ignore)
     hosted.host.tick()
+    assert not [name for name in hosted.node.disk.list(GROUP) if "machine" in name]
     hosted.host.stop()
     assert hosted.snapshots == []
 

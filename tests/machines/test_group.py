@@ -22,6 +22,7 @@ from tests.machines.group_desk import (
     SESSION_MS,
     STICKY,
     Desk,
+    Waiting,
     subscription,
 )
 
@@ -83,6 +84,16 @@ def test_newcomers_do_not_hold_up_the_first_generation_for_longer_than_a_rebalan
         desk.enter()
         desk.pass_ms(50)
     assert first.joined.generation == 1
+
+
+def test_a_rebalance_waits_for_one_who_was_just_given_an_id() -> None:
+    desk = Desk()
+    (leader,) = desk.stable()
+    given = desk.join().error
+    assert isinstance(given, MemberIdRequired)
+    again = desk.join(leader)
+    assert again.answer is None
+    assert desk.join(given.member_id).joined.generation == again.joined.generation == 2
 
 
 @pytest.mark.requirement("CORE-6")
@@ -380,6 +391,30 @@ def test_an_instance_keeps_its_place_while_others_rebalance() -> None:
     desk.pass_ms(2_000)
     assert desk.group.generation.number == 3
     assert list(desk.group.members) == [leader]
+
+
+def test_an_instance_that_is_away_keeps_its_place_in_the_next_generation_but_does_not_lead() -> (
+    None
+):
+    desk = Desk()
+
+    def enter(instance: str, *protocols: Protocol) -> Waiting:
+        return desk.join(
+            "",
+            *protocols,
+            instance=instance,
+            session_ms=60_000,
+            rebalance_ms=5_000,
+            knows_member_ids=False,
+        )
+
+    away = enter("away").joined
+    desk.sync(away.member_id, 1, instance="away")
+    here = enter("here")
+    desk.pass_ms(5_100)
+    assert here.joined.generation == 2
+    assert here.joined.leader == here.joined.member_id
+    assert [instance for _, instance, _ in here.joined.members] == ["away", "here"]
 
 
 def test_an_administrator_removes_an_instance_by_its_name_alone() -> None:

@@ -32,7 +32,6 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.InconsistentProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     errors.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
     errors.NotCoordinator: ErrorCode.NOT_COORDINATOR,
-    errors.CoordinatorNotReady: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 

@@ -36,6 +36,8 @@ def _shown(default: object) -> str:
         return f"those of {type(default).__name__}"
     if isinstance(default, int) and not isinstance(default, bool):
         return f"{default:,}"
+    if dataclasses.is_dataclass(default):
+        return f"those of `{type(default).__name__}`"
     return f"`{default!r}`"
 
 

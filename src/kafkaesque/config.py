@@ -54,6 +54,12 @@ class LogConfig:
     read_bytes_max: int = 64 << 20
     """One read returns no more, whatever was asked for, unless its first batch is larger."""
 
+    snapshot_growth_bytes: int = 1 << 20
+    """A machine's state is saved when its log has grown by this much, and as much as the state."""
+
+    snapshot_age_ms_max: int = 3600 * 1000
+    """Or when a change is this old: far less than compaction keeps the trace of deleted keys."""
+
     journal_rewrite_bytes: int = 4 << 20
     """Rewrite the journal when it has grown by this much: replaying it stays well below 0.1 s."""
 
@@ -127,6 +133,54 @@ class ProducerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """Timing and limits of consumer groups."""
+
+    offsets_partitions: int = 16
+    """Partitions of `__consumer_offsets`, for good once it exists: groups spread over them."""
+
+    initial_rebalance_delay_ms: int = 100
+    """How long an empty group gathers members that start together; Kafka waits 3 s."""
+
+    session_timeout_ms_min: int = 1
+    """Members may ask for any time-out from here on: test suites ask for less than Kafka's 6 s."""
+
+    session_timeout_ms_max: int = 1_800_000
+    """The longest time-out that a member may ask for, as in Kafka."""
+
+    new_member_wait_ms_max: int = 300_000
+    """A new member whose first join goes unanswered for this long is dropped, as in Kafka."""
+
+    members_max: int = 1_000
+    """Members of one consumer group, those who were only given an id included."""
+
+    member_bytes_max: int = 1 << 20
+    """What one member says of itself: a list of 10,000 partitions takes about 200 kB."""
+
+    group_bytes_max: int = 16 << 20
+    """All members of a group, or all their assignments: both are written as one record."""
+
+    groups_max: int = 2_000
+    """Groups of one partition of `__consumer_offsets`; 16 times as many on one broker."""
+
+    group_name_bytes_max: int = 1024
+    """The longest name of a group: far above any that is in use."""
+
+    offset_metadata_bytes_max: int = 4096
+    """What a client may note beside an offset: Kafka's own default."""
+
+    offsets_retention_ms: int = 7 * 24 * 3600 * 1000
+    """Offsets are forgotten this long after their group became empty: Kafka's own default."""
+
+    offsets_check_ms: int = 600_000
+    """How often to look for offsets to forget; empty groups without any go at the same time."""
+
+    def __post_init__(self) -> None:
+        assert self.offsets_partitions > 0
+        assert 0 < self.session_timeout_ms_min <= self.session_timeout_ms_max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What a broker offers to its clients."""
 
@@ -138,6 +192,9 @@ class BrokerConfig:
 
     frame_bytes_max: int = 100 << 20
     """The largest request: Kafka's own default."""
+
+    groups: GroupConfig = GroupConfig()
+    """Timing and limits of consumer groups."""
 
     tick_ms: int = 50
     """How often replicas look at the time; an election takes 10 to 20 of these."""

@@ -263,5 +263,65 @@ class FetchTopicsMixed(FetchSessionError):
     """A session that began with topics' names goes on with ids, or the other way round."""
 
 
+class GroupError(BrokerError):
+    """Something that a consumer group refuses."""
+
+
+class InvalidGroup(GroupError):
+    """The name of the group is not one that a group may have."""
+
+
+class UnknownGroup(GroupError):
+    """There is no such group."""
+
+
+class GroupNotEmpty(GroupError):
+    """The group has members, so it cannot be deleted."""
+
+
+class GroupSubscribed(GroupError):
+    """A member of the group reads this topic, so its offsets cannot be deleted."""
+
+
+class GroupFull(GroupError):
+    """The group, or the coordinator, has reached one of its limits."""
+
+
+class UnknownMember(GroupError):
+    """The group has no such member, or has it no longer."""
+
+
+class MemberIdRequired(GroupError):
+    """A new member is to join again under the id that it is given here."""
+
+    def __init__(self, member_id: str) -> None:
+        super().__init__(f"join again as {member_id}")
+        self.member_id = member_id
+
+
+class FencedInstance(GroupError):
+    """Another member has taken over this instance id."""
+
+
+class IllegalGeneration(GroupError):
+    """The member speaks of a generation that is not the group's present one."""
+
+
+class RebalanceInProgress(GroupError):
+    """The group is being rebalanced: the member must join again."""
+
+
+class InconsistentProtocol(GroupError):
+    """The member has no protocol in common with the others of its group."""
+
+
+class InvalidSessionTimeout(GroupError):
+    """The session time-out is shorter or longer than allowed."""
+
+
+class NotCoordinator(GroupError):
+    """This broker does not coordinate the group now; what was asked may or may not come to be."""
+
+
 class CannotListen(KafkaesqueError):
     """The address cannot be listened on: it is in use, or not this machine's."""

@@ -2,9 +2,12 @@
 
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from uuid import UUID
 
+from kafkaesque.broker.coordinators import OFFSETS_SETTINGS, OFFSETS_TOPIC, Coordinators
 from kafkaesque.broker.fetch_sessions import FetchSessions
+from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_host import MachineHost
@@ -13,7 +16,7 @@ from kafkaesque.broker.producer_ids import Give, ProducerIds
 from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.store import Store
-from kafkaesque.broker.topics import Answer, Topics
+from kafkaesque.broker.topics import Answer, Slot, Topics
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig, FetchConfig, ProducerConfig, RaftConfig
@@ -60,6 +63,7 @@ class Broker:
         self._sweep = ProducerSweep(self._open_partitions, failed)
         self._catalog: MachineHost[Catalog]
         self.topics: Topics
+        self.coordinators = Coordinators(self._create_offsets_topic)
 
     def start(self, ready: Callable[[], None]) -> None:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
@@ -68,7 +72,10 @@ class Broker:
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
-        self._catalog = MachineHost(replica, self._clock, Catalog, self._on_catalog, self._failed)
+        snapshots = self._store.snapshots(CATALOG_GROUP)
+        self._catalog = MachineHost(
+            replica, self._clock, Catalog, self._on_catalog, self._failed, snapshots
+        )
         self.topics = Topics(self._catalog, self, self._store, self._clock)
         replica.campaign()
         self.flush()
@@ -82,6 +89,8 @@ class Broker:
                 replica.tick()
         self.topics.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
+        self._catalog.tick()
+        self.coordinators.tick()
         self._store.flusher.settle()
         self._housekeeper.tick()
         self._sweep.step()
@@ -95,6 +104,8 @@ class Broker:
         """Stop cleanly."""
         self._housekeeper.stop()
         self._sweep.stop()
+        self._catalog.stop()
+        self.coordinators.stop()
         self._store.close()
 
     @property
@@ -106,6 +117,10 @@ class Broker:
     def cluster_id(self) -> str | None:
         """The name that the cluster gave itself; None while it has none."""
         return self.catalog.cluster_id
+
+    def fresh_name(self) -> str:
+        """Return a name that nobody has had before."""
+        return str(UUID(int=self._chance.getrandbits(128), version=4))
 
     def partitions(self, topic: str) -> list[Partition]:
         """Return a topic's partitions in order, but for those offline; raises UnknownTopic."""
@@ -151,6 +166,15 @@ class Broker:
         )
         return partition
 
+    def topic_opened(self, topic: Topic, slots: Sequence[Slot]) -> None:
+        """Learn that all of a topic serves: groups are coordinated on one of them."""
+        if topic.name == OFFSETS_TOPIC and not self.coordinators.all:
+            self.coordinators.open([self._coordinator(slot) for slot in slots])
+
+    def topic_closed(self, topic: Topic) -> None:
+        """Learn that a topic is gone: nobody will come back to an offset in it."""
+        self.coordinators.forget_topic(topic.topic_id)
+
     def _open_partitions(self) -> Iterator[Partition]:
         """Yield the partitions of the topics there are now, but of those deleted meanwhile."""
         return self.topics.each_partition()
@@ -179,6 +203,17 @@ class Broker:
     def data_folder(self) -> str:
         """Where everything is kept."""
         return self._store.disk.location()
+
+    def _create_offsets_topic(self, answer: Answer) -> None:
+        count = self.config.groups.offsets_partitions
+        self.create_topic(OFFSETS_TOPIC, count, OFFSETS_SETTINGS, answer)
+
+    def _coordinator(self, slot: Slot) -> GroupCoordinator | None:
+        if not isinstance(slot, Partition):
+            return None
+        replica = slot.replica
+        snapshots = self._store.snapshots(replica.group)
+        return GroupCoordinator(replica, self._clock, self.config.groups, snapshots, self._failed)
 
     def _take_producer_ids(self, count: int, taken: Callable[[int | None], None]) -> None:
         catalog = self.catalog

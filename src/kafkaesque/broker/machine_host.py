@@ -1,13 +1,14 @@
 """Keeps a machine on the log of a replica.
 
 The leader applies a record when it appends it and answers when it is committed, so that the next
-decision already sees it. Whoever begins to lead rebuilds the machine from the log; whoever stops
-leading drops it, because it may hold what will never be committed.
+decision already sees it. Whoever begins to lead rebuilds the machine from the newest snapshot and
+the log behind it; whoever stops leading drops it, because it may hold what will never be committed.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
 from kafkaesque.clock import Clock
@@ -27,7 +28,8 @@ M = TypeVar("M", bound=Machine)
 class MachineHost(Generic[M]):
     """One machine on one replica; `on_ready` is told when it can be asked.
 
-    `on_failed` is told when the log cannot be understood: then it never can.
+    `on_failed` is told when the log cannot be understood: then it never can. `on_lost`, if set, is
+    told when the machine is dropped, so that nobody goes on waiting for it.
     """
 
     def __init__(
@@ -37,21 +39,33 @@ class MachineHost(Generic[M]):
         make: Callable[[], M],
         on_ready: Callable[[M], None],
         on_failed: Callable[[LogError], None],
+        snapshots: MachineSnapshots,
     ) -> None:
+        self.on_lost: Callable[[M], None] = _ignore
         self._replica = replica
         self._clock = clock
         self._make = make
         self._on_ready = on_ready
         self._on_failed = on_failed
+        self._snapshots = snapshots
         self._machine: M | None = None
-        replica.on_serving = self._on_serving
+        self._unsaved_bytes = 0
+        """By how much the log has grown since the newest snapshot."""
+        self._unsaved_since_ms = 0
+        before = replica.on_serving
+
+        def on_serving() -> None:
+            before()
+            self._on_serving()
+
+        replica.on_serving = on_serving
         if replica.is_serving:
             self._on_serving()
 
     @property
     def machine(self) -> M:
         """The machine; raises NotLeader where it is not hosted now."""
-        if self._machine is None:
+        if self._machine is None or not self._replica.is_serving:
             raise NotLeader(self._replica.raft.leader)
         return self._machine
 
@@ -65,6 +79,7 @@ class MachineHost(Generic[M]):
                 for place, (key, value) in enumerate(records)
             ]
         )
+        self._unsaved(len(batch))
         self._replica.propose(batch, done)
         for record in records:
             machine.apply(record)
@@ -76,9 +91,40 @@ class MachineHost(Generic[M]):
         """
         self._replica.when_committed(done)
 
+    def tick(self) -> None:
+        """Save the state if that is due; also notices a replica that stopped without a word."""
+        if self._machine is not None and not self._replica.is_serving:
+            self._on_serving()
+        unsaved_ms = self._clock.monotonic_ms() - self._unsaved_since_ms
+        if self._snapshots.is_due(self._unsaved_bytes, unsaved_ms) and self._is_settled:
+            assert self._machine is not None
+            self._snapshots.begin(self._replica.log.end_offset, self._machine.records())
+            self._unsaved_bytes = 0
+
+    def stop(self) -> None:
+        """Save the state before a clean stop, so that the next start replays nothing."""
+        if self._unsaved_bytes and self._is_settled:
+            assert self._machine is not None
+            self._snapshots.write(self._replica.log.end_offset, self._machine.records())
+            self._unsaved_bytes = 0
+
+    def _unsaved(self, size: int) -> None:
+        if not self._unsaved_bytes:
+            self._unsaved_since_ms = self._clock.monotonic_ms()
+        self._unsaved_bytes += size
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the state holds nothing that is not committed."""
+        replica = self._replica
+        is_hosted = self._machine is not None and replica.is_serving
+        return is_hosted and replica.raft.commit >= replica.log.end
+
     def _on_serving(self) -> None:
         if not self._replica.is_serving:
-            self._machine = None
+            lost, self._machine = self._machine, None
+            if lost is not None:
+                self.on_lost(lost)
             return
         try:
             self._machine = self._rebuilt()
@@ -90,13 +136,24 @@ class MachineHost(Generic[M]):
     def _rebuilt(self) -> M:
         machine = self._make()
         log = self._replica.log
-        first = log.start.index
+        offset, records = self._snapshots.load(log.start.offset, log.end_offset)
+        for record in records:
+            machine.apply(record)
+        first = log.index_at(offset) if offset > log.start.offset else log.start.index
+        self._unsaved_bytes = 0
         while first < log.end:
             entries = log.entries(first, _READ_BYTES)
             for entry in entries:
                 if isinstance(entry.payload, bytes | bytearray | memoryview):
-                    for record in read_records(BatchView(entry.payload)):
-                        assert record.key is not None, "every record of a machine has a key"
-                        machine.apply(MachineRecord(record.key, record.value))
+                    self._unsaved(len(entry.payload))
+                    for one in read_records(BatchView(entry.payload)):
+                        assert one.key is not None, "every record of a machine has a key"
+                        machine.apply(MachineRecord(one.key, one.value))
+            if not entries:
+                break  # nothing but a hole that compaction left
             first = entries[-1].end
         return machine
+
+
+def _ignore(_: object) -> None:
+    """Nobody waits for this machine."""

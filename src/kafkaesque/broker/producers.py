@@ -130,7 +130,7 @@ class Producers:
     # ── on disk ──────────────────────────────────────────────────────────────────────────────
 
     def state(self) -> bytes:
-        """Return all of it as `docs/reference/format-producer-snapshot.md` says."""
+        """Return all of it as `docs/reference/format-snapshot.md` says."""
         out = bytearray(_HEAD.pack(STATE_VERSION, len(self._producers)))
         for producer_id, known in self._producers.items():
             out += _PRODUCER.pack(

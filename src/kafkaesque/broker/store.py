@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 
+from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica, Send
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig, RaftConfig
@@ -108,6 +109,10 @@ class Store:
     ) -> Replica:
         """Return the replica that runs on a log of this store."""
         return Replica(log.group, config, log, self.journal, self.flusher, chance, send)
+
+    def snapshots(self, group: GroupId) -> MachineSnapshots:
+        """Return where the machine on a log of this store keeps its state."""
+        return MachineSnapshots(self._disk, group, self._config)
 
     def forget(self, group: GroupId) -> None:
         """Note that this node has no replica of the group any more; its files stay."""

@@ -64,6 +64,14 @@ class Replicas(Protocol):
         """Put the front of a partition before its replica, and look after it from now on."""
         ...
 
+    def topic_opened(self, topic: Topic, slots: Sequence[Slot]) -> None:
+        """Learn that all of a topic serves, or more of it than before."""
+        ...
+
+    def topic_closed(self, topic: Topic) -> None:
+        """Learn that a topic is gone."""
+        ...
+
 
 class _OpenTopic:
     """A topic as it was last committed, and its partitions."""
@@ -193,7 +201,14 @@ class Topics:
             for topic in topics:
                 waiting += self._open_topic(topic)
             self._store.flusher.kick()
-            _when_serving(waiting, partial(answer, None))
+            _when_serving(waiting, serving)
+
+        def serving() -> None:
+            for topic in topics:
+                found = self._by_name.get(topic.name)
+                if found is not None:  # else it was deleted meanwhile
+                    self._replicas.topic_opened(topic, found.slots)
+            answer(None)
 
         return opened
 
@@ -229,6 +244,7 @@ class Topics:
             self._replicas.drop_replica(group)
             self._store.forget(group)
         self._bury(topic.topic_id, folder_of(topic))
+        self._replicas.topic_closed(topic)
 
     def _bury(self, topic_id: bytes, folder: str) -> None:
         """Remove a folder after the next round: until then a sync may be under way in it."""

@@ -39,8 +39,8 @@ from kafkaesque.log.journal_records import (
     synced_record,
 )
 from kafkaesque.log.operations import Operation, Operations, Wait
-from kafkaesque.log.producer_snapshot import drop_snapshots_beyond
 from kafkaesque.log.segments import Segments, SyncedPoint
+from kafkaesque.log.snapshot import drop_beyond
 from kafkaesque.log.stability import Stability
 from kafkaesque.log.visible_log import VisibleLog
 from kafkaesque.record.view import BatchView
@@ -118,7 +118,7 @@ class PartitionLog:
         """Recover the log that an earlier run left; raises CorruptLog if synced data is damaged."""
         state = journal.groups[group]
         segments = _recover_segments(group, state, disk, config, clock)
-        drop_snapshots_beyond(disk, group, segments.end_offset)
+        drop_beyond(disk, group, segments.end_offset)
         dirty = state.is_reset
         if state.is_reset:
             journal.add(start_record(group, state.marks.start, is_reset=False))
@@ -392,7 +392,7 @@ class PartitionLog:
             self._journal.add(synced_record(self.group, self._segments.point_at(offset)))
             yield Wait.ROUND
         self._segments.truncate(offset)
-        drop_snapshots_beyond(self._segments.disk, self.group, offset)
+        drop_beyond(self._segments.disk, self.group, offset)
         self._captured_point = None
         self._written = index
         yield Wait.ROUND  # rule (b)

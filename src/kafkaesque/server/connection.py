@@ -36,7 +36,8 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         self._open.add(self)
         host, port = transport.get_extra_info("sockname")[:2]
-        self._session = Session(broker=self._broker, host=host, port=port)
+        client_host = (transport.get_extra_info("peername") or ("",))[0]
+        self._session = Session(broker=self._broker, host=host, port=port, client_host=client_host)
 
     def data_received(self, data: bytes) -> None:
         """Begin every request that is whole; close on what is no request."""

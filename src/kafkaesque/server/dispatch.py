@@ -1,6 +1,7 @@
 """From a frame to its answer: one table says which handler serves which API."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from kafkaesque.errors import MalformedFrame
@@ -9,19 +10,30 @@ from kafkaesque.server.handlers import (
     api_versions,
     create_partitions,
     create_topics,
+    delete_groups,
     delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
     fetch,
+    find_coordinator,
+    heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sync_group,
 )
 from kafkaesque.server.session import Session
 from kafkaesque.types import Buffer
@@ -42,19 +54,30 @@ from kafkaesque.wire.messages.alter_configs import AlterConfigsRequest
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
 from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
+from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest
 from kafkaesque.wire.messages.delete_records import DeleteRecordsRequest
 from kafkaesque.wire.messages.delete_topics import DeleteTopicsRequest
 from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
 from kafkaesque.wire.messages.describe_configs import DescribeConfigsRequest
+from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest
 from kafkaesque.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
+from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafkaesque.wire.messages.heartbeat import HeartbeatRequest
 from kafkaesque.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
+from kafkaesque.wire.messages.join_group import JoinGroupRequest
+from kafkaesque.wire.messages.leave_group import LeaveGroupRequest
+from kafkaesque.wire.messages.list_groups import ListGroupsRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
+from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
+from kafkaesque.wire.messages.offset_delete import OffsetDeleteRequest
+from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
 from kafkaesque.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafkaesque.wire.messages.produce import ProduceRequest
+from kafkaesque.wire.messages.sync_group import SyncGroupRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Awaitable[Any]]
 
@@ -77,6 +100,17 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     DescribeLogDirsRequest: describe_log_dirs.handle,
     DescribeClusterRequest: describe_cluster.handle,
     DescribeTopicPartitionsRequest: describe_topic_partitions.handle,
+    FindCoordinatorRequest: find_coordinator.handle,
+    JoinGroupRequest: join_group.handle,
+    SyncGroupRequest: sync_group.handle,
+    HeartbeatRequest: heartbeat.handle,
+    LeaveGroupRequest: leave_group.handle,
+    OffsetCommitRequest: offset_commit.handle,
+    OffsetFetchRequest: offset_fetch.handle,
+    OffsetDeleteRequest: offset_delete.handle,
+    DescribeGroupsRequest: describe_groups.handle,
+    ListGroupsRequest: list_groups.handle,
+    DeleteGroupsRequest: delete_groups.handle,
 }
 HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _HANDLERS.items()}
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""
@@ -99,6 +133,8 @@ def begin(data: memoryview, session: Session) -> Awaitable[list[Buffer]]:
     if not api.serves(version):
         raise MalformedFrame(f"{api.name} is not served in version {version}")
     request = decode_leniently(messages.request, version, data, start)
+    if header.client_id != session.client_id:
+        session = replace(session, client_id=header.client_id)
     return _answer(header, HANDLERS[key](request, version, session))
 
 

@@ -37,6 +37,19 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     errors.DuplicateSequence: ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
     errors.OutcomeUnknown: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    errors.InvalidGroup: ErrorCode.INVALID_GROUP_ID,
+    errors.UnknownGroup: ErrorCode.GROUP_ID_NOT_FOUND,
+    errors.GroupNotEmpty: ErrorCode.NON_EMPTY_GROUP,
+    errors.GroupSubscribed: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    errors.GroupFull: ErrorCode.GROUP_MAX_SIZE_REACHED,
+    errors.UnknownMember: ErrorCode.UNKNOWN_MEMBER_ID,
+    errors.MemberIdRequired: ErrorCode.MEMBER_ID_REQUIRED,
+    errors.FencedInstance: ErrorCode.FENCED_INSTANCE_ID,
+    errors.IllegalGeneration: ErrorCode.ILLEGAL_GENERATION,
+    errors.RebalanceInProgress: ErrorCode.REBALANCE_IN_PROGRESS,
+    errors.InconsistentProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    errors.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
+    errors.NotCoordinator: ErrorCode.NOT_COORDINATOR,
 }
 
 

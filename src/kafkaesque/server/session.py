@@ -13,3 +13,7 @@ class Session:
     host: str
     """The address that the client reached us by: it will reach us by it again."""
     port: int
+    client_host: str = ""
+    """The address that the client came from."""
+    client_id: str | None = None
+    """What the client calls itself in the request at hand."""

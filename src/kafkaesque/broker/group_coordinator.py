@@ -1,0 +1,126 @@
+"""One partition of `__consumer_offsets` and the consumer groups on it: carries out decisions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from kafkaesque.broker.machine_host import MachineHost
+from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.clock import Clock
+from kafkaesque.config import GroupConfig
+from kafkaesque.errors import GroupError, LogError, NotCoordinator, RaftError
+from kafkaesque.machines.group_commands import Decision, Now, Reply, ReplyTo
+from kafkaesque.machines.groups import Groups
+from kafkaesque.machines.machine import MachineRecord
+
+Decide: TypeAlias = Callable[[Groups, Now], Decision]
+
+BATCH_BYTES = 1 << 20
+"""A batch is ended at this size: a topic with many readers has many offsets to forget."""
+
+
+class GroupCoordinator:
+    """The groups on one replica. Answers wait for the commit of all that they were made from.
+
+    Whoever waits when leadership is lost is told NotCoordinator: what was asked for may have come
+    to be or not, and the next coordinator knows.
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        clock: Clock,
+        config: GroupConfig,
+        snapshots: MachineSnapshots,
+        failed: Callable[[LogError], None],
+    ) -> None:
+        self._clock = clock
+        self._config = config
+        self._expires_ms = clock.monotonic_ms() + config.offsets_check_ms
+        self._host = MachineHost(replica, clock, lambda: Groups(config), _ignore, failed, snapshots)
+        self._host.on_lost = self._on_lost
+
+    def ask(self, decide: Decide, to: ReplyTo) -> None:
+        """Have something decided, and `to` told the answer; an error is an answer too."""
+        try:
+            groups = self._host.machine
+        except RaftError:
+            to(NotCoordinator("this broker does not coordinate the group now"))
+            return
+        try:
+            decision = decide(groups, self._now())
+        except GroupError as error:
+            decision = Decision(replies=[Reply(to, error)])
+        self._carry_out(decision)
+
+    def tick(self) -> None:
+        """Let time pass for the groups, and save their state now and then."""
+        self._host.tick()
+        try:
+            groups = self._host.machine
+        except RaftError:
+            return
+        now = self._now()
+        self._carry_out(groups.tick(now))
+        if now.monotonic_ms >= self._expires_ms:
+            self._expires_ms = now.monotonic_ms + self._config.offsets_check_ms
+            self._carry_out(groups.expire_offsets(now))
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        """Forget all offsets of a topic that was deleted."""
+        try:
+            groups = self._host.machine
+        except RaftError:
+            return
+        self._carry_out(groups.forget_topic(topic_id))
+
+    def stop(self) -> None:
+        """Save the state before a clean stop."""
+        self._host.stop()
+
+    def _now(self) -> Now:
+        return Now(self._clock.monotonic_ms(), self._clock.now_ms())
+
+    def _carry_out(self, decision: Decision) -> None:
+        replies = decision.replies
+
+        def done(outcome: Outcome) -> None:
+            for to, answer in replies:
+                to(answer if outcome is Outcome.COMMITTED else _lost())
+
+        try:
+            if decision.records:
+                *before, last = _batches(decision.records)
+                for records in before:
+                    self._host.write(records, _ignore)
+                self._host.write(last, done)  # what precedes it is committed before it
+            elif replies:
+                self._host.when_committed(done)
+        except RaftError:
+            done(Outcome.UNKNOWN)
+
+    def _on_lost(self, groups: Groups) -> None:
+        for to in groups.waiting():
+            to(_lost())
+
+
+def _batches(records: Sequence[MachineRecord]) -> Iterator[list[MachineRecord]]:
+    """Split records into batches of sane size; each says something by itself."""
+    batch: list[MachineRecord] = []
+    size = 0
+    for record in records:
+        if batch and size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record.key) + len(record.value or b"")
+    yield batch
+
+
+def _lost() -> NotCoordinator:
+    return NotCoordinator("leadership was lost meanwhile: ask the next coordinator")
+
+
+def _ignore(_: object) -> None:
+    """Nobody waits for the groups to be there."""

@@ -1,0 +1,222 @@
+"""What is asked of consumer groups, and what they answer: plain values.
+
+A command comes with `Now`; deciding on it gives a `Decision`: records to write, and answers to give
+once everything that was known when they were decided is committed. An answer may belong to a
+request that came long before: a join waits until the whole group has joined.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.group_records import CommittedOffset
+from kafkaesque.machines.machine import MachineRecord
+
+TopicPartition: TypeAlias = tuple[bytes, int]
+"""A topic's id and the number of one of its partitions."""
+
+
+class Now(NamedTuple):
+    """Both clocks at one moment: one for time-outs, one for what people read."""
+
+    monotonic_ms: int
+    wall_ms: int
+
+
+class Protocol(NamedTuple):
+    """One way in which a member could share the work, and what it says of itself for that."""
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """Someone wants to be a member of the next generation."""
+
+    group: str
+    member_id: str
+    """Empty for one who has none yet."""
+    fresh_id: str
+    """The id that it gets in that case: chance comes in from outside."""
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    knows_member_ids: bool = True
+    """Whether the client can be told to join again with an id (JoinGroup since version 4)."""
+    can_skip_assignment: bool = True
+    """Whether a leader can be told that there is nothing to assign (since version 9)."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes of the member's own choice must be kept."""
+        names = (self.client_id, self.instance_id or "", self.protocol_type)
+        return sum(len(p.name) + len(p.metadata) + 16 for p in self.protocols) + sum(
+            len(name) for name in names
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who a member says that it is."""
+
+    member_id: str
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sync:
+    """A member asks for its assignment; the leader brings everybody's."""
+
+    group: str
+    generation: int
+    member: Identity
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignments: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """A member is alive."""
+
+    group: str
+    generation: int
+    member: Identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """Members go."""
+
+    group: str
+    members: tuple[Identity, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A group wants its positions remembered."""
+
+    group: str
+    generation: int
+    """Negative for one who is no member, and then `member` is without id."""
+    member: Identity
+    offsets: tuple[tuple[TopicPartition, int, int, str], ...]
+    """Partition, offset, leader epoch, metadata."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """A member is part of a generation."""
+
+    generation: int
+    protocol_type: str
+    protocol: str
+    leader: str
+    member_id: str
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+    """For the leader: id, instance id and metadata of every member."""
+    skip_assignment: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """A member's assignment."""
+
+    protocol_type: str
+    protocol: str
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alive:
+    """The member's generation still holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """For each member in the order of the command: None, or why it could not leave."""
+
+    failures: tuple[GroupError | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """Offsets were taken, except these, whose metadata is too long."""
+
+    refused: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """Offsets were deleted, except these, which a member reads."""
+
+    refused: frozenset[TopicPartition] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberView:
+    """A member as an administrator sees it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A group as an administrator sees it."""
+
+    group: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[MemberView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """Some groups; one that is not there is missing."""
+
+    groups: tuple[GroupView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """All offsets of a group."""
+
+    offsets: dict[TopicPartition, CommittedOffset]
+
+
+Answer: TypeAlias = (
+    Joined | Synced | Alive | Left | Committed | Deleted | Described | Fetched | GroupError
+)
+ReplyTo: TypeAlias = Callable[[Answer], None]
+"""Stands for the one who waits; a machine keeps it and hands it back, and never calls it."""
+
+
+class Reply(NamedTuple):
+    """An answer and who waits for it."""
+
+    to: ReplyTo
+    answer: Answer
+
+
+@dataclass(slots=True)
+class Decision:
+    """What follows from a command: records first, answers once they are committed."""
+
+    records: list[MachineRecord] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+
+    def reply(self, to: ReplyTo, answer: Answer) -> None:
+        """Add an answer."""
+        self.replies.append(Reply(to, answer))

@@ -1,0 +1,267 @@
+"""The life of one consumer group, apart from what its members ask for.
+
+    Empty --join--> PreparingRebalance                     gathers members for a short while
+    PreparingRebalance --all joined, or time over--> CompletingRebalance, or Empty if none is left
+    CompletingRebalance --the leader brings assignments--> Stable
+    CompletingRebalance, Stable --a member joins, leaves, expires--> PreparingRebalance
+    any state --a tombstone for its record--> Dead: it is gone
+
+Durable is the *generation*: its number, its members, what each was assigned. It is written twice,
+when the members are known and when the assignments are, so that no number is ever given to two
+generations; it changes in `apply` and nowhere else. Soft is all the rest: who waits for an answer,
+who must be heard from by when, and that a rebalance is under way. So PreparingRebalance is the one
+state that a restart forgets: the group is then where its newest generation was, and whoever was in
+the middle of joining joins again.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from kafkaesque.config import GroupConfig
+from kafkaesque.errors import GroupError, RebalanceInProgress, UnknownMember
+from kafkaesque.machines.group_commands import Decision, Joined, Now
+from kafkaesque.machines.group_member import Member, chosen_protocol
+from kafkaesque.machines.group_records import NO_GENERATION, Generation, GroupKey, to_record
+
+
+class GroupState(StrEnum):
+    """The states by the names that Kafka's tools know."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Rebalance:
+    """A rebalance that gathers members."""
+
+    deadline_ms: int
+    """Whoever has not joined by then is dropped."""
+    is_initial: bool = False
+    """The group was empty: nobody is known of whom to wait for, so it waits for a while instead."""
+    extendable_ms: int = 0
+    """By how much that while may still grow if newcomers keep coming."""
+    has_newcomer: bool = False
+
+
+class GroupLife:
+    """State, time-outs and rebalances of a group; deciding adds to a `Decision`."""
+
+    def __init__(self, name: str, config: GroupConfig) -> None:
+        self.name = name
+        self.generation: Generation = NO_GENERATION
+        self.members: dict[str, Member] = {}
+        self.pending: dict[str, int] = {}
+        """Ids given to those who have not joined with them yet, and until when they hold."""
+        self._config = config
+        self._rebalance: _Rebalance | None = None
+        self._unsynced: set[str] = set()
+        """Members of this generation that have not asked for their assignment."""
+        self._sync_deadline_ms: int | None = None
+
+    @property
+    def state(self) -> GroupState:
+        """Where the group is in its life."""
+        if self._rebalance is not None:
+            return GroupState.PREPARING_REBALANCE
+        if not self.members:
+            return GroupState.EMPTY
+        if self.generation.is_assigned:
+            return GroupState.STABLE
+        return GroupState.COMPLETING_REBALANCE
+
+    @property
+    def protocol_type(self) -> str:
+        """What kind of work the members share; empty for a group that never had any."""
+        first = next(iter(self.members.values()), None)
+        return self.generation.protocol_type if first is None else first.protocol_type
+
+    @property
+    def is_void(self) -> bool:
+        """Whether nothing is known of it at all."""
+        return self.generation is NO_GENERATION and not self.members and not self.pending
+
+    def apply(self, generation: Generation) -> None:
+        """Become what a record says. Members that are known keep who waits and by when."""
+        members = {}
+        for saved in generation.members:
+            known = self.members.get(saved.member_id)
+            if known is None or not known.is_saved_as(saved, generation.protocol):
+                known = Member.from_saved(saved, generation)
+            members[saved.member_id] = known
+        self.generation = generation
+        self.members = members
+        self._rebalance = None
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────
+
+    def due_ms(self) -> int | None:
+        """Return when `tick` may have something to do; 0 if some time-out has yet to start."""
+        moments = [m.deadline_ms or 0 for m in self.members.values() if m.is_timed]
+        moments += self.pending.values()
+        if self._rebalance is not None:
+            moments.append(self._rebalance.deadline_ms)
+        if self._sync_deadline_ms is not None:
+            moments.append(self._sync_deadline_ms)
+        elif self.state is GroupState.COMPLETING_REBALANCE:
+            moments.append(0)
+        return min(moments, default=None)
+
+    def tick(self, now: Now, out: Decision) -> None:
+        """Drop those who were not heard from in time, and end rebalances whose time is over."""
+        self._start_timeouts(now)
+        now_ms = now.monotonic_ms
+        self.pending = {name: until for name, until in self.pending.items() if until > now_ms}
+        overdue = [m for m in self.members.values() if m.is_overdue(now_ms)]
+        if self._sync_deadline_ms is not None and now_ms >= self._sync_deadline_ms:
+            overdue += [m for m in self.members.values() if m.member_id in self._unsynced]
+            self._unsynced, self._sync_deadline_ms = set(), None
+        for member in overdue:
+            self._remove(member, out)
+        if overdue:
+            self._prepare(now, out)
+        rebalance = self._rebalance
+        if rebalance is None:
+            return
+        if now_ms < rebalance.deadline_ms:
+            self._complete_if_all_joined(now, out)
+        elif rebalance.has_newcomer and rebalance.extendable_ms > 0:
+            more_ms = min(self._config.initial_rebalance_delay_ms, rebalance.extendable_ms)
+            rebalance.has_newcomer = False
+            rebalance.deadline_ms += more_ms
+            rebalance.extendable_ms -= more_ms
+        else:
+            self._complete(now, out)
+
+    def _start_timeouts(self, now: Now) -> None:
+        """After a restart nobody is late: every time-out starts anew."""
+        for member in self.members.values():
+            if member.deadline_ms is None:
+                self._heard(member, now)
+        if self.state is GroupState.COMPLETING_REBALANCE and self._sync_deadline_ms is None:
+            self._unsynced = set(self.members)
+            self._sync_deadline_ms = now.monotonic_ms + self._longest_rebalance_ms()
+
+    def _heard(self, member: Member, now: Now) -> None:
+        member.deadline_ms = now.monotonic_ms + member.session_timeout_ms
+
+    def _longest_rebalance_ms(self) -> int:
+        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+
+    # ── rebalancing ──────────────────────────────────────────────────────────────────────────
+
+    def _gather(self, first: Member, now: Now) -> None:
+        """Wait for more members of a group that was empty, so that they need no rebalance each."""
+        delay_ms = self._config.initial_rebalance_delay_ms
+        if delay_ms > 0:
+            self._rebalance = _Rebalance(
+                deadline_ms=now.monotonic_ms + delay_ms,
+                is_initial=True,
+                extendable_ms=max(first.rebalance_timeout_ms - delay_ms, 0),
+            )
+
+    def _prepare(self, now: Now, out: Decision) -> None:
+        """Ask every member to join again, unless that was done already."""
+        if self._rebalance is not None:
+            return
+        for member in self.members.values():
+            if member.sync is not None:
+                self._dismiss(member, RebalanceInProgress("a member came or went"), out)
+                self._heard(member, now)
+        deadline_ms = now.monotonic_ms + self._longest_rebalance_ms()
+        self._rebalance = _Rebalance(deadline_ms=deadline_ms)
+        self._unsynced, self._sync_deadline_ms = set(), None
+
+    def _complete_if_all_joined(self, now: Now, out: Decision) -> None:
+        rebalance = self._rebalance
+        if rebalance is None or (rebalance.is_initial and self.members):
+            return
+        if not self.pending and all(m.join is not None for m in self.members.values()):
+            self._complete(now, out)
+
+    def _complete(self, now: Now, out: Decision) -> None:
+        """Begin the next generation with those who have joined."""
+        assert self._rebalance is not None
+        for member in list(self.members.values()):
+            # Those with an instance id keep their place until their session ends.
+            if member.join is None and member.instance_id is None:
+                self._remove(member, out)
+        if not self.members:
+            self._become_empty(now, out)
+            return
+        leader = self._elected()
+        if leader is None:
+            self._rebalance.deadline_ms = now.monotonic_ms + self._longest_rebalance_ms()
+            return
+        protocol = chosen_protocol(self.members.values())
+        generation = Generation(
+            number=self.generation.number + 1,
+            protocol_type=self.protocol_type,
+            protocol=protocol,
+            leader=leader,
+            is_assigned=False,
+            changed_ms=now.wall_ms,
+            members=tuple(m.saved(protocol, b"") for m in self.members.values()),
+        )
+        self._write(generation, out)
+        for member in self.members.values():
+            if member.join is not None:
+                out.reply(member.join, joined(generation, member.member_id))
+                member.join, member.is_new = None, False
+                self._heard(member, now)
+        self._unsynced = set(self.members)
+        self._sync_deadline_ms = now.monotonic_ms + self._longest_rebalance_ms()
+
+    def _become_empty(self, now: Now, out: Decision) -> None:
+        self._rebalance = None
+        if self.generation is not NO_GENERATION:
+            empty = msgspec.structs.replace(
+                self.generation,
+                number=self.generation.number + 1,
+                protocol="",
+                leader="",
+                is_assigned=False,
+                changed_ms=now.wall_ms,
+                members=(),
+            )
+            self._write(empty, out)
+
+    def _elected(self) -> str | None:
+        """Return who assigns: the old leader if it has joined, else who joined first."""
+        old = self.members.get(self.generation.leader)
+        if old is not None and old.join is not None:
+            return old.member_id
+        return next((m.member_id for m in self.members.values() if m.join is not None), None)
+
+    def _write(self, generation: Generation, out: Decision) -> None:
+        out.records.append(to_record(GroupKey(self.name), generation))
+
+    def _remove(self, member: Member, out: Decision) -> None:
+        self._dismiss(member, UnknownMember("no longer a member of the group"), out)
+        self._unsynced.discard(member.member_id)
+        self.members.pop(member.member_id, None)
+
+    def _dismiss(self, member: Member, reason: GroupError, out: Decision) -> None:
+        """Let nobody wait for this member any more."""
+        for waiting in (member.join, member.sync):
+            if waiting is not None:
+                out.reply(waiting, reason)
+        member.join = member.sync = None
+
+
+def joined(generation: Generation, member_id: str) -> Joined:
+    """Return what a member of a generation is told of it; its leader learns of all the others."""
+    members = generation.members if member_id == generation.leader else ()
+    return Joined(
+        generation=generation.number,
+        protocol_type=generation.protocol_type,
+        protocol=generation.protocol,
+        leader=generation.leader,
+        member_id=member_id,
+        members=tuple((m.member_id, m.instance_id, m.metadata) for m in members),
+    )

@@ -1,0 +1,126 @@
+"""One member of a consumer group while it lives, and how members agree on a protocol."""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kafkaesque.machines.group_commands import Join, Protocol, ReplyTo
+from kafkaesque.machines.group_records import Generation, MemberSaved
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """What is known of a member. All of it is soft: what must last is in the generation's record.
+
+    `deadline_ms` is None until somebody with a clock looks: after a restart time-outs start anew.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    size: int
+    deadline_ms: int | None = None
+    is_new: bool = False
+    """Its first join is not answered yet, so it does not know that it should send heartbeats."""
+    join: ReplyTo | None = None
+    """Who waits for the answer to its join."""
+    sync: ReplyTo | None = None
+    """Who waits for its assignment."""
+
+    @classmethod
+    def from_join(cls, command: Join, member_id: str) -> "Member":
+        """Return one who wants to be let in."""
+        return cls(
+            member_id=member_id,
+            instance_id=command.instance_id,
+            client_id=command.client_id,
+            client_host=command.client_host,
+            session_timeout_ms=command.session_timeout_ms,
+            rebalance_timeout_ms=command.rebalance_timeout_ms,
+            protocol_type=command.protocol_type,
+            protocols=command.protocols,
+            size=command.size,
+        )
+
+    @classmethod
+    def from_saved(cls, saved: MemberSaved, generation: Generation) -> "Member":
+        """Return a member as its record tells of it."""
+        return cls(
+            member_id=saved.member_id,
+            instance_id=saved.instance_id,
+            client_id=saved.client_id,
+            client_host=saved.client_host,
+            session_timeout_ms=saved.session_timeout_ms,
+            rebalance_timeout_ms=saved.rebalance_timeout_ms,
+            protocol_type=generation.protocol_type,
+            protocols=(Protocol(generation.protocol, saved.metadata),),
+            size=len(saved.metadata),
+        )
+
+    def saved(self, protocol: str, assignment: bytes) -> MemberSaved:
+        """Return what its record will tell."""
+        return MemberSaved(
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            metadata=self.metadata(protocol),
+            assignment=assignment,
+        )
+
+    def is_saved_as(self, saved: MemberSaved, protocol: str) -> bool:
+        """Return whether its record tells nothing that is not known."""
+        is_supported = any(p.name == protocol for p in self.protocols)
+        return is_supported and self.saved(protocol, saved.assignment) == saved
+
+    def update(self, command: Join) -> None:
+        """Take over what a member says when it joins again."""
+        self.client_id = command.client_id
+        self.client_host = command.client_host
+        self.session_timeout_ms = command.session_timeout_ms
+        self.rebalance_timeout_ms = command.rebalance_timeout_ms
+        self.protocols = command.protocols
+        self.size = command.size
+
+    def metadata(self, protocol: str) -> bytes:
+        """Return what it says of itself under a protocol; nothing if it does not support it."""
+        return next((p.metadata for p in self.protocols if p.name == protocol), b"")
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it must be heard from in time.
+
+        One who waits for an answer sends no heartbeats and is not expected to; only a newcomer, of
+        whom nobody will ever ask for anything, is not waited for without end.
+        """
+        return self.is_new or (self.join is None and self.sync is None)
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Return whether it is taken for dead."""
+        return self.is_timed and self.deadline_ms is not None and now_ms >= self.deadline_ms
+
+
+def supported_by_all(members: Collection[Member]) -> set[str]:
+    """Return the protocols that every member supports."""
+    counts = Counter(name for m in members for name in {p.name for p in m.protocols})
+    return {name for name, count in counts.items() if count == len(members)}
+
+
+def chosen_protocol(members: Collection[Member]) -> str:
+    """Return the protocol with most votes: each member votes for its first that all support.
+
+    A tie goes to the one that was voted for first, so that all replicas agree.
+    """
+    candidates = supported_by_all(members)
+    assert candidates, "a member is only let in if it has a protocol in common with all others"
+    votes = Counter(
+        next(p.name for p in member.protocols if p.name in candidates) for member in members
+    )
+    return votes.most_common(1)[0][0]

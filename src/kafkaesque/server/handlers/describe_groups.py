@@ -1,0 +1,71 @@
+"""DescribeGroups: the state and the members of consumer groups."""
+
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.group_commands import Described, GroupView
+from kafkaesque.machines.group_life import GroupState
+from kafkaesque.server.asking import ask
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.session import Session
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+MISSING_IS_ERROR_SINCE = 6
+
+
+async def handle(
+    request: DescribeGroupsRequest, version: int, session: Session
+) -> DescribeGroupsResponse:
+    """Describe each group by itself; one that is not there is dead."""
+    groups = [await _describe(name, version, session) for name in request.groups]
+    return DescribeGroupsResponse(groups=tuple(groups))
+
+
+async def _describe(name: str, version: int, session: Session) -> DescribedGroup:
+    try:
+        found = await ask(session, name, lambda g, to, _: g.describe([name], to), Described)
+    except GroupError as error:
+        return _without_members(name, "", code_of(error), str(error))
+    if found.groups:
+        return _described(found.groups[0])
+    if version >= MISSING_IS_ERROR_SINCE:
+        message = f"there is no group {name}"
+        return _without_members(name, GroupState.DEAD, ErrorCode.GROUP_ID_NOT_FOUND, message)
+    return _without_members(name, GroupState.DEAD, ErrorCode.NONE, None)
+
+
+def _described(view: GroupView) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=view.group,
+        group_state=view.state,
+        protocol_type=view.protocol_type,
+        protocol_data=view.protocol,
+        members=tuple(
+            DescribedGroupMember(
+                member_id=one.member_id,
+                group_instance_id=one.instance_id,
+                client_id=one.client_id,
+                client_host=f"/{one.client_host}",  # as Java writes an address without a name
+                member_metadata=one.metadata,
+                member_assignment=one.assignment,
+            )
+            for one in view.members
+        ),
+    )
+
+
+def _without_members(name: str, state: str, code: ErrorCode, message: str | None) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=code,
+        error_message=message,
+        group_id=name,
+        group_state=state,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+    )

@@ -1,0 +1,60 @@
+"""FindCoordinator: who coordinates a group; the topic for offsets comes to be by it."""
+
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import done
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+GROUP = 0
+TRANSACTION = 1
+MANY_KEYS_SINCE = 4
+
+
+async def handle(
+    request: FindCoordinatorRequest, version: int, session: Session
+) -> FindCoordinatorResponse:
+    """Name this broker for groups; there is nobody yet who coordinates transactions."""
+    code, message = await _readiness(request.key_type, session)
+    if version >= MANY_KEYS_SINCE:
+        found = [_coordinator(key, code, message, session) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=tuple(found))
+    one = _coordinator(request.key, code, message, session)
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+async def _readiness(key_type: int, session: Session) -> tuple[ErrorCode, str | None]:
+    if key_type == TRANSACTION:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, "transactions are not served yet"
+    if key_type != GROUP:
+        return ErrorCode.INVALID_REQUEST, f"there are no coordinators of kind {key_type}"
+    try:
+        await done(session.broker.coordinators.when_ready)
+    except KafkaesqueError as error:
+        # Whatever it is, it may pass, and this is the code on which clients ask again.
+        message = f"{code_of(error).name}: {error}"
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, message
+    return ErrorCode.NONE, None
+
+
+def _coordinator(key: str, code: ErrorCode, message: str | None, session: Session) -> Coordinator:
+    is_found = code is ErrorCode.NONE
+    return Coordinator(
+        key=key,
+        node_id=session.broker.node if is_found else -1,
+        host=session.host if is_found else "",
+        port=session.port if is_found else -1,
+        error_code=code,
+        error_message=message,
+    )

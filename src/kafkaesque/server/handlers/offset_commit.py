@@ -1,0 +1,104 @@
+"""OffsetCommit: a group's positions, kept under the ids of their topics."""
+
+from dataclasses import dataclass
+
+from kafkaesque.errors import GroupError, KafkaesqueError
+from kafkaesque.machines.group_commands import Commit, Committed, Identity
+from kafkaesque.server.asking import ask
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.session import Session
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TOPIC_IDS_SINCE = 10
+
+
+@dataclass(slots=True, kw_only=True)
+class _Share:
+    """One partition of a request; refused if it has a code."""
+
+    asked: OffsetCommitRequestPartition
+    topic_id: bytes
+    code: ErrorCode
+
+    @property
+    def place(self) -> tuple[bytes, int]:
+        return self.topic_id, self.asked.partition_index
+
+
+async def handle(
+    request: OffsetCommitRequest, version: int, session: Session
+) -> OffsetCommitResponse:
+    """Keep what belongs to partitions that exist; the rest is refused one by one."""
+    shares = [(topic, _shares(topic, version, session)) for topic in request.topics]
+    good = [s for _, some in shares for s in some if s.code is ErrorCode.NONE]
+    command = Commit(
+        group=request.group_id,
+        generation=request.generation_id_or_member_epoch,
+        member=Identity(member_id=request.member_id, instance_id=request.group_instance_id),
+        offsets=tuple(
+            (
+                share.place,
+                share.asked.committed_offset,
+                share.asked.committed_leader_epoch,
+                share.asked.committed_metadata or "",
+            )
+            for share in good
+        ),
+    )
+    try:
+        committed = await ask(
+            session, request.group_id, lambda g, to, now: g.commit(command, to, now), Committed
+        )
+        for share in good:
+            if share.place in committed.refused:
+                share.code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    except GroupError as error:
+        for share in good:
+            share.code = code_of(error)
+    return OffsetCommitResponse(topics=tuple(_answer(topic, some) for topic, some in shares))
+
+
+def _shares(topic: OffsetCommitRequestTopic, version: int, session: Session) -> list[_Share]:
+    catalog = session.broker.catalog
+    by_id = version >= TOPIC_IDS_SINCE
+    found = catalog.topic_by_id(topic.topic_id) if by_id else catalog.topics.get(topic.name)
+    if found is None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return [_Share(asked=one, topic_id=b"", code=unknown) for one in topic.partitions]
+    return [
+        _Share(
+            asked=one,
+            topic_id=found.topic_id,
+            code=_check_partition(found.name, one.partition_index, session),
+        )
+        for one in topic.partitions
+    ]
+
+
+def _check_partition(topic: str, index: int, session: Session) -> ErrorCode:
+    try:
+        session.broker.partition(topic, index)
+    except KafkaesqueError as error:
+        return code_of(error)
+    return ErrorCode.NONE
+
+
+def _answer(topic: OffsetCommitRequestTopic, shares: list[_Share]) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        partitions=tuple(
+            OffsetCommitResponsePartition(
+                partition_index=share.asked.partition_index, error_code=share.code
+            )
+            for share in shares
+        ),
+    )

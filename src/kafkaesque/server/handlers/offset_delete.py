@@ -1,0 +1,66 @@
+"""OffsetDelete: offsets that a group no longer needs, unless a member reads their topic."""
+
+from kafkaesque.errors import GroupError, KafkaesqueError
+from kafkaesque.machines.group_commands import Deleted, TopicPartition
+from kafkaesque.server.asking import ask
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.session import Session
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+async def handle(
+    request: OffsetDeleteRequest, version: int, session: Session
+) -> OffsetDeleteResponse:
+    """Delete what can be deleted, and say of the rest why not."""
+    places = {
+        (topic.name, one.partition_index): _place(topic.name, one.partition_index, session)
+        for topic in request.topics
+        for one in topic.partitions
+    }
+    wanted = [(name, at) for (name, _), at in places.items() if not isinstance(at, ErrorCode)]
+    try:
+        deleted = await ask(
+            session,
+            request.group_id,
+            lambda g, to, _: g.delete_offsets(request.group_id, wanted, to),
+            Deleted,
+        )
+    except GroupError as error:
+        return OffsetDeleteResponse(error_code=code_of(error), topics=())
+    return OffsetDeleteResponse(
+        error_code=ErrorCode.NONE,
+        topics=tuple(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetDeleteResponsePartition(
+                        partition_index=one.partition_index,
+                        error_code=_code(places[topic.name, one.partition_index], deleted),
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _place(name: str, index: int, session: Session) -> TopicPartition | ErrorCode:
+    try:
+        session.broker.partition(name, index)
+        return session.broker.catalog.topic(name).topic_id, index
+    except KafkaesqueError as error:
+        return code_of(error)
+
+
+def _code(place: TopicPartition | ErrorCode, deleted: Deleted) -> ErrorCode:
+    if isinstance(place, ErrorCode):
+        return place
+    is_refused = place in deleted.refused
+    return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_refused else ErrorCode.NONE

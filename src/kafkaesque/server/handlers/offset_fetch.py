@@ -1,0 +1,167 @@
+"""OffsetFetch: where groups are, for some partitions or for all of which they have committed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.group_commands import Fetched, TopicPartition
+from kafkaesque.machines.group_records import CommittedOffset
+from kafkaesque.server.asking import ask
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.session import Session
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.kinds import NO_UUID
+from kafkaesque.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+MANY_GROUPS_SINCE = 8
+TOPIC_IDS_SINCE = 10
+GROUP_ERROR_SINCE = 2
+
+Offsets = Mapping[TopicPartition, CommittedOffset]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """A topic of a request; without an id it does not exist."""
+
+    name: str
+    topic_id: bytes
+    is_known: bool
+    partitions: tuple[int, ...]
+
+
+async def handle(
+    request: OffsetFetchRequest, version: int, session: Session
+) -> OffsetFetchResponse:
+    """Look up each group by itself. Nothing is unstable while there are no transactions."""
+    if version >= MANY_GROUPS_SINCE:
+        groups = [
+            await _group(group.group_id, group.topics, version, session) for group in request.groups
+        ]
+        return OffsetFetchResponse(groups=tuple(groups))
+    asked = (
+        None
+        if request.topics is None
+        else tuple(
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        )
+    )
+    found = await _group(request.group_id, asked, version, session)
+    return OffsetFetchResponse(
+        topics=tuple(_old_form(topic, found.error_code, version) for topic in found.topics),
+        error_code=found.error_code if version >= GROUP_ERROR_SINCE else 0,
+    )
+
+
+async def _group(
+    group: str,
+    asked: tuple[OffsetFetchRequestTopics, ...] | None,
+    version: int,
+    session: Session,
+) -> OffsetFetchResponseGroup:
+    code, offsets = ErrorCode.NONE, {}
+    try:
+        fetched = await ask(session, group, lambda g, to, _: g.fetch(group, to), Fetched)
+        offsets = fetched.offsets
+    except GroupError as error:
+        code = code_of(error)
+    if code is not ErrorCode.NONE and version >= GROUP_ERROR_SINCE:
+        return OffsetFetchResponseGroup(group_id=group, topics=(), error_code=code)
+    wanted = _all(offsets, session) if asked is None else _found(asked, version, session)
+    return OffsetFetchResponseGroup(
+        group_id=group,
+        topics=tuple(_topic(topic, offsets, version) for topic in wanted),
+        error_code=code,
+    )
+
+
+def _all(offsets: Offsets, session: Session) -> list[_Wanted]:
+    """Return everything that was committed, but for topics that are gone."""
+    by_id: dict[bytes, list[int]] = {}
+    for topic_id, partition in offsets:
+        by_id.setdefault(topic_id, []).append(partition)
+    catalog = session.broker.catalog
+    found = [(catalog.topic_by_id(topic_id), parts) for topic_id, parts in by_id.items()]
+    return [
+        _Wanted(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_known=True,
+            partitions=tuple(sorted(partitions)),
+        )
+        for topic, partitions in found
+        if topic is not None
+    ]
+
+
+def _found(
+    asked: tuple[OffsetFetchRequestTopics, ...], version: int, session: Session
+) -> list[_Wanted]:
+    catalog = session.broker.catalog
+    wanted = []
+    for one in asked:
+        by_id = version >= TOPIC_IDS_SINCE
+        topic = catalog.topic_by_id(one.topic_id) if by_id else catalog.topics.get(one.name)
+        wanted.append(
+            _Wanted(
+                name=one.name,
+                topic_id=one.topic_id if topic is None else topic.topic_id,
+                is_known=topic is not None or not by_id,
+                partitions=one.partition_indexes,
+            )
+        )
+    return wanted
+
+
+def _topic(topic: _Wanted, offsets: Offsets, version: int) -> OffsetFetchResponseTopics:
+    code = ErrorCode.NONE if topic.is_known else ErrorCode.UNKNOWN_TOPIC_ID
+    return OffsetFetchResponseTopics(
+        topic_id=topic.topic_id if version >= TOPIC_IDS_SINCE else NO_UUID,
+        name=topic.name,
+        partitions=tuple(
+            _partition(partition, offsets.get((topic.topic_id, partition)), code)
+            for partition in topic.partitions
+        ),
+    )
+
+
+def _partition(
+    partition: int, found: CommittedOffset | None, code: ErrorCode
+) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=-1 if found is None else found.offset,
+        committed_leader_epoch=-1 if found is None else found.term,
+        metadata="" if found is None else found.metadata,
+        error_code=code,
+    )
+
+
+def _old_form(
+    topic: OffsetFetchResponseTopics, group_code: int, version: int
+) -> OffsetFetchResponseTopic:
+    """Before version 2 an error of the group is told for every partition."""
+    is_spread = version < GROUP_ERROR_SINCE
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=tuple(
+            OffsetFetchResponsePartition(
+                partition_index=one.partition_index,
+                committed_offset=one.committed_offset,
+                committed_leader_epoch=one.committed_leader_epoch,
+                metadata=one.metadata,
+                error_code=group_code if is_spread and group_code else one.error_code,
+            )
+            for one in topic.partitions
+        ),
+    )

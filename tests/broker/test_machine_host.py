@@ -1,0 +1,234 @@
+"""A machine on a log: rebuilt from snapshot and tail, from the whole log, never from a guess."""
+
+import random
+from contextlib import suppress
+
+import pytest
+
+from kafkaesque.broker.machine_host import MachineHost
+from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.config import LogConfig
+from kafkaesque.errors import LogError, NewerFormat, NotLeader
+from kafkaesque.log import snapshot
+from kafkaesque.log.snapshot import MACHINE
+from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.sim.disk import CrashPolicy, DiskFaults, PowerLost, SimDisk
+from tests.broker.nodes import ALONE, GROUP, Node
+from tests.log.logs import HandClock
+
+SOON = LogConfig(snapshot_growth_bytes=200, snapshot_age_ms_max=1_000)
+
+
+class Words:
+    """The newest word under each key; counts what it was given."""
+
+    def __init__(self) -> None:
+        self.words: dict[bytes, bytes] = {}
+        self.applied = 0
+
+    def apply(self, record: MachineRecord) -> None:
+        self.applied += 1
+        if record.value is None:
+            self.words.pop(record.key, None)
+        else:
+            self.words[record.key] = record.value
+
+    def records(self) -> list[MachineRecord]:
+        return [MachineRecord(key, value) for key, value in self.words.items()]
+
+
+class Hosted:
+    """A node with a machine on it."""
+
+    def __init__(self, config: LogConfig = SOON) -> None:
+        self.config = config
+        self.node = Node(ALONE)
+        self.clock = HandClock()
+        self.failures: list[LogError] = []
+        self.host = self.start()
+
+    def start(self) -> MachineHost[Words]:
+        snapshots = MachineSnapshots(self.node.disk, GROUP, self.config)
+        self.host = MachineHost(
+            self.node.replica, self.clock, Words, _ignore, self.failures.append, snapshots
+        )
+        self.node.replica.campaign()
+        self.node.sync()
+        return self.host
+
+    def write(self, key: str, value: str | None) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        data = None if value is None else value.encode()
+        self.host.write([MachineRecord(key.encode(), data)], outcomes.append)
+        self.node.sync()
+        return outcomes
+
+    def tick(self) -> None:
+        self.host.tick()
+        self.node.sync()
+
+    def restart(self, *, is_clean: bool = False) -> Words:
+        if is_clean:
+            self.host.stop()
+            self.node.restart()
+        else:
+            self.node.disk.crash(CrashPolicy.DROP_UNSYNCED)
+            self.node.start()
+        return self.start().machine
+
+    @property
+    def snapshots(self) -> list[int]:
+        return snapshot.offsets(self.node.disk, GROUP, MACHINE)
+
+    def newest_path(self) -> str:
+        return f"{GROUP}/{self.snapshots[-1]:020d}.machine"
+
+
+def _ignore(_: object) -> None:
+    """Nobody waits for it."""
+
+
+def filled(count: int = 5, config: LogConfig = SOON) -> Hosted:
+    hosted = Hosted(config)
+    for number in range(count):
+        assert hosted.write(f"k{number}", "x" * 50) == [Outcome.COMMITTED]
+    return hosted
+
+
+def test_what_was_written_is_there_after_a_crash() -> None:
+    hosted = filled()
+    assert hosted.restart().words == {b"k%d" % n: b"x" * 50 for n in range(5)}
+
+
+def test_a_snapshot_is_taken_when_the_log_has_grown_and_only_the_tail_is_replayed() -> None:
+    hosted = filled(1)
+    hosted.tick()
+    assert hosted.snapshots == []
+    for number in range(4):
+        hosted.write(f"k{number}", "x" * 50)
+    hosted.tick()
+    assert hosted.snapshots == [5]
+    hosted.write("k9", "tail")
+    machine = hosted.restart()
+    assert machine.applied == 4 + 1  # four keys of the snapshot, one record behind it
+    assert machine.words[b"k9"] == b"tail"
+
+
+def test_a_snapshot_is_taken_when_a_change_has_grown_old() -> None:
+    hosted = filled(1)
+    hosted.clock.ms += 1_000
+    hosted.tick()
+    assert hosted.snapshots == [1]
+    hosted.clock.ms += 10_000
+    hosted.tick()
+    assert hosted.snapshots == [1]  # nothing has changed since
+
+
+def test_a_clean_stop_leaves_nothing_to_replay() -> None:
+    hosted = filled(2)
+    hosted.write("k0", None)
+    machine = hosted.restart(is_clean=True)
+    assert (machine.applied, machine.words) == (1, {b"k1": b"x" * 50})
+
+
+def test_what_is_not_committed_is_in_no_snapshot() -> None:
+    hosted = filled()
+    hosted.host.write([MachineRecord(b"late", b"x")], _ignore)
+    hosted.host.tick()
+    assert not [name for name in hosted.node.disk.list(GROUP) if "machine" in name]
+    hosted.host.stop()
+    assert hosted.snapshots == []
+
+
+def test_only_the_newest_snapshot_is_kept() -> None:
+    hosted = filled()
+    hosted.tick()
+    for number in range(10):
+        hosted.write(f"k{number}", "y" * 50)
+    hosted.tick()
+    assert hosted.snapshots == [15]
+
+
+def test_a_damaged_snapshot_is_passed_over_and_the_whole_log_is_replayed() -> None:
+    hosted = filled()
+    hosted.tick()
+    hosted.node.disk.flip_bit(hosted.newest_path(), 30, 2)
+    machine = hosted.restart()
+    assert machine.applied == len(machine.words) == 5
+
+
+def test_an_older_snapshot_is_not_taken_for_a_damaged_one() -> None:
+    hosted = filled()
+    hosted.tick()
+    snapshot.write(hosted.node.disk, GROUP, 2, b"whatever it says", MACHINE)
+    hosted.node.disk.flip_bit(hosted.newest_path(), 30, 2)
+    assert hosted.restart().applied == 5
+
+
+def test_a_snapshot_beyond_the_end_of_the_log_is_passed_over() -> None:
+    hosted = filled(2)
+    snapshot.write(hosted.node.disk, GROUP, 99, b"of another log", MACHINE)
+    assert hosted.restart().applied == 2
+
+
+def test_a_snapshot_of_a_later_version_is_not_passed_over() -> None:
+    hosted = filled(2)
+    snapshot.write(hosted.node.disk, GROUP, 2, bytes.fromhex("920290"), MACHINE)
+    with pytest.raises(NotLeader):
+        hosted.restart()
+    assert [type(error) for error in hosted.failures] == [NewerFormat]
+
+
+def test_a_disk_without_room_for_a_snapshot_stops_nobody() -> None:
+    hosted = filled()
+    disk = hosted.node.disk
+    disk.faults = DiskFaults(page_bytes=16, full_at_bytes=disk.used_bytes + 5)
+    hosted.tick()
+    assert hosted.snapshots == []
+    disk.faults = DiskFaults(page_bytes=16)
+    assert hosted.write("k5", "y" * 300) == [Outcome.COMMITTED]
+    hosted.tick()
+    assert hosted.snapshots == [6]
+
+
+def test_power_lost_at_any_step_of_a_snapshot_loses_nothing() -> None:
+    for step in range(1, 7):
+        hosted = filled()
+        disk: SimDisk = hosted.node.disk
+        disk.crash_after = disk.operations + step
+        with suppress(PowerLost):
+            hosted.tick()
+        machine = hosted.restart()
+        assert len(machine.words) == 5, f"power was lost at step {step}"
+
+
+def test_whoever_stops_leading_tells_those_who_wait() -> None:
+    hosted = filled(1)
+    lost: list[Words] = []
+    hosted.host.on_lost = lost.append
+    hosted.node.replica.stop(LogError("the disk is gone"))
+    with pytest.raises(NotLeader):
+        _ = hosted.host.machine
+    hosted.host.tick()
+    hosted.host.tick()
+    assert len(lost) == 1
+
+
+def test_snapshots_of_random_histories_say_what_the_log_says() -> None:
+    chance = random.Random(7)
+    hosted = Hosted()
+    wanted: dict[bytes, bytes] = {}
+    for _ in range(150):
+        key, value = f"k{chance.randrange(8)}", f"v{chance.randrange(1000)}"
+        if chance.random() < 0.3:
+            hosted.write(key, None)
+            wanted.pop(key.encode(), None)
+        else:
+            hosted.write(key, value)
+            wanted[key.encode()] = value.encode()
+        if chance.random() < 0.3:
+            hosted.tick()
+        if chance.random() < 0.1:
+            hosted.restart(is_clean=chance.random() < 0.5)
+        assert hosted.host.machine.words == wanted

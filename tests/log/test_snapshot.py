@@ -1,0 +1,77 @@
+"""Snapshots of both kinds: apart from each other, and written without waiting for the disk."""
+
+import random
+
+import pytest
+
+from kafkaesque.errors import DiskFull, ForeignFile
+from kafkaesque.log import snapshot
+from kafkaesque.log.snapshot import MACHINE, PRODUCERS
+from kafkaesque.sim.disk import CrashPolicy, DiskFaults, PowerLost, SimDisk
+from tests.sim.disks import Later
+
+FOLDER = "orders"
+
+
+def a_disk(later: Later | None = None, seed: int = 1) -> SimDisk:
+    disk = SimDisk(random.Random(seed), later, faults=DiskFaults(page_bytes=16))
+    disk.make_folder(FOLDER)
+    return disk
+
+
+def test_the_two_kinds_do_not_see_each_other() -> None:
+    disk = a_disk()
+    snapshot.write(disk, FOLDER, 5, b"producers", PRODUCERS)
+    snapshot.write(disk, FOLDER, 7, b"machine", MACHINE)
+    assert snapshot.load(disk, FOLDER, 9, PRODUCERS) == (5, b"producers")
+    assert snapshot.load(disk, FOLDER, 9, MACHINE) == (7, b"machine")
+    snapshot.remove(disk, FOLDER, 7, MACHINE)
+    assert snapshot.offsets(disk, FOLDER, MACHINE) == []
+    assert snapshot.offsets(disk, FOLDER, PRODUCERS) == [5]
+
+
+def test_a_file_of_the_other_kind_is_refused() -> None:
+    disk = a_disk()
+    snapshot.write(disk, FOLDER, 5, b"state", PRODUCERS)
+    disk.rename(f"{FOLDER}/{5:020d}.snapshot", f"{FOLDER}/{5:020d}.machine")
+    with pytest.raises(ForeignFile, match="machine snapshot"):
+        snapshot.load(disk, FOLDER, 5, MACHINE)
+
+
+def test_a_snapshot_begun_is_there_once_it_is_told_and_not_before() -> None:
+    later = Later()
+    disk = a_disk(later)
+    told: list[OSError | None] = []
+    snapshot.begin_write(disk, FOLDER, 5, b"state", MACHINE, told.append)
+    assert snapshot.offsets(disk, FOLDER, MACHINE) == []
+    while later.waiting:
+        assert told == []
+        later.play()
+    assert told == [None]
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    assert snapshot.load(disk, FOLDER, 5, MACHINE) == (5, b"state")
+
+
+def test_a_snapshot_that_finds_no_room_is_refused_at_once() -> None:
+    disk = a_disk()
+    disk.faults = DiskFaults(full_at_bytes=3)
+    with pytest.raises(DiskFull):
+        snapshot.begin_write(disk, FOLDER, 5, b"state", MACHINE, print)
+
+
+@pytest.mark.parametrize("policy", CrashPolicy)
+def test_a_crash_at_any_step_leaves_a_whole_snapshot_or_none(policy: CrashPolicy) -> None:
+    for step in range(1, 7):
+        for seed in range(10):
+            disk = a_disk(seed=seed)
+            disk.crash_after = disk.operations + step
+            try:
+                snapshot.begin_write(disk, FOLDER, 5, b"some pages of state", MACHINE, _ignore)
+            except PowerLost:
+                disk.crash(policy)
+            found = snapshot.load(disk, FOLDER, 5, MACHINE)
+            assert found in (None, (5, b"some pages of state"))
+
+
+def _ignore(_: object) -> None:
+    """Nobody waits for it."""

@@ -38,13 +38,14 @@ class Broker:
         chance: random.Random,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
+        raft: RaftConfig | None = None,
     ) -> None:
         self.node = node
         self.config = config
         self._store = store
         self._clock = clock
         self._chance = chance
-        self._raft = RaftConfig()
+        self._raft = raft or RaftConfig()
         self._failed = failed
         self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
         self._replicas: dict[GroupId, Replica] = {}
@@ -98,6 +99,16 @@ class Broker:
         if not 0 <= index < len(found):
             raise UnknownTopic(f"topic {topic} has no partition {index}")
         return found[index]
+
+    @property
+    def open_partitions(self) -> Mapping[str, Sequence[Partition]]:
+        """The partitions of every topic that can be used."""
+        return self._partitions
+
+    @property
+    def sync_rounds(self) -> tuple[int, int]:
+        """How many rounds of syncing were done, and how many milliseconds they took."""
+        return self._store.flusher.rounds, self._store.flusher.rounds_ms
 
     def create_topic(
         self, name: str, partitions: int, settings: Mapping[str, str], answer: Answer

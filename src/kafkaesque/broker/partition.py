@@ -38,6 +38,11 @@ class Partition:
         """The first offset that cannot be read yet."""
         return self.replica.high_watermark
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all its segments."""
+        return self.replica.log.segments.size_bytes
+
     def append(self, batches: memoryview, done: Done) -> Offset:
         """Append what a producer sent, after checking it; return the first base offset.
 

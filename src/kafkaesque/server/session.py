@@ -1,8 +1,9 @@
 """What a handler knows of the one who asks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.server.stopping import Stopping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,3 +14,5 @@ class Session:
     host: str
     """The address that the client reached us by: it will reach us by it again."""
     port: int
+    stopping: Stopping = field(default_factory=Stopping)
+    """Heard by those who wait for more: they answer with what there is."""

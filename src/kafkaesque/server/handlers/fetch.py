@@ -37,7 +37,7 @@ async def handle(request: FetchRequest, version: int, session: Session) -> Fetch
     flat = [w for _, found in wanted for w in found]
     if _read(flat, request.max_bytes) < request.min_bytes and request.max_wait_ms > 0:
         deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
-        while await _more(flat, deadline):
+        while await _more(flat, deadline, session):
             if _read(flat, request.max_bytes) >= request.min_bytes:
                 break
     return FetchResponse(
@@ -93,8 +93,13 @@ def _read(wanted: list[_Wanted], bytes_max: int) -> int:
     return total
 
 
-async def _more(wanted: list[_Wanted], deadline: float) -> bool:
-    """Wait until some partition has more; return whether that was before the deadline."""
+async def _more(wanted: list[_Wanted], deadline: float, session: Session) -> bool:
+    """Wait until some partition has more; return whether that was before the deadline.
+
+    A broker that is told to stop waits no more.
+    """
+    if session.stopping.is_begun:
+        return False
     loop = asyncio.get_running_loop()
     more = loop.create_future()
 
@@ -103,6 +108,7 @@ async def _more(wanted: list[_Wanted], deadline: float) -> bool:
             more.set_result(None)
 
     forgets = [w.partition.when_more(wake) for w in wanted if w.partition is not None]
+    forgets.append(session.stopping.when_begun(wake))
     try:
         await asyncio.wait_for(more, deadline - loop.time())
     except TimeoutError:

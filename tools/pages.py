@@ -5,7 +5,16 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools import apis_page, cli_page, config_page, figures_page, index_page, requirements_page
+from tools import (
+    apis_page,
+    cli_page,
+    config_page,
+    figures_page,
+    index_page,
+    limits_page,
+    metrics_page,
+    requirements_page,
+)
 from tools.repository import REFERENCE, relative
 
 PAGES: Mapping[Path, Callable[[], str]] = {
@@ -13,6 +22,8 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     REFERENCE / "cli.md": cli_page.render,
     REFERENCE / "config.md": config_page.render,
     REFERENCE / "figures.md": figures_page.render,
+    REFERENCE / "limits.md": limits_page.render,
+    REFERENCE / "metrics.md": metrics_page.render,
     REFERENCE / "requirements.md": requirements_page.render,
     index_page.DOCS / "README.md": index_page.render,  # last: it quotes the others
 }

@@ -71,7 +71,7 @@ def keys_of(section: str) -> Iterator[Key]:
     """Yield the keys of one section, in the order of its class."""
     cls = SECTIONS[section]
     for one in fields(cls):
-        kind = bool if one.type in (bool, "bool") else type(one.default)
+        kind: type[Any] = type(one.default)
         yield Key(section=section, field=one.name, kind=Path if issubclass(kind, Path) else kind)
 
 

@@ -12,6 +12,7 @@ import socket
 from collections import deque
 from collections.abc import Sequence
 from struct import Struct
+from typing import cast
 
 from kafkaesque.errors import KafkaesqueError, WireError
 from kafkaesque.server import stepping
@@ -87,11 +88,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Learn by which address the client came: it is told to come by it again."""
-        assert isinstance(transport, asyncio.Transport)
         self._loop = asyncio.get_running_loop()
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
         self._session = self._edge.session(transport.get_extra_info("sockname"))
-        transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
+        self._transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where the next bytes shall go."""

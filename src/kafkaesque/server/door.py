@@ -11,6 +11,7 @@ it in its own place at the transport and hands it what it took.
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from kafkaesque.server.connection import Connection, no_delay
 from kafkaesque.server.counters import Kind, Refusal
@@ -64,14 +65,13 @@ class Door(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let it in, unless there are too many."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if peer else ""
         if self._edge.doorkeeper.enter(self, address):
             no_delay(transport)
         else:
-            transport.abort()
+            self._transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where the first bytes shall go; no protocol needs many of them."""
@@ -151,8 +151,7 @@ class NotSpoken(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the way back."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
 
     def data_received(self, data: bytes) -> None:
         """Answer and close, whatever it was."""

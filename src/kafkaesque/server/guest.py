@@ -5,7 +5,7 @@ time when the broker stops.
 """
 
 import asyncio
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.edge import Edge
@@ -43,9 +43,8 @@ class GuestProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Pass it on."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self._transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:

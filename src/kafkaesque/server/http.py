@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import cast
 
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.edge import Edge
@@ -83,8 +84,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the way back."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
 
     def data_received(self, data: bytes) -> None:
         """Answer when a head is whole; who sends more before the answer is not served further."""

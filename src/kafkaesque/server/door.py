@@ -126,7 +126,6 @@ class Door(asyncio.BufferedProtocol):
             room = connection.get_buffer(len(first))
             count = min(len(room), len(first))
             room[:count] = first[:count]
-            del room
             connection.buffer_updated(count)
             first = first[count:]
 

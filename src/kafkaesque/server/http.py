@@ -53,7 +53,7 @@ def parse(head: bytes) -> Request:
     lines = head.decode("latin-1").split("\r\n")
     found = _REQUEST_LINE.fullmatch(lines[0])
     if found is None:
-        raise BadRequest("this is no request line of HTTP/1.1")
+        raise BadRequest("this is no request line")
     headers: dict[str, str] = {}
     for line in lines[1:]:
         header = _HEADER.fullmatch(line)

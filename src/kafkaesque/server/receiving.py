@@ -46,14 +46,14 @@ class Receiver:
         return bool(self._rest) or self._large is not None
 
     def buffer(self) -> memoryview:
-        """Return where the next bytes shall go; they are told to `received` before anyone else's.
-
-        What was returned the time before is no longer in use: only so can a buffer grow.
-        """
+        """Return where the next bytes shall go; tell `received` before any other's are received."""
         large = self._large
         if large is not None:
             if self._filled == len(large):
-                large += bytes(min(self._large_size, 2 * len(large)) - len(large))
+                # Not resized: a transport may still hold on to what it was given before.
+                self._large = bytearray(min(self._large_size, 2 * len(large)))
+                self._large[: len(large)] = large
+                large = self._large
             return memoryview(large)[self._filled :]
         rest = self._rest
         if rest:

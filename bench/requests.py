@@ -42,12 +42,12 @@ def framed(request: object, version: int) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def a_produce(value_bytes: int) -> bytes:
+def a_produce(value_bytes: int, acks: int = 1) -> bytes:
     """Return a Produce request with one batch of one record."""
     record = Record(offset=0, timestamp_ms=1, key=None, value=bytes(value_bytes))
     share = PartitionProduceData(index=0, records=bytes(build_batch([record])))
     topic = TopicProduceData(name=TOPIC, partition_data=(share,))
-    return framed(ProduceRequest(acks=1, timeout_ms=5000, topic_data=(topic,)), 9)
+    return framed(ProduceRequest(acks=acks, timeout_ms=5000, topic_data=(topic,)), 9)
 
 
 def answer(stream: socket.socket) -> bytes:

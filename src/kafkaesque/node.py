@@ -61,6 +61,7 @@ class Node:
         self.port = 0
         self.addresses: list[str] = []
         """Where it listens, as people write it."""
+        self._is_stopped = False
         self._servers: list[asyncio.Server] = []
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -142,8 +143,12 @@ class Node:
     async def stop(self) -> None:
         """Stop cleanly: no more requests, those under way finish, everything durable.
 
-        Long polls are answered at once, everything else has the time that the settings give.
+        Long polls are answered at once, everything else has the time that the settings give. To
+        stop again does nothing.
         """
+        if self._is_stopped:
+            return
+        self._is_stopped = True
         for server in self._servers:
             server.close()
         left = asyncio.Event()

@@ -290,13 +290,19 @@ class Connection(asyncio.BufferedProtocol):
         """Close because of what the client sent; what was answered before is still written."""
         self._edge.doorkeeper.complain(Refusal.REQUEST, self._peer(), error)
         self._write_answers()
-        self._transport.close()
+        self._close()
 
     def _fail(self, key: int, error: BaseException | None = None) -> None:
         """Close because of a mistake of ours."""
         self._edge.counters.api(key).errors += 1
         self._edge.counters.refused[Refusal.FAILURE] += 1
         log.error("request_failed api=%d peer=%s", key, self._peer(), exc_info=error or True)
+        self._close()
+
+    def _close(self) -> None:
+        """Hang up after what was written; nothing that came behind a bad request is begun."""
+        if self._frames:
+            self._frames.clear()
         self._transport.close()
 
     def _peer(self) -> object:

@@ -1,12 +1,14 @@
 """The few pages over HTTP, and the requests that are refused."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from kafkaesque.config import LimitsConfig
 from kafkaesque.server.counters import Refusal
-from kafkaesque.server.http import BadRequest, parse
+from kafkaesque.server.guest import GuestProtocol
+from kafkaesque.server.http import BadRequest, HttpConnection, parse
 from tests.server.running import LOOPS, a_metadata, a_produce, run_on, running
 
 HOST = b"Host: broker\r\n"
@@ -90,6 +92,37 @@ def test_headers_that_drip_in_are_cut_off(tmp_path: Path) -> None:
             assert broker.node.edge.counters.refused[Refusal.REQUEST_TIME] == 1
 
     run_on("uvloop", go())
+
+
+class ATransport(asyncio.Transport):
+    """A transport that notes whether it is read from."""
+
+    is_read = True
+
+    def is_closing(self) -> bool:
+        return False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def pause_reading(self) -> None:
+        self.is_read = False
+
+    def resume_reading(self) -> None:
+        self.is_read = True
+
+
+def test_one_who_takes_no_answers_is_not_read_from(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            transport = ATransport()
+            guest = GuestProtocol(HttpConnection(broker.node.edge, {}), broker.node.edge)
+            guest.connection_made(transport)
+            guest.pause_writing()
+            assert not transport.is_read
+            guest.resume_writing()
+            assert transport.is_read
+
+    run_on("asyncio", go())
 
 
 def test_a_broker_that_stops_is_not_healthy(tmp_path: Path) -> None:

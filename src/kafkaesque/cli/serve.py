@@ -85,5 +85,4 @@ def node_settings(settings: Settings) -> NodeSettings:
 
 def _is_local(host: str) -> bool:
     """Return whether only this machine can reach the address; other names may be anybody's."""
-    is_address = host[:1].isdigit() or ":" in host
-    return host == "localhost" or (is_address and is_loopback(host))
+    return host == "localhost" or (host != "" and is_loopback(host))

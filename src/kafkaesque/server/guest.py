@@ -64,15 +64,12 @@ class GuestProtocol(asyncio.Protocol):
         self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass it on, and read no more from one who does not read."""
-        self._transport.pause_reading()
+        """Pass it on: whether it is still read from is for the protocol to say."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass it on, and read again."""
+        """Pass it on; it is a sign of life."""
         self._seen_ms = self._edge.doorkeeper.now_ms()
-        if not self._transport.is_closing():
-            self._transport.resume_reading()
         self._inner.resume_writing()
 
     def overdue(self, now_ms: int) -> Refusal | None:

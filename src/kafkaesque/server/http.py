@@ -108,6 +108,15 @@ class HttpConnection(asyncio.Protocol):
         is_last = request.is_last or bool(rest)
         self._write(self._page(request), has_content=request.method != "HEAD", is_last=is_last)
 
+    def pause_writing(self) -> None:
+        """Read no more from one who does not read the answers."""
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read again."""
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
     def overdue(self, now_ms: int) -> Refusal | None:
         """A head must be whole soon; between requests a connection may rest for a while."""
         waited_ms = now_ms - self._since_ms

@@ -13,7 +13,6 @@ import pytest
 from kafkaesque.errors import BadConfiguration
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.wire.codec import decode
-from kafkaesque.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafkaesque.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -22,6 +21,7 @@ from kafkaesque.wire.messages.metadata import (
 from tests.server.running import (
     LOOPS,
     SECONDS_MAX,
+    a_fetch,
     a_metadata,
     a_produce,
     an_api_versions,
@@ -32,10 +32,7 @@ from tests.server.running import (
 
 
 def a_long_poll(topic: str, correlation_id: int) -> bytes:
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    wanted = FetchTopic(topic=topic, partitions=(partition,))
-    message = FetchRequest(max_wait_ms=60_000, min_bytes=1, max_bytes=1 << 20, topics=(wanted,))
-    return request(message, 11, correlation_id)
+    return a_fetch(topic, correlation_id, max_wait_ms=60_000)
 
 
 @pytest.mark.parametrize("loop", LOOPS)

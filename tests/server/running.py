@@ -17,6 +17,7 @@ from kafkaesque.wire.codec import encode
 from kafkaesque.wire.header import RequestHeader, encode_request_header, request_header_version
 from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
+from kafkaesque.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaesque.wire.messages.produce import (
     PartitionProduceData,
@@ -162,6 +163,15 @@ def an_api_versions(correlation_id: int = 1) -> bytes:
 def a_metadata(topic: str, correlation_id: int = 1) -> bytes:
     names = (MetadataRequestTopic(name=topic),)
     return request(MetadataRequest(topics=names), 9, correlation_id)
+
+
+def a_fetch(topic: str, correlation_id: int = 1, max_wait_ms: int = 0) -> bytes:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=4 << 20)
+    wanted = FetchTopic(topic=topic, partitions=(partition,))
+    message = FetchRequest(
+        max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=4 << 20, topics=(wanted,)
+    )
+    return request(message, 11, correlation_id)
 
 
 def a_produce(topic: str, value: bytes, correlation_id: int = 1, acks: int = -1) -> bytes:

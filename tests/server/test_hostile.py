@@ -13,6 +13,7 @@ from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataRequestTo
 from tests.server.running import (
     LOOPS,
     Running,
+    a_fetch,
     a_metadata,
     a_produce,
     an_api_versions,
@@ -239,6 +240,32 @@ def test_a_client_that_never_reads_is_not_worked_for_and_in_the_end_closed(
             assert broker.node.edge.budget.held_bytes < 2 << 20
             await broker.pass_time(601_000)
             await broker.until(lambda: not broker.node.edge.counters.open[Kind.KAFKA])
+
+    run_on(loop, go())
+
+
+def test_large_answers_are_not_made_for_one_who_does_not_take_them(
+    tmp_path: Path, loop: str
+) -> None:
+    answers = 60
+    value = bytes(1_000_000)
+
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            deaf = await broker.connect()
+            deaf.send(a_metadata("orders"))
+            await deaf.answer()
+            deaf.send(a_produce("orders", value))
+            await deaf.answer()
+            deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            before = broker.node.edge.counters.sent_bytes
+            deaf.send(b"".join(a_fetch("orders", number) for number in range(answers)))
+            await broker.until(lambda: broker.node.edge.counters.sent_bytes > before)
+            await broker.serves()
+            # What the sockets' own buffers hold is out of our hands.
+            assert broker.node.edge.counters.sent_bytes - before < answers * len(value) / 2
+            deaf.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            assert [await deaf.correlation() for _ in range(answers)] == list(range(answers))
 
     run_on(loop, go())
 

@@ -14,8 +14,8 @@ wait, or its connection is closed and one line in the log says why;
 `kafkaesque_connections_refused_total` of [the metrics](metrics.md) counts them by reason.
 
 - **It waits**: a client with too many requests unanswered or too many answers untaken, and everyone
-  while too many bytes are in flight. Then one request at a time is received to its end, so that a
-  large one always passes, and the limit is passed by at most that one.
+  who holds more than 64 KiB while too many bytes are in flight. Then one large request at a time is
+  received to its end, so that each one passes, and small ones always do.
 - **It is closed**: a connection too many or too soon, one that does not say what it is, a request
   that is too long or takes too long to arrive, a connection on which nothing happens.
 - A Fetch is begun when all requests before it on its connection are answered, since its answer can

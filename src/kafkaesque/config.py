@@ -126,7 +126,7 @@ class LimitsConfig:
     """The largest request of any other API: tiny elements take 25 times their size in memory."""
 
     inflight_bytes_max: int = 256 << 20
-    """Bytes received and not yet answered, of all connections; nothing is read beyond it."""
+    """Bytes received and not yet answered, of all connections; who holds much then waits."""
 
     requests_pending_max: int = 500
     """Requests of one connection that are not answered yet; it is not read from beyond that."""

@@ -1,13 +1,14 @@
 """The bytes in flight: who waits, who goes on, and that somebody always does."""
 
-from kafkaesque.server.budget import RESUMED_BYTES, Budget
+from kafkaesque.server.budget import FREE_BYTES, RESUMED_BYTES, Budget
 
 
 class AReader:
     """A reader that notes when it is let on."""
 
-    def __init__(self, *, within: bool = False) -> None:
+    def __init__(self, *, within: bool = False, held: int = FREE_BYTES + 1) -> None:
         self.is_within_frame = within
+        self.held_bytes = held
         self.resumed = 0
 
     def resume(self) -> None:
@@ -30,6 +31,23 @@ def test_over_the_limit_readers_wait_and_go_on_in_order() -> None:
     assert [one.resumed for one in readers] == [1, 0, 0]
     budget.give(RESUMED_BYTES)
     assert [first.resumed, second.resumed, third.resumed] == [1, 1, 1]
+
+
+def test_who_holds_little_is_never_kept_waiting() -> None:
+    budget = Budget(100)
+    budget.take(200)
+    assert budget.admits(AReader(held=FREE_BYTES))
+    assert budget.waiting == 0
+
+
+def test_who_has_been_answered_waits_no_longer() -> None:
+    budget = Budget(100)
+    budget.take(200)
+    reader = AReader()
+    assert not budget.admits(reader)
+    reader.held_bytes = 0
+    assert budget.admits(reader)
+    assert budget.waiting == 0
 
 
 def test_one_request_at_a_time_is_received_to_its_end_over_the_limit() -> None:

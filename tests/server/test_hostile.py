@@ -299,6 +299,32 @@ def test_a_request_larger_than_the_bytes_in_flight_still_passes(tmp_path: Path, 
     run_on(loop, go())
 
 
+def test_halves_of_large_requests_fill_no_memory_and_shut_nobody_out(
+    tmp_path: Path, loop: str
+) -> None:
+    limits = LimitsConfig(inflight_bytes_max=1 << 20, frame_ms_max=30_000)
+    half = struct.pack(">ihhi", 6 << 20, 0, 9, 1) + bytes(3 << 20)
+
+    async def go() -> None:
+        async with running(tmp_path, limits) as broker:
+            peers = [await broker.connect() for _ in range(10)]
+            for peer in peers:
+                peer.send(half)
+            await broker.until(lambda: broker.node.edge.budget.waiting == 9)
+            assert _held(broker) < 8 << 20  # one in its turn, one read for each of the others
+            good = await broker.connect()
+            good.send(a_metadata("orders"))
+            await good.answer()
+            await broker.pass_time(31_000)
+            await broker.until(lambda: broker.node.edge.counters.open[Kind.KAFKA] <= 1)
+            assert _held(broker) == 0
+            assert broker.node.edge.counters.refused[Refusal.REQUEST_TIME] == 10
+            good.send(a_produce("orders", bytes(900_000), 7))
+            assert await good.correlation() == 7
+
+    run_on(loop, go())
+
+
 def test_a_thousand_idle_connections_do_not_disturb(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:

@@ -1,8 +1,10 @@
 """The bytes that all connections together have received and not yet answered, and their limit.
 
-Over the limit nobody is read from, with one exception: among those in the middle of a request one
-at a time goes on, because only whole requests can be answered and free what they hold. So a single
-request may be larger than what is left, and the limit is passed by at most that one request.
+Over the limit those wait who hold much of it. Small requests still pass, or a few who fill the
+memory and then say nothing more could shut everybody out. And among those in the middle of a
+request one at a time goes on, because only whole requests can be answered and free what they hold:
+so a request may be larger than what is left. The limit is passed by at most that one, and by
+one read for each connection.
 """
 
 from typing import Protocol
@@ -11,8 +13,17 @@ RESUMED_BYTES = 256 << 10
 """What a reader that is let on may take before it is looked at again: one read."""
 
 
+FREE_BYTES = 64 << 10
+"""Who holds no more than this is never kept waiting."""
+
+
 class Reader(Protocol):
     """A connection that can be kept waiting."""
+
+    @property
+    def held_bytes(self) -> int:
+        """What it has received and was not answered."""
+        ...
 
     @property
     def is_within_frame(self) -> bool:
@@ -34,6 +45,11 @@ class Budget:
         self._turn: Reader | None = None
 
     @property
+    def is_over(self) -> bool:
+        """Whether more is held than should be: then read little at a time."""
+        return self.held_bytes > self.bytes_max
+
+    @property
     def waiting(self) -> int:
         """How many are kept waiting."""
         return len(self._waiting)
@@ -50,9 +66,11 @@ class Budget:
 
     def admits(self, reader: Reader) -> bool:
         """Return whether a reader may go on; else it is told by `resume` when to ask again."""
-        if self.held_bytes <= self.bytes_max:
+        if self.held_bytes <= self.bytes_max or reader.held_bytes <= FREE_BYTES:
+            self._waiting.pop(reader, None)
             if self._turn is reader:
                 self._turn = None
+                self.wake()
             return True
         if reader.is_within_frame and self._turn in (None, reader):
             self._turn = reader

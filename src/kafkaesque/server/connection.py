@@ -19,7 +19,7 @@ from kafkaesque.server import stepping
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.dispatch import begin
 from kafkaesque.server.edge import Edge
-from kafkaesque.server.receiving import Receiver
+from kafkaesque.server.receiving import LARGE_BYTES, Receiver
 from kafkaesque.server.session import Session
 from kafkaesque.types import Buffer
 
@@ -58,6 +58,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frames",
         "_held",
         "_is_finishing",
+        "_is_over_budget",
         "_is_reading",
         "_is_writable",
         "_is_write_due",
@@ -80,6 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_writable = True
         self._is_write_due = False
         self._is_finishing = False
+        self._is_over_budget = False
         self._loop: asyncio.AbstractEventLoop
         self._transport: asyncio.Transport
         self._session: Session
@@ -94,8 +96,9 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where the next bytes shall go."""
-        return self._receiver.buffer()
+        """Return where the next bytes shall go; few of them while too many are in flight."""
+        buffer = self._receiver.buffer()
+        return buffer[:LARGE_BYTES] if self._edge.budget.is_over else buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Begin every request that is whole; close on what is no request."""
@@ -146,6 +149,11 @@ class Connection(asyncio.BufferedProtocol):
     # ── what the doorkeeper and the budget ask ───────────────────────────────────────────────
 
     @property
+    def held_bytes(self) -> int:
+        """What was received here and is not answered yet."""
+        return self._held
+
+    @property
     def is_within_frame(self) -> bool:
         """Whether a part of a request has come."""
         return self._receiver.is_within_frame
@@ -157,11 +165,13 @@ class Connection(asyncio.BufferedProtocol):
     def overdue(self, now_ms: int) -> Refusal | None:
         """A request takes too long to arrive, or nothing at all happens.
 
-        While we do not read, the client is not to blame; unless it is because it does not, either.
+        While we do not read, the client is not to blame, unless it does not read either. But over
+        the limit of bytes in flight the time runs on: nobody may fill the memory for ever.
         """
         limits = self._edge.limits
         since_ms = self._frame_since_ms
-        if since_ms is not None and self._is_reading and now_ms - since_ms > limits.frame_ms_max:
+        is_its_turn = self._is_reading or self._is_over_budget
+        if since_ms is not None and is_its_turn and now_ms - since_ms > limits.frame_ms_max:
             return Refusal.REQUEST_TIME
         is_waited_for = bool(self._calls) and self._is_writable
         if not is_waited_for and now_ms - self._seen_ms > limits.idle_ms_max:
@@ -274,13 +284,15 @@ class Connection(asyncio.BufferedProtocol):
             and not self._frames
             and not self._is_finishing
             and (not self._calls or len(self._calls) < self._edge.limits.requests_pending_max)
-            and self._edge.budget.admits(self)
         )
+        was_over_budget = self._is_over_budget
+        self._is_over_budget = may_read and not self._edge.budget.admits(self)
+        may_read = may_read and not self._is_over_budget
         if may_read is self._is_reading:
             return
         self._is_reading = may_read
         if may_read:
-            if self._frame_since_ms is not None:
+            if self._frame_since_ms is not None and not was_over_budget:
                 self._frame_since_ms = self._edge.doorkeeper.now_ms()
             self._transport.resume_reading()
         else:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,9 +19,7 @@ from kafkaesque.errors import CannotListen, DiskFailed, LogError
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.server.door import Door, NotSpoken
 from kafkaesque.server.edge import Edge
-from kafkaesque.server.http import HttpConnection, Page, Pages
 from kafkaesque.server.listening import listening_sockets, parse_address, shown
-from kafkaesque.server.metrics import exposition
 
 T = TypeVar("T")
 
@@ -126,19 +123,19 @@ class Node:
         return Door(self.edge, http=self._http, text=self._text)
 
     def _http(self) -> asyncio.Protocol:
-        pages: Pages = {"/health": self._health, "/metrics": partial(exposition, self.edge)}
-        return HttpConnection(self.edge, pages)
+        from kafkaesque.server.pages import http_connection  # late, because starting is fast then
+
+        return http_connection(self.edge, self._trouble)
 
     def _text(self) -> asyncio.Protocol:
         # The place of the text protocol's connection.
         return NotSpoken("This is a Kafka broker; it does not speak the text protocol yet.")
 
-    def _health(self) -> Page:
+    def _trouble(self) -> str | None:
+        """Say why this node does not serve, if so."""
         if self.failure.done():
-            return _unavailable(f"the disk failed: {self.failure.result()}")
-        if self.edge.stopping.is_begun:
-            return _unavailable("the broker is stopping")
-        return Page(content=b"ok\n")
+            return f"the disk failed: {self.failure.result()}"
+        return "the broker is stopping" if self.edge.stopping.is_begun else None
 
     async def stop(self) -> None:
         """Stop cleanly: no more requests, those under way finish, everything durable.
@@ -180,10 +177,6 @@ class Node:
     def _on_failed(self, error: LogError) -> None:
         if not self.failure.done():
             self.failure.set_result(error)
-
-
-def _unavailable(sentence: str) -> Page:
-    return Page(status=HTTPStatus.SERVICE_UNAVAILABLE, content=f"{sentence}\n".encode())
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

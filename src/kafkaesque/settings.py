@@ -5,7 +5,6 @@ the TOML file and is the variable `KAFKAESQUE_SERVER_PORT`. Flags win over varia
 the file, the file over the defaults. What is not known, or cannot be, is refused and never ignored.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -111,6 +110,8 @@ def _built(values: Mapping[str, Value]) -> Settings:
 
 
 def _from_file(file: Path) -> dict[str, Value]:
+    import tomllib  # late, because most brokers have no file and starting is fast then
+
     try:
         with file.open("rb") as stream:
             sections = tomllib.load(stream)

@@ -4,8 +4,9 @@ import ast
 import dataclasses
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from pathlib import Path
 
-from kafkaesque import config
+from kafkaesque import config, settings
 from tools.repository import SOURCE
 
 _HEAD = """\
@@ -15,6 +16,20 @@ Every setting with its default and the reason for it. Generated from `src/kafkae
 `make docs`; do not edit.
 
 Sizes are in bytes and times in milliseconds unless the name says otherwise.
+
+A section of its own name in the TOML file given by `--config` (or by `KAFKAESQUE_CONFIG`) holds the
+settings that have a variable here. For each setting a flag wins over the environment variable, the
+variable over the file, the file over the default:
+
+```toml
+[server]
+port = 9092
+
+[limits]
+connections_max = 2_000
+```
+
+Whatever does not exist or cannot be is refused when the broker starts.
 """
 
 
@@ -36,8 +51,8 @@ def _shown(default: object) -> str:
         return f"those of {type(default).__name__}"
     if isinstance(default, int) and not isinstance(default, bool):
         return f"{default:,}"
-    if dataclasses.is_dataclass(default):
-        return f"those of `{type(default).__name__}`"
+    if isinstance(default, Path):
+        return f"`{default}`"
     return f"`{default!r}`"
 
 
@@ -73,14 +88,42 @@ def _fields(definition: ast.ClassDef) -> tuple["dataclasses.Field[object]", ...]
 def _rows(definition: ast.ClassDef, reasons: Mapping[str, str]) -> Iterator[str]:
     for field in _fields(definition):
         reason = reasons.get(field.name, "").replace("|", "\\|")
-        yield f"| `{field.name}` | {_default(field)} | {reason} |"
+        variable = _variable(definition, field.name)
+        yield f"| `{field.name}` | {_default(field)} | {variable}{reason} |"
+
+
+def _section(definition: ast.ClassDef) -> str | None:
+    cls = getattr(config, definition.name)
+    return next((name for name, found in settings.SECTIONS.items() if found is cls), None)
+
+
+def _variable(definition: ast.ClassDef, field: str) -> str:
+    section = _section(definition)
+    if section is None:
+        return ""
+    key = settings.KEYS.get(f"{section}.{field}")
+    return "| " if key is None else f"`{key.variable}` | "
+
+
+def part(definition: ast.ClassDef) -> str:
+    """Return what the page says about one class."""
+    section = _section(definition)
+    rows = _rows(definition, dict(_reasons(definition)))
+    head = ["| setting | default | why |", "|---|---|---|"]
+    title = f"## {definition.name}"
+    if section is not None:
+        head = ["| setting | default | environment | why |", "|---|---|---|---|"]
+        title = f"## `[{section}]`"
+    table = "\n".join([*head, *rows])
+    return f"{title}\n\n{ast.get_docstring(definition) or ''}\n\n{table}"
+
+
+def parts(*names: str) -> list[str]:
+    """Return what the page says about some classes, about all of them if none is named."""
+    tree = ast.parse((SOURCE / "config.py").read_text())
+    return [part(one) for one in _classes(tree) if not names or one.name in names]
 
 
 def render() -> str:
     """Return the page."""
-    sections = [_HEAD.strip()]
-    for definition in _classes(ast.parse((SOURCE / "config.py").read_text())):
-        rows = _rows(definition, dict(_reasons(definition)))
-        table = "\n".join(["| setting | default | why |", "|---|---|---|", *rows])
-        sections.append(f"## {definition.name}\n\n{ast.get_docstring(definition) or ''}\n\n{table}")
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join([_HEAD.strip(), *parts()]) + "\n"

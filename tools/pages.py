@@ -11,6 +11,8 @@ from tools import (
     config_page,
     figures_page,
     index_page,
+    limits_page,
+    metrics_page,
     requirements_page,
     topic_settings_page,
 )
@@ -21,6 +23,8 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     REFERENCE / "cli.md": cli_page.render,
     REFERENCE / "config.md": config_page.render,
     REFERENCE / "figures.md": figures_page.render,
+    REFERENCE / "limits.md": limits_page.render,
+    REFERENCE / "metrics.md": metrics_page.render,
     REFERENCE / "requirements.md": requirements_page.render,
     REFERENCE / "topic-settings.md": topic_settings_page.render,
     index_page.DOCS / "README.md": index_page.render,  # last: it quotes the others

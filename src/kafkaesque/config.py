@@ -4,6 +4,7 @@ Checked once when built, then passed down in slices: a package is given only its
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,29 +182,6 @@ class GroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig:
-    """What a broker offers to its clients."""
-
-    partitions_default: int = 4
-    """Partitions of a topic that is created without saying how many, as test suites expect."""
-
-    auto_create_topics: bool = True
-    """Create a topic when a client asks for its metadata, as Kafka does by default."""
-
-    frame_bytes_max: int = 100 << 20
-    """The largest request: Kafka's own default."""
-
-    groups: GroupConfig = GroupConfig()
-    """Timing and limits of consumer groups."""
-
-    tick_ms: int = 50
-    """How often replicas look at the time; an election takes 10 to 20 of these."""
-
-    housekeeping: HousekeepingConfig = field(default_factory=HousekeepingConfig)
-    """How retention and compaction are paced."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchConfig:
     """What consumers may ask for at once, and what is remembered of them."""
 
@@ -222,3 +200,111 @@ class FetchConfig:
     def __post_init__(self) -> None:
         assert 0 < self.session_partitions_max <= self.sessions_partitions_max
         assert self.sessions_max > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """What a broker offers to its clients."""
+
+    partitions_default: int = 4
+    """Partitions of a topic that is created without saying how many, as test suites expect."""
+
+    auto_create_topics: bool = True
+    """Create a topic when a client asks for its metadata, as Kafka does by default."""
+
+    tick_ms: int = 50
+    """How often replicas look at the time; an election takes 10 to 20 of these."""
+
+    groups: GroupConfig = field(default_factory=GroupConfig)
+    """Timing and limits of consumer groups."""
+
+    producers: ProducerConfig = field(default_factory=ProducerConfig)
+    """What is remembered of idempotent producers."""
+
+    fetch: FetchConfig = field(default_factory=FetchConfig)
+    """What consumers may ask for at once."""
+
+    housekeeping: HousekeepingConfig = field(default_factory=HousekeepingConfig)
+    """How retention and compaction are paced."""
+
+    raft: RaftConfig = field(default_factory=RaftConfig)
+    """Timing and limits of each Raft group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """Where a broker listens, what it calls itself and where it keeps its data."""
+
+    listen: str = "localhost"
+    """The address to listen on; `localhost` is this machine only, by IPv4 and IPv6."""
+
+    port: int = 9092
+    """The one port for all protocols, as Kafka has it; 0 takes a free one."""
+
+    advertised: str = ""
+    """`host:port` that clients are told; empty tells each the address by which it came."""
+
+    data: Path = Path("data")
+    """The folder that holds everything."""
+
+    stop_ms: int = 5_000
+    """On being told to stop, requests under way have this long to finish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsConfig:
+    """What one client, and all together, may take of a broker; beyond it they wait or are shut."""
+
+    frame_bytes_max: int = 100 << 20
+    """The largest Produce request, Kafka's own default; a larger one closes the connection."""
+
+    request_bytes_max: int = 2 << 20
+    """The largest request of any other API: tiny elements take 25 times their size in memory."""
+
+    inflight_bytes_max: int = 256 << 20
+    """Bytes received and not yet answered, of all connections; who holds much then waits."""
+
+    requests_pending_max: int = 500
+    """Requests of one connection that are not answered yet; it is not read from beyond that."""
+
+    write_buffer_bytes_max: int = 1 << 20
+    """Answers that one client has not taken yet; it is not served on before it takes them."""
+
+    connections_max: int = 10_000
+    """Connections of all kinds; a further one is closed at once. Each takes a descriptor."""
+
+    connections_per_address_max: int = 1_000
+    """Connections from one address, so that one machine cannot take them all."""
+
+    connection_rate_max: int = 200
+    """New connections per second: accepting must leave time for serving."""
+
+    connection_rate_per_address_max: int = 20
+    """New connections per second from one address; a client that fails tries again and again."""
+
+    loopback_is_limited: bool = False
+    """Whether rates and limits per address hold for this machine's own programs too."""
+
+    listen_backlog: int = 1024
+    """Connections that the system keeps until we accept them: a burst fits in."""
+
+    first_byte_ms_max: int = 10_000
+    """A connection must show its protocol in this time, or is closed."""
+
+    frame_ms_max: int = 30_000
+    """A request that began to arrive must be whole in this time, or its connection is closed."""
+
+    idle_ms_max: int = 600_000
+    """A connection on which nothing happens for this long is closed: Kafka's own default."""
+
+    http_head_bytes_max: int = 8_192
+    """The request line and headers of an HTTP request, as most servers have it."""
+
+    http_head_ms_max: int = 10_000
+    """An HTTP request must be whole in this time, or its connection is closed."""
+
+    refusals_logged_max: int = 10
+    """Lines per second that tell of refused connections; beyond it they are only counted."""
+
+    metrics_series_max: int = 1_000
+    """Topics, and partitions, that have lines of their own in /metrics; the rest is in the sums."""

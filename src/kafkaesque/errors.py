@@ -325,3 +325,7 @@ class NotCoordinator(GroupError):
 
 class CannotListen(KafkaesqueError):
     """The address cannot be listened on: it is in use, or not this machine's."""
+
+
+class BadConfiguration(KafkaesqueError):
+    """A file, a variable or a flag sets what cannot be set, or to what it cannot be."""

@@ -1,120 +1,211 @@
 """The composition root: builds a broker with everything that it stands on, and runs it."""
 
 import asyncio
+import os
 import random
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.store import Store
-from kafkaesque.clock import SystemClock
-from kafkaesque.config import BrokerConfig, LogConfig
+from kafkaesque.clock import Clock, SystemClock
+from kafkaesque.config import BrokerConfig, LimitsConfig, LogConfig, ServerConfig
 from kafkaesque.errors import CannotListen, DiskFailed, LogError
 from kafkaesque.log.posix_disk import PosixDisk
-from kafkaesque.server.connection import Connection
+from kafkaesque.server.door import Door, NotSpoken
+from kafkaesque.server.edge import Edge
+from kafkaesque.server.listening import listening_sockets, parse_address, shown
+
+T = TypeVar("T")
 
 _NODE = 1
-_BACKLOG = 1024
+SWEEP_MS = 1_000
+"""How often connections are looked at that may have stayed too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """Where a broker listens and keeps its data."""
+    """Where a broker listens and keeps its data, and what else of it can be set."""
 
-    host: str = "127.0.0.1"
-    port: int = 9092
-    data: Path = Path("data")
+    host: str = ServerConfig().listen
+    port: int = ServerConfig().port
+    data: Path = ServerConfig().data
+    advertised: str = ServerConfig().advertised
+    stop_ms: int = ServerConfig().stop_ms
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    log: LogConfig = field(default_factory=LogConfig)
 
 
 class Node:
     """A running broker: `start`, then `port` is where it listens, then `stop`."""
 
-    def __init__(self, settings: NodeSettings, broker: BrokerConfig | None = None) -> None:
+    def __init__(
+        self,
+        settings: NodeSettings,
+        broker: BrokerConfig | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._settings = settings
         self._config = broker or BrokerConfig()
+        self._clock = clock or SystemClock()
         self.failure: asyncio.Future[LogError]
         self.port = 0
-        self._connections: set[Connection] = set()
+        self.addresses: list[str] = []
+        """Where it listens, as people write it."""
+        self._is_stopped = False
+        self._servers: list[asyncio.Server] = []
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def start(self) -> None:
         """Open the data folder and begin to listen."""
+        settings = self._settings
+        advertised = parse_address(settings.advertised) if settings.advertised else None
         loop = asyncio.get_running_loop()
         self.failure = loop.create_future()
         try:
-            self._disk = PosixDisk(self._settings.data, post=loop.call_soon_threadsafe)
+            self._disk = PosixDisk(settings.data, post=loop.call_soon_threadsafe)
         except OSError as error:
-            folder = self._settings.data
+            folder = settings.data
             raise DiskFailed(f"cannot use {folder} for data: {error.strerror}") from error
         try:
             await self._open()
         except LogError:
             self._disk.close()
             raise
+        self.edge = Edge(self.broker, settings.limits, self._clock, advertised)
         try:
-            self._server = await loop.create_server(
-                lambda: Connection(self.broker, self._connections),
-                self._settings.host,
-                self._settings.port,
-                backlog=_BACKLOG,
-            )
-        except OSError as error:
+            await self._listen()
+        except CannotListen:
             self._close()
-            where = f"{self._settings.host}:{self._settings.port}"
-            raise CannotListen(f"cannot listen on {where}: {error.strerror}") from error
-        self.port = self._server.sockets[0].getsockname()[1]
+            raise
+        self._repeat("sweep", SWEEP_MS, self.edge.sweep)
 
     async def _open(self) -> None:
         self._disk.lock()
-        clock = SystemClock()
-        store = Store.open(self._disk, LogConfig(), clock, _NODE, self._on_failed)
+        store = Store.open(self._disk, self._settings.log, self._clock, _NODE, self._on_failed)
         chance = random.Random()
-        self.broker = Broker(_NODE, store, clock, chance, self._config, self._on_failed)
+        self.broker = Broker(_NODE, store, self._clock, chance, self._config, self._on_failed)
         ready = asyncio.Event()
         self.failure.add_done_callback(lambda _: ready.set())
         self.broker.start(ready.set)
-        self._tick()
+        self._repeat("tick", self._config.tick_ms, self.broker.tick)
         await ready.wait()
         if self.failure.done():
-            self._timer.cancel()
+            self._stop_timers()
             raise self.failure.result()
 
+    async def _listen(self) -> None:
+        settings = self._settings
+        backlog = settings.limits.listen_backlog
+        sockets = listening_sockets(settings.host, settings.port, backlog)
+        loop = asyncio.get_running_loop()
+        for sock in sockets:
+            address = sock.getsockname()
+            self.port = address[1]
+            self.addresses.append(shown(address[0], address[1]))
+            server = await loop.create_server(self._door, sock=sock, backlog=backlog)
+            self._servers.append(server)
+
+    def _door(self) -> Door:
+        return Door(self.edge, http=self._http, text=self._text)
+
+    def _http(self) -> asyncio.Protocol:
+        from kafkaesque.server.pages import http_connection  # late, because starting is fast then
+
+        return http_connection(self.edge, self._trouble)
+
+    def _text(self) -> asyncio.Protocol:
+        # The place of the text protocol's connection.
+        return NotSpoken("This is a Kafka broker; it does not speak the text protocol yet.")
+
+    def _trouble(self) -> str | None:
+        """Say why this node does not serve, if so."""
+        if self.failure.done():
+            return f"the disk failed: {self.failure.result()}"
+        return "the broker is stopping" if self.edge.stopping.is_begun else None
+
     async def stop(self) -> None:
-        """Stop cleanly: no more requests, everything durable."""
-        self._server.close()
-        for connection in list(self._connections):
-            connection.abort()
+        """Stop cleanly: no more requests, those under way finish, everything durable.
+
+        Long polls are answered at once, everything else has the time that the settings give. To
+        stop again does nothing.
+        """
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        for server in self._servers:
+            server.close()
+        left = asyncio.Event()
+        self.edge.doorkeeper.on_empty = left.set
+        self.edge.finish()
+        if self.edge.doorkeeper.guests:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.stop_ms / 1000):
+                    await left.wait()
+        self.edge.abort()
         await asyncio.sleep(0)  # lets the connections learn of it
         self._close()
 
     def _close(self) -> None:
-        self._timer.cancel()
+        self._stop_timers()
         try:
             self.broker.stop()
         finally:  # without room for its last word the journal stands as after a kill
             self._disk.close()
 
-    def _tick(self) -> None:
-        self.broker.tick()
-        delay = self._config.tick_ms / 1000
-        self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+    def _repeat(self, name: str, period_ms: int, action: Callable[[], None]) -> None:
+        action()
+        loop = asyncio.get_running_loop()
+        again = partial(self._repeat, name, period_ms, action)
+        self._timers[name] = loop.call_later(period_ms / 1000, again)
+
+    def _stop_timers(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
 
     def _on_failed(self, error: LogError) -> None:
         if not self.failure.done():
             self.failure.set_result(error)
 
 
-async def serve(settings: NodeSettings, started: Callable[[Node], None]) -> LogError | None:
-    """Run until a signal comes, or until the disk fails; return what failed."""
-    node = Node(settings)
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run on uvloop where it is installed, else on the loop that Python brings."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(main)
+
+
+async def serve(
+    settings: NodeSettings,
+    started: Callable[[Node], None],
+    broker: BrokerConfig | None = None,
+) -> LogError | None:
+    """Run until a signal comes, or until the disk fails; return what failed.
+
+    A second signal ends the process at once, as a crash would: what was acknowledged is durable.
+    """
+    node = Node(settings, broker)
     await node.start()
-    started(node)
     stopped = asyncio.Event()
+
+    def on_signal(number: int) -> None:
+        if stopped.is_set():
+            os._exit(128 + number)
+        stopped.set()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, on_signal, number)
     node.failure.add_done_callback(lambda _: stopped.set())
+    started(node)
     await stopped.wait()
     if node.failure.done():
         return node.failure.result()

@@ -391,9 +391,9 @@ def test_one_who_asks_for_ids_without_end_is_stopped_and_others_are_served(tmp_p
     over_a_socket(tmp_path, story)
 
 
-def test_a_member_that_says_ten_megabytes_of_itself_is_refused(tmp_path: Path) -> None:
+def test_a_member_that_says_more_than_a_megabyte_of_itself_is_refused(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
-        large = JoinGroupRequestProtocol(name="range", metadata=bytes(10 << 20))
+        large = JoinGroupRequestProtocol(name="range", metadata=bytes((1 << 20) + 1))
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=10_000,

@@ -19,7 +19,7 @@ from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Slot, Topics
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
-from kafkaesque.config import BrokerConfig, FetchConfig, ProducerConfig, RaftConfig
+from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog import Catalog, Topic
@@ -44,22 +44,20 @@ class Broker:
         chance: random.Random,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
-        producers: ProducerConfig | None = None,
     ) -> None:
         self.node = node
         self.config = config
-        self.fetch = FetchConfig()
-        self.fetch_sessions = FetchSessions(chance, self.fetch)
+        self.fetch_sessions = FetchSessions(chance, config.fetch)
         self._store = store
         self._clock = clock
         self._chance = chance
-        self._raft = RaftConfig()
+        self._raft = config.raft
         self._failed = failed
         self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
         self._replicas: dict[GroupId, Replica] = {}
         self._housekeeper = Housekeeper(clock, config.housekeeping)
-        self._producers = producers or ProducerConfig()
-        self._producer_ids = ProducerIds(self._producers.ids_per_block, self._take_producer_ids)
+        ids_per_block = config.producers.ids_per_block
+        self._producer_ids = ProducerIds(ids_per_block, self._take_producer_ids)
         self._sweep = ProducerSweep(self._open_partitions, failed)
         self._catalog: MachineHost[Catalog]
         self.topics: Topics
@@ -130,6 +128,16 @@ class Broker:
         """Return one partition; raises UnknownTopic, PartitionOffline."""
         return self.topics.partition(topic, index)
 
+    @property
+    def open_partitions(self) -> Mapping[str, Sequence[Partition]]:
+        """The partitions of every topic that can be used."""
+        return {name: self.topics.partitions(name) for name in self.topics.names}
+
+    @property
+    def sync_rounds(self) -> tuple[int, int]:
+        """How many rounds of syncing were done, and how many milliseconds they took."""
+        return self._store.flusher.rounds, self._store.flusher.rounds_ms
+
     def create_topic(
         self, name: str, partitions: int, settings: Mapping[str, str], answer: Answer
     ) -> None:
@@ -159,7 +167,7 @@ class Broker:
     def new_partition(self, replica: Replica, settings: TopicSettings, topic: Topic) -> Partition:
         """Put the front of a partition before its replica, and look after it from now on."""
         partition = Partition(
-            replica, settings, self._clock, self._producers, is_internal=topic.is_internal
+            replica, settings, self._clock, self.config.producers, is_internal=topic.is_internal
         )
         self._housekeeper.watch(
             replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset

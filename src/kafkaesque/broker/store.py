@@ -42,6 +42,7 @@ class Store:
     ) -> None:
         self.journal = journal
         self.flusher = Flusher(journal, failed)
+        self.flusher.now_ms = clock.monotonic_ms
         self.disk = self._disk = disk
         self._config = config
         self._clock = clock

@@ -1,44 +1,87 @@
 """`kafkaesque serve`: one broker."""
 
-import asyncio
+import logging
+import os
 from pathlib import Path
 
 import click
 
-from kafkaesque.node import Node, NodeSettings
+from kafkaesque.config import ServerConfig
+from kafkaesque.node import Node, NodeSettings, run
 from kafkaesque.node import serve as serve_node
+from kafkaesque.server.doorkeeper import is_loopback
+from kafkaesque.settings import Settings, Value, load
 
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach the address."""
-    return host == "localhost" or host.startswith("127.") or host == "::1"
+_DEFAULTS = ServerConfig()
 
 
 @click.command()
-@click.option("--listen", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML file with settings; flags and environment variables win over it.",
+)
+@click.option(
+    "--listen", help=f"The address to listen on.  [default: {_DEFAULTS.listen}, this machine only]"
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=9092,
-    show_default=True,
-    help="The port; 0 takes a free one.",
+    help=f"The port; 0 takes a free one.  [default: {_DEFAULTS.port}]",
+)
+@click.option(
+    "--advertised",
+    help="The host:port that clients are told.  [default: the one by which each came]",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("data"),
-    show_default=True,
-    help="The folder that holds everything.",
+    help=f"The folder that holds everything.  [default: {_DEFAULTS.data}]",
 )
-def serve(listen: str, port: int, data: Path) -> int:
-    """Run one broker until it is told to stop."""
+def serve(
+    config: Path | None,
+    listen: str | None,
+    port: int | None,
+    advertised: str | None,
+    data: Path | None,
+) -> int:
+    """Run one broker until it is told to stop; told twice, it stops at once."""
+    given: dict[str, Value | None] = {
+        "server.listen": listen,
+        "server.port": port,
+        "server.advertised": advertised,
+        "server.data": data,
+    }
+    flags = {name: value for name, value in given.items() if value is not None}
+    settings = load(config, os.environ, flags)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
 
     def started(node: Node) -> None:
-        if not is_loopback(listen):
+        if not _is_local(settings.server.listen):
             click.echo("anybody who reaches this address can read and write: there is no login yet")
-        click.echo(f"kafkaesque listens on {listen}:{node.port}, data in {data.resolve()}")
+        where = " and ".join(node.addresses)
+        click.echo(f"kafkaesque listens on {where}, data in {settings.server.data.resolve()}")
 
-    error = asyncio.run(serve_node(NodeSettings(host=listen, port=port, data=data), started))
+    error = run(serve_node(node_settings(settings), started, settings.broker))
     if error is not None:
         raise error
     return 0
+
+
+def node_settings(settings: Settings) -> NodeSettings:
+    """Return what a node needs of the settings."""
+    server = settings.server
+    return NodeSettings(
+        host=server.listen,
+        port=server.port,
+        data=server.data,
+        advertised=server.advertised,
+        stop_ms=server.stop_ms,
+        limits=settings.limits,
+        log=settings.log,
+    )
+
+
+def _is_local(host: str) -> bool:
+    """Return whether only this machine can reach the address; other names may be anybody's."""
+    return host == "localhost" or (host != "" and is_loopback(host))

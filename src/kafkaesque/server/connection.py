@@ -1,65 +1,141 @@
-"""One client's connection: requests are begun in order, waits overlap, answers keep the order."""
+"""One Kafka client's connection: requests are begun, and answered, in the order in which they came.
+
+    received ──whole requests──▶ frames ──begun in order──▶ calls ──answered, in order──▶ written
+
+A request is begun when it comes and runs until it first waits; it appends before that, so appends
+keep the order of their requests. Everything that is ready after one event is written at once.
+"""
 
 import asyncio
 import logging
+import socket
 from collections import deque
+from collections.abc import Sequence
+from struct import Struct
+from typing import cast
 
-from kafkaesque.broker.broker import Broker
-from kafkaesque.errors import WireError
+from kafkaesque.errors import KafkaesqueError, WireError
+from kafkaesque.server import stepping
+from kafkaesque.server.counters import Refusal
 from kafkaesque.server.dispatch import begin
+from kafkaesque.server.edge import Edge
+from kafkaesque.server.receiving import LARGE_BYTES, Receiver
 from kafkaesque.server.session import Session
 from kafkaesque.types import Buffer
-from kafkaesque.wire.frame import FrameSplitter
 
 log = logging.getLogger(__name__)
 
-REQUESTS_PENDING_MAX = 500
-"""Requests of one connection that are not answered yet; it is not read from beyond that."""
+FETCH_KEY = 1
+"""Answers to this API are so large that one is made only when all before it are on their way."""
+
+SMALL_PART_BYTES = 4 << 10
+"""Shorter parts of answers are joined; longer ones are handed on as they are."""
+
+_LENGTH_BYTES = 4
+_KEY = Struct(">h")
 
 
-class Connection(asyncio.Protocol):
+class Call:
+    """One request that was begun."""
+
+    __slots__ = ("began", "key", "parts", "size", "task")
+
+    def __init__(self, key: int, size: int, began: float) -> None:
+        self.key = key
+        self.size = size
+        self.began = began
+        self.parts: list[Buffer] = []
+        self.task: asyncio.Task[list[Buffer]] | None = None
+
+
+class Connection(asyncio.BufferedProtocol):
     """Serves one client until either side closes."""
 
-    def __init__(self, broker: Broker, open_connections: "set[Connection]") -> None:
-        self._broker = broker
-        self._open = open_connections
-        self._splitter = FrameSplitter(broker.config.frame_bytes_max)
-        self._answers: deque[asyncio.Future[list[Buffer]]] = deque()
-        self._transport: asyncio.Transport
-        self._session: Session
+    __slots__ = (
+        "_calls",
+        "_edge",
+        "_frame_since_ms",
+        "_frames",
+        "_held",
+        "_is_finishing",
+        "_is_over_budget",
+        "_is_reading",
+        "_is_writable",
+        "_is_write_due",
+        "_loop",
+        "_receiver",
+        "_seen_ms",
+        "_session",
+        "_transport",
+    )
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+        self._receiver = Receiver(edge.slab, edge.limits)
+        self._frames: deque[memoryview] | None = None
+        self._calls: deque[Call] | None = None
+        self._held = 0
+        self._seen_ms = edge.doorkeeper.now_ms()
+        self._frame_since_ms: int | None = None
         self._is_reading = True
         self._is_writable = True
+        self._is_write_due = False
+        self._is_finishing = False
+        self._is_over_budget = False
+        self._loop: asyncio.AbstractEventLoop
+        self._transport: asyncio.Transport
+        self._session: Session
+
+    # ── what the transport tells ─────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Learn by which address the client came: it is told to come by it again."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._open.add(self)
-        host, port = transport.get_extra_info("sockname")[:2]
-        client_host = (transport.get_extra_info("peername") or ("",))[0]
-        self._session = Session(broker=self._broker, host=host, port=port, client_host=client_host)
+        self._loop = asyncio.get_running_loop()
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self._session = self._edge.session(
+            transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+        )
+        self._transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes shall go; few of them while too many are in flight."""
+        buffer = self._receiver.buffer()
+        return buffer[:LARGE_BYTES] if self._edge.budget.is_over else buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Begin every request that is whole; close on what is no request."""
+        edge = self._edge
+        edge.counters.received_bytes += nbytes
+        edge.budget.take(nbytes)
+        self._held += nbytes
+        self._seen_ms = edge.doorkeeper.now_ms()
         try:
-            for request in self._splitter.feed(data):
-                self._begin(request)
+            frames = self._receiver.received(nbytes)
+            if frames:
+                self._frame_since_ms = None
+                if self._frames is None:
+                    self._frames, self._calls = deque(), deque()
+                self._frames.extend(frames)
+                self._work()
         except WireError as error:
-            peer = self._transport.get_extra_info("peername")
-            log.info("connection_refused peer=%s reason=%s", peer, error)
-            self._transport.close()
-        self._broker.flush()
+            self._refuse(error)
+        if self._receiver.is_within_frame and self._frame_since_ms is None:
+            self._frame_since_ms = self._seen_ms
+        self._read_or_pause()
+        edge.broker.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is still being waited for."""
-        self._open.discard(self)
-        for answer in self._answers:
-            answer.cancel()
-        self._answers.clear()
-
-    def abort(self) -> None:
-        """Hang up at once: the broker stops, and clients find out soonest by this."""
-        self._transport.abort()
+        edge = self._edge
+        edge.doorkeeper.leave(self)
+        edge.budget.forget(self)
+        edge.budget.give(self._held)
+        self._held = 0
+        calls, self._calls = self._calls, None
+        self._frames = None
+        for call in calls or ():
+            if call.task is not None:
+                call.task.cancel()
 
     def pause_writing(self) -> None:
         """Learn that the client does not read: the answers pile up here."""
@@ -69,39 +145,207 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Learn that it has read on."""
         self._is_writable = True
+        self._seen_ms = self._edge.doorkeeper.now_ms()
+        self._go_on()
+
+    # ── what the doorkeeper and the budget ask ───────────────────────────────────────────────
+
+    @property
+    def held_bytes(self) -> int:
+        """What was received here and is not answered yet."""
+        return self._held
+
+    @property
+    def is_within_frame(self) -> bool:
+        """Whether a part of a request has come."""
+        return self._receiver.is_within_frame
+
+    def resume(self) -> None:
+        """Read again, if nothing else is against it."""
         self._read_or_pause()
 
-    def _begin(self, request: memoryview) -> None:
-        # Tasks start in the order in which they are made, and a handler appends before it first
-        # waits: so appends keep the order of their requests.
-        task = asyncio.ensure_future(begin(request, self._session))
-        self._answers.append(task)
-        task.add_done_callback(self._send_ready)
-        self._read_or_pause()
+    def overdue(self, now_ms: int) -> Refusal | None:
+        """A request takes too long to arrive, or nothing at all happens.
 
-    def _send_ready(self, _: object) -> None:
-        out: list[Buffer] = []
-        while self._answers and self._answers[0].done():
-            answer = self._answers.popleft()
-            if answer.cancelled():
+        While we do not read, the client is not to blame, unless it does not read either. But over
+        the limit of bytes in flight the time runs on: nobody may fill the memory for ever.
+        """
+        limits = self._edge.limits
+        since_ms = self._frame_since_ms
+        is_its_turn = self._is_reading or self._is_over_budget
+        if since_ms is not None and is_its_turn and now_ms - since_ms > limits.frame_ms_max:
+            return Refusal.REQUEST_TIME
+        is_waited_for = bool(self._calls) and self._is_writable
+        if not is_waited_for and now_ms - self._seen_ms > limits.idle_ms_max:
+            return Refusal.IDLE
+        return None
+
+    def abort(self) -> None:
+        """Hang up at once: the broker stops, and clients find out soonest by this."""
+        self._transport.abort()
+
+    def finish(self) -> None:
+        """Take no more requests, and hang up when the last one is answered."""
+        self._is_finishing = True
+        self._go_on()
+
+    # ── requests and answers ─────────────────────────────────────────────────────────────────
+
+    def _go_on(self) -> None:
+        """Begin what was kept back, then read or hang up."""
+        try:
+            self._work()
+        except WireError as error:
+            self._refuse(error)
+        self._read_or_pause()
+        self._edge.broker.flush()
+
+    def _work(self) -> None:
+        """Begin as many requests as may be begun now, and write what is answered."""
+        frames, calls = self._frames, self._calls
+        requests_pending_max = self._edge.limits.requests_pending_max
+        while frames and calls is not None and self._is_writable:
+            if len(calls) >= requests_pending_max or (calls and _is_fetch(frames[0])):
+                self._write_answers()
+                if len(calls) >= requests_pending_max or (calls and _is_fetch(frames[0])):
+                    break
                 continue
-            error = answer.exception()
-            if error is not None:
-                log.error("request_failed", exc_info=error)
-                self._transport.close()
+            call = self._begin(frames.popleft())
+            if call is None:
                 return
-            out += answer.result()
+            calls.append(call)
+        self._write_answers()
+        if self._is_finishing and not calls and not frames:
+            self._transport.close()
+
+    def _begin(self, frame: memoryview) -> Call | None:
+        """Begin one request; None if that went so wrong that the connection is closed."""
+        key = _KEY.unpack_from(frame)[0] if len(frame) >= _KEY.size else -1
+        call = Call(key, _LENGTH_BYTES + len(frame), self._loop.time())
+        try:
+            answer = stepping.begin(begin(frame, self._session), self._loop)
+        except WireError:
+            raise
+        except Exception:  # noqa: BLE001  # a mistake of ours must cost one connection, not all
+            self._fail(key)
+            return None
+        if isinstance(answer, asyncio.Task):
+            call.task = answer
+            answer.add_done_callback(self._on_answered)
+        else:
+            call.parts = answer
+        return call
+
+    def _on_answered(self, _: object) -> None:
+        """Write soon: others may be answered in the same turn, then it is one write for all."""
+        if not self._is_write_due:
+            self._is_write_due = True
+            self._loop.call_soon(self._write_due)
+
+    def _write_due(self) -> None:
+        self._is_write_due = False
+        self._go_on()
+
+    def _write_answers(self) -> None:
+        """Write the answers that are ready, up to the first that is not."""
+        calls = self._calls
+        if not calls:
+            return
+        counters = self._edge.counters
+        now = self._loop.time()
+        out: list[Buffer] = []
+        answered = 0
+        while calls:
+            call = calls[0]
+            task = call.task
+            if task is not None:
+                if not task.done():
+                    break
+                if task.cancelled() or task.exception() is not None:
+                    self._fail(call.key, None if task.cancelled() else task.exception())
+                    return
+                out += task.result()
+            else:
+                out += call.parts
+            calls.popleft()
+            answered += call.size
+            counters.api(call.key).answered(now - call.began)
+        if answered:
+            self._held -= answered
+            self._edge.budget.give(answered)
         if out:
-            self._transport.writelines(out)
-        self._read_or_pause()
+            counters.sent_bytes += sum(map(len, out))
+            self._transport.writelines(joined(out))
 
     def _read_or_pause(self) -> None:
-        """Take no more requests from one who does not read the answers, or waits for too many."""
-        may_read = self._is_writable and len(self._answers) < REQUESTS_PENDING_MAX
-        if may_read is self._is_reading or self._transport.is_closing():
+        """Take no more from one who does not read the answers, or waits for too many."""
+        if self._transport.is_closing():
+            return
+        may_read = (
+            self._is_writable
+            and not self._frames
+            and not self._is_finishing
+            and (not self._calls or len(self._calls) < self._edge.limits.requests_pending_max)
+        )
+        was_over_budget = self._is_over_budget
+        self._is_over_budget = may_read and not self._edge.budget.admits(self)
+        may_read = may_read and not self._is_over_budget
+        if may_read is self._is_reading:
             return
         self._is_reading = may_read
         if may_read:
+            if self._frame_since_ms is not None and not was_over_budget:
+                self._frame_since_ms = self._edge.doorkeeper.now_ms()
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
+
+    def _refuse(self, error: KafkaesqueError) -> None:
+        """Close because of what the client sent; what was answered before is still written."""
+        self._edge.doorkeeper.complain(Refusal.REQUEST, self._peer(), error)
+        self._write_answers()
+        self._close()
+
+    def _fail(self, key: int, error: BaseException | None = None) -> None:
+        """Close because of a mistake of ours."""
+        self._edge.counters.api(key).errors += 1
+        self._edge.counters.refused[Refusal.FAILURE] += 1
+        log.error("request_failed api=%d peer=%s", key, self._peer(), exc_info=error or True)
+        self._close()
+
+    def _close(self) -> None:
+        """Hang up after what was written; nothing that came behind a bad request is begun."""
+        if self._frames:
+            self._frames.clear()
+        self._transport.close()
+
+    def _peer(self) -> object:
+        return self._transport.get_extra_info("peername")
+
+
+def joined(parts: Sequence[Buffer]) -> list[Buffer]:
+    """Return the parts with neighbouring small ones put together; large ones are not copied."""
+    out: list[Buffer] = []
+    small: list[Buffer] = []
+    for part in parts:
+        if len(part) < SMALL_PART_BYTES:
+            small.append(part)
+        else:
+            if small:
+                out.append(b"".join(small))
+                small = []
+            out.append(part)
+    if small:
+        out.append(b"".join(small))
+    return out
+
+
+def no_delay(transport: asyncio.BaseTransport) -> None:
+    """Have what is written sent at once: an answer must not wait for another one."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _is_fetch(frame: memoryview) -> bool:
+    return len(frame) >= _KEY.size and _KEY.unpack_from(frame)[0] == FETCH_KEY

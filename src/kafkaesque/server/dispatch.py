@@ -1,6 +1,6 @@
 """From a frame to its answer: one table says which handler serves which API."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -116,7 +116,7 @@ HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _H
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""
 
 
-def begin(data: memoryview, session: Session) -> Awaitable[list[Buffer]]:
+def begin(data: memoryview, session: Session) -> Coroutine[Any, Any, list[Buffer]]:
     """Take one request and return what will be its answer; an empty one means none is due.
 
     Raises MalformedFrame for what is no request, or one that nobody here can answer: then the

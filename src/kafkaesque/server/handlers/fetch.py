@@ -17,6 +17,7 @@ from kafkaesque.broker.fetching import Share, bytes_waiting, find_shares, read_s
 from kafkaesque.errors import FetchSessionError
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
+from kafkaesque.server.stopping import Stopping
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.fetch import (
     EpochEndOffset,
@@ -42,7 +43,7 @@ async def handle(request: FetchRequest, version: int, session: Session) -> Fetch
     except FetchSessionError as error:
         return FetchResponse(error_code=code_of(error), responses=())
     shares = find_shares(broker, wants if is_full or memory is None else memory.wants())
-    await _read(shares, request, broker.fetch.answer_bytes_max)
+    await _read(shares, request, session)
     if memory is None:
         return _answer(shares, request, NO_SESSION)
     if not is_full and memory.epoch != request.session_epoch:
@@ -107,9 +108,9 @@ def _is_news(share: Share, memory: FetchSession) -> bool:
     return is_news or share.diverging is not None
 
 
-async def _read(shares: Sequence[Share], request: FetchRequest, answer_bytes_max: int) -> None:
+async def _read(shares: Sequence[Share], request: FetchRequest, session: Session) -> None:
     """Read as soon as there is as much as the client wants to wait for, or its time is up."""
-    bytes_max = min(request.max_bytes, answer_bytes_max)
+    bytes_max = min(request.max_bytes, session.broker.config.fetch.answer_bytes_max)
     bytes_min = min(request.min_bytes, bytes_max)
     if request.max_wait_ms <= 0:
         read_shares(shares, bytes_max)
@@ -117,7 +118,7 @@ async def _read(shares: Sequence[Share], request: FetchRequest, answer_bytes_max
     if _is_enough(shares, bytes_min, bytes_max):
         return
     deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
-    while await _more(shares, deadline):
+    while await _more(shares, deadline, session.stopping):
         # What was read is read again each time: not before it can be enough.
         if bytes_min > 1 and bytes_waiting(shares) < bytes_min:
             continue
@@ -137,10 +138,13 @@ def _is_enough(shares: Sequence[Share], bytes_min: int, bytes_max: int) -> bool:
     return False
 
 
-async def _more(shares: Sequence[Share], deadline: float) -> bool:
-    """Wait until some partition has more; return whether that was before the deadline."""
+async def _more(shares: Sequence[Share], deadline: float, stopping: Stopping) -> bool:
+    """Wait until some partition has more; return whether that was before the deadline.
+
+    A broker that is told to stop waits no more.
+    """
     loop = asyncio.get_running_loop()
-    if deadline <= loop.time():
+    if deadline <= loop.time() or stopping.is_begun:
         return False
     more: asyncio.Future[bool] = loop.create_future()
 
@@ -153,6 +157,7 @@ async def _more(shares: Sequence[Share], deadline: float) -> bool:
             more.set_result(False)
 
     forgets = [s.partition.when_more(wake) for s in shares if s.partition is not None]
+    forgets.append(stopping.when_begun(give_up))
     timer = loop.call_at(deadline, give_up)
     try:
         return await more

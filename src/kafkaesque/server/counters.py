@@ -1,0 +1,72 @@
+"""What the server counts: plain integers, incremented as things happen and read by /metrics.
+
+`metrics.py` gives them their names.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from enum import StrEnum
+
+TIME_BOUNDS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
+"""Upper ends of the buckets of request times; what took longer is in one more."""
+
+
+class Kind(StrEnum):
+    """What a connection turned out to be."""
+
+    NEW = "new"
+    KAFKA = "kafka"
+    TEXT = "text"
+    HTTP = "http"
+
+
+class Refusal(StrEnum):
+    """Why the broker closed a connection."""
+
+    CONNECTIONS = "connections"
+    CONNECTIONS_PER_ADDRESS = "connections_per_address"
+    RATE = "rate"
+    RATE_PER_ADDRESS = "rate_per_address"
+    PROTOCOL = "protocol"
+    FIRST_BYTE_TIME = "first_byte_time"
+    REQUEST_TIME = "request_time"
+    IDLE = "idle"
+    REQUEST = "request"
+    FAILURE = "failure"
+
+
+class ApiCounter:
+    """The requests of one API."""
+
+    __slots__ = ("buckets", "errors", "requests", "seconds")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.errors = 0
+        self.seconds = 0.0
+        self.buckets = [0] * (len(TIME_BOUNDS_S) + 1)
+
+    def answered(self, seconds: float) -> None:
+        """Count a request that was answered after so long."""
+        self.requests += 1
+        self.seconds += seconds
+        self.buckets[bisect_left(TIME_BOUNDS_S, seconds)] += 1
+
+
+class Counters:
+    """All that one broker's server counts."""
+
+    def __init__(self) -> None:
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.apis: dict[int, ApiCounter] = {}
+        self.accepted: Counter[Kind] = Counter()
+        self.open: Counter[Kind] = Counter()
+        self.refused: Counter[Refusal] = Counter()
+
+    def api(self, key: int) -> ApiCounter:
+        """Return the counter of an API that is served."""
+        found = self.apis.get(key)
+        if found is None:
+            found = self.apis[key] = ApiCounter()
+        return found

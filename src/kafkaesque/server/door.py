@@ -1,0 +1,158 @@
+"""One port for every protocol: the first bytes say which one it is.
+
+    0x00                     Kafka: the length of a first request is far below 16 MiB
+    GET, HEAD, POST ...      HTTP, told by the first word and its space
+    other letters            text
+    0xFF 0xF0 to 0xFE        text: so begins what a telnet client negotiates
+
+Anything else is closed. The door takes the first bytes, makes the protocol that they ask for, puts
+it in its own place at the transport and hands it what it took.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from kafkaesque.server.connection import Connection, no_delay
+from kafkaesque.server.counters import Kind, Refusal
+from kafkaesque.server.edge import Edge
+from kafkaesque.server.guest import GuestProtocol
+
+HTTP_WORDS = tuple(
+    f"{word} ".encode()
+    for word in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT")
+)
+TELNET_COMMAND = 0xFF
+TELNET_COMMANDS = range(0xF0, 0xFF)
+"""What follows it; a length of -1 has another 0xFF there."""
+
+_PEEK_BYTES = 64 << 10
+
+Factory = Callable[[], asyncio.Protocol]
+"""Makes the protocol of one connection."""
+
+
+def kind_of(first: bytes) -> Kind | None:
+    """Return which protocol begins like this; NEW if it takes more bytes to tell, None if none."""
+    lead = first[0]
+    if lead == 0:
+        return Kind.KAFKA
+    if lead == TELNET_COMMAND:
+        if len(first) == 1:
+            return Kind.NEW
+        return Kind.TEXT if first[1] in TELNET_COMMANDS else None
+    if not chr(lead).isascii() or not chr(lead).isalpha():
+        return None
+    if first.startswith(HTTP_WORDS):
+        return Kind.HTTP
+    if any(word.startswith(first) for word in HTTP_WORDS):
+        return Kind.NEW
+    return Kind.TEXT
+
+
+class Door(asyncio.BufferedProtocol):
+    """A connection of which it is not known yet what it is."""
+
+    __slots__ = ("_address", "_edge", "_first", "_http", "_since_ms", "_text", "_transport")
+
+    def __init__(self, edge: Edge, *, http: Factory, text: Factory) -> None:
+        self._edge = edge
+        self._http = http
+        self._text = text
+        self._first = b""
+        self._since_ms = edge.doorkeeper.now_ms()
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Let it in, unless there are too many."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if peer else ""
+        if self._edge.doorkeeper.enter(self, address):
+            no_delay(transport)
+        else:
+            self._transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the first bytes shall go; no protocol needs many of them."""
+        return self._edge.slab[:_PEEK_BYTES]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Decide as soon as the bytes suffice."""
+        if self._transport.is_closing():
+            return
+        self._first += self._edge.slab[:nbytes]
+        kind = kind_of(self._first)
+        match kind:
+            case None:
+                peer = self._transport.get_extra_info("peername")
+                self._edge.doorkeeper.complain(
+                    Refusal.PROTOCOL, peer, f"no protocol begins with byte {self._first[0]}"
+                )
+                self._transport.abort()
+            case Kind.NEW:
+                pass
+            case Kind.KAFKA:
+                self._open_kafka()
+            case Kind.HTTP:
+                self._open(self._http(), kind)
+            case Kind.TEXT:
+                self._open(self._text(), kind)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Learn that it left without a word."""
+        self._edge.doorkeeper.leave(self)
+
+    def overdue(self, now_ms: int) -> Refusal | None:
+        """It must say soon what it is."""
+        is_late = now_ms - self._since_ms > self._edge.limits.first_byte_ms_max
+        return Refusal.FIRST_BYTE_TIME if is_late else None
+
+    def abort(self) -> None:
+        """Hang up."""
+        self._transport.abort()
+
+    def finish(self) -> None:
+        """Hang up: it has asked for nothing yet."""
+        self._transport.abort()
+
+    def _open_kafka(self) -> None:
+        connection = Connection(self._edge)
+        self._edge.doorkeeper.becomes(self, connection, Kind.KAFKA)
+        self._transport.set_protocol(connection)
+        connection.connection_made(self._transport)
+        first = memoryview(self._first)
+        while first and not self._transport.is_closing():  # ends: each turn hands on some bytes
+            room = connection.get_buffer(len(first))
+            count = min(len(room), len(first))
+            room[:count] = first[:count]
+            connection.buffer_updated(count)
+            first = first[count:]
+
+    def _open(self, protocol: asyncio.Protocol, kind: Kind) -> None:
+        guest = GuestProtocol(protocol, self._edge)
+        self._edge.doorkeeper.becomes(self, guest, kind)
+        # Reading begins anew, because uvloop chooses when it begins to read how bytes are handed
+        # over: into a buffer as here, or as an object as there.
+        self._transport.pause_reading()
+        self._transport.set_protocol(guest)
+        guest.connection_made(self._transport)
+        self._transport.resume_reading()
+        guest.data_received(self._first)
+
+
+class NotSpoken(asyncio.Protocol):
+    """Says in one sentence that this broker does not speak the protocol, and closes."""
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the way back."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+
+    def data_received(self, data: bytes) -> None:
+        """Answer and close, whatever it was."""
+        self._transport.write(f"{self._sentence}\r\n".encode())
+        self._transport.close()

@@ -1,0 +1,58 @@
+"""What all connections of one broker share."""
+
+from kafkaesque.broker.broker import Broker
+from kafkaesque.clock import Clock
+from kafkaesque.config import LimitsConfig
+from kafkaesque.server.budget import Budget
+from kafkaesque.server.counters import Counters
+from kafkaesque.server.doorkeeper import Doorkeeper
+from kafkaesque.server.receiving import SLAB_BYTES
+from kafkaesque.server.session import Session
+from kafkaesque.server.stopping import Stopping
+
+
+class Edge:
+    """The limits, the counters, the doorkeeper and the slab that bytes are received into."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        limits: LimitsConfig,
+        clock: Clock,
+        advertised: tuple[str, int] | None = None,
+    ) -> None:
+        self.broker = broker
+        self.limits = limits
+        self.counters = Counters()
+        self.doorkeeper = Doorkeeper(limits, clock, self.counters)
+        self.budget = Budget(limits.inflight_bytes_max)
+        self.slab = memoryview(bytearray(SLAB_BYTES))
+        self.stopping = Stopping()
+        self._advertised = advertised
+
+    def session(self, sockname: tuple[object, ...], peername: tuple[object, ...] | None) -> Session:
+        """Return a session for a client that came from one address by another of ours."""
+        host, port = self._advertised or (str(sockname[0]), int(str(sockname[1])))
+        return Session(
+            broker=self.broker,
+            host=host,
+            port=port,
+            client_host=str(peername[0]) if peername else "",
+            stopping=self.stopping,
+        )
+
+    def sweep(self) -> None:
+        """Look after those who wait or stay too long; to be called about once a second."""
+        self.doorkeeper.sweep()
+        self.budget.wake()
+
+    def finish(self) -> None:
+        """Answer those who wait for more, and let every connection end after its last answer."""
+        self.stopping.begin()
+        for guest in self.doorkeeper.guests:
+            guest.finish()
+
+    def abort(self) -> None:
+        """Hang up on everyone."""
+        for guest in self.doorkeeper.guests:
+            guest.abort()

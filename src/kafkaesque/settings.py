@@ -1,0 +1,205 @@
+"""Settings from a file, the environment and the command line, by one table of keys.
+
+A key is the section and the field of a class in config.py: `server.port` stands under `[server]` in
+the TOML file and is the variable `KAFKAESQUE_SERVER_PORT`. Flags win over variables, variables over
+the file, the file over the defaults. What is not known, or cannot be, is refused and never ignored.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from kafkaesque.config import (
+    BrokerConfig,
+    FetchConfig,
+    GroupConfig,
+    HousekeepingConfig,
+    LimitsConfig,
+    LogConfig,
+    ProducerConfig,
+    RaftConfig,
+    ServerConfig,
+)
+from kafkaesque.errors import BadConfiguration
+
+Value: TypeAlias = int | float | bool | str | Path
+
+PREFIX = "KAFKAESQUE_"
+CONFIG_VARIABLE = "KAFKAESQUE_CONFIG"
+"""Names the file, as the flag `--config` does."""
+
+SECTIONS: Mapping[str, type[Any]] = {
+    "server": ServerConfig,
+    "limits": LimitsConfig,
+    "broker": BrokerConfig,
+    "log": LogConfig,
+    "raft": RaftConfig,
+    "groups": GroupConfig,
+    "producers": ProducerConfig,
+    "fetch": FetchConfig,
+    "housekeeping": HousekeepingConfig,
+}
+OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping")
+"""Sections of their own in the file, but parts of the broker's settings in the program."""
+
+_INT64_MAX = (1 << 63) - 1
+_RANGES: Mapping[str, tuple[int, int]] = {
+    "server.port": (0, (1 << 16) - 1),
+    "server.stop_ms": (0, _INT64_MAX),
+    "limits.listen_backlog": (1, (1 << 16) - 1),
+    "groups.initial_rebalance_delay_ms": (0, _INT64_MAX),
+    "housekeeping.dirty_share_min": (0, 1),
+}
+"""Numbers that are not from 1 up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set for one broker."""
+
+    server: ServerConfig = field(default_factory=ServerConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    broker: BrokerConfig = field(default_factory=BrokerConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One thing that can be set."""
+
+    section: str
+    field: str
+    kind: type[Value]
+
+    @property
+    def name(self) -> str:
+        """Return the key as the file has it, with its section."""
+        return f"{self.section}.{self.field}"
+
+    @property
+    def variable(self) -> str:
+        """Return the environment variable."""
+        return PREFIX + self.name.replace(".", "_").upper()
+
+
+def keys_of(section: str) -> Iterator[Key]:
+    """Yield the keys of one section, in the order of its class."""
+    for one in fields(SECTIONS[section]):
+        if one.default is MISSING:
+            continue  # a section of its own
+        kind: type[Any] = type(one.default)
+        yield Key(section=section, field=one.name, kind=Path if issubclass(kind, Path) else kind)
+
+
+KEYS: Mapping[str, Key] = {key.name: key for section in SECTIONS for key in keys_of(section)}
+_VARIABLE_PREFIXES = tuple(f"{PREFIX}{section.upper()}_" for section in SECTIONS)
+"""Of a section's variables all must exist; others are for other programs."""
+_BY_VARIABLE: Mapping[str, Key] = {key.variable: key for key in KEYS.values()}
+
+
+def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Value]) -> Settings:
+    """Put the settings together; `flags` are by key. Raises BadConfiguration."""
+    if file is None and environment.get(CONFIG_VARIABLE):
+        file = Path(environment[CONFIG_VARIABLE])
+    values: dict[str, Value] = {}
+    if file is not None:
+        values |= _from_file(file)
+    values |= _from_environment(environment)
+    for name, value in flags.items():
+        _check_range(KEYS[name], value, f"the flag for {name}")
+        values[name] = value
+    return _built(values)
+
+
+def _built(values: Mapping[str, Value]) -> Settings:
+    parts = {
+        section: {key.field: values[key.name] for key in keys_of(section) if key.name in values}
+        for section in SECTIONS
+    }
+    defaults = RaftConfig()
+    heartbeat = parts["raft"].get("heartbeat_ticks", defaults.heartbeat_ticks)
+    election = parts["raft"].get("election_ticks", defaults.election_ticks)
+    assert isinstance(heartbeat, int)
+    assert isinstance(election, int)
+    if heartbeat >= election:
+        raise BadConfiguration("raft.heartbeat_ticks must be smaller than raft.election_ticks")
+    built = {name: SECTIONS[name](**parts[name]) for name in SECTIONS if name != "broker"}
+    broker: dict[str, Any] = {**parts["broker"]}
+    broker |= {name: built.pop(name) for name in OF_THE_BROKER}
+    return Settings(broker=BrokerConfig(**broker), **built)
+
+
+def _from_file(file: Path) -> dict[str, Value]:
+    import tomllib  # late, because most brokers have no file and starting is fast then
+
+    try:
+        with file.open("rb") as stream:
+            sections = tomllib.load(stream)
+    except OSError as error:
+        raise BadConfiguration(f"cannot read {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfiguration(f"{file} is not TOML: {error}") from error
+    values: dict[str, Value] = {}
+    for section, content in sections.items():
+        if section not in SECTIONS or not isinstance(content, dict):
+            known = ", ".join(f"[{one}]" for one in SECTIONS)
+            raise BadConfiguration(f"{file} has {section!r}, there are only {known}")
+        for name, value in content.items():
+            key = KEYS.get(f"{section}.{name}")
+            if key is None:
+                raise BadConfiguration(f"{file} sets {section}.{name}, which does not exist")
+            values[key.name] = _from_toml(key, value, f"{key.name} in {file}")
+    return values
+
+
+def _from_toml(key: Key, value: object, where: str) -> Value:
+    if key.kind is Path and isinstance(value, str):
+        return Path(value)
+    if type(value) is not key.kind:
+        raise BadConfiguration(f"{where} is {_wanted(key)}, not {value!r}")
+    _check_range(key, value, where)
+    return value
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(_VARIABLE_PREFIXES):
+            continue
+        key = _BY_VARIABLE.get(variable)
+        if key is None:
+            raise BadConfiguration(f"the variable {variable} sets nothing that exists")
+        values[key.name] = _from_text(key, text, f"the variable {variable}")
+    return values
+
+
+def _from_text(key: Key, text: str, where: str) -> Value:
+    if key.kind is bool:
+        if text not in ("true", "false"):
+            raise BadConfiguration(f"{where} is true or false, not {text!r}")
+        return text == "true"
+    if key.kind not in (int, float):
+        return key.kind(text)
+    try:
+        value = key.kind(text)
+    except ValueError:
+        raise BadConfiguration(f"{where} is {_wanted(key)}, not {text!r}") from None
+    _check_range(key, value, where)
+    return value
+
+
+def _check_range(key: Key, value: Value, where: str) -> None:
+    if key.kind in (int, float):
+        smallest, largest = _RANGES.get(key.name, (1, _INT64_MAX))
+        assert isinstance(value, int | float)
+        if not smallest <= value <= largest:
+            raise BadConfiguration(f"{where} is from {smallest} to {largest}, not {value}")
+
+
+def _wanted(key: Key) -> str:
+    if key.kind is bool:
+        return "true or false"
+    if key.kind is float:
+        return "a number"
+    return "a whole number" if key.kind is int else "a text"

@@ -1,0 +1,109 @@
+"""One port: the first bytes choose the protocol, on either loop."""
+
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.server.counters import Kind, Refusal
+from kafkaesque.server.door import kind_of
+from tests.server.running import LOOPS, an_api_versions, run_on, running
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        (b"\0", Kind.KAFKA),
+        (b"G", Kind.NEW),
+        (b"GET", Kind.NEW),
+        (b"GET /", Kind.HTTP),
+        (b"HEAD /", Kind.HTTP),
+        (b"GETX", Kind.TEXT),
+        (b"LIST\r\n", Kind.TEXT),
+        (b"h", Kind.TEXT),
+        (b"CONNECT\n", Kind.TEXT),
+        (b"CONNECT x", Kind.HTTP),
+        (b"\xff", Kind.NEW),
+        (b"\xff\xfb\x01", Kind.TEXT),
+        (b"\xff\xff\xff\xff", None),
+        (b"\x16\x03\x01", None),
+        (b"\x7f\xff\xff\xff", None),
+        (b"\xc3\xa4", None),
+        (b"1", None),
+    ],
+)
+def test_the_first_bytes_tell_the_protocol(first: bytes, kind: Kind | None) -> None:
+    assert kind_of(first) is kind
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_three_protocols_share_the_port(tmp_path: Path, loop: str) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            kafka, http, text = [await broker.connect() for _ in range(3)]
+            http.send(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            text.send(b"hello\r\n")
+            kafka.send(an_api_versions(1) + an_api_versions(2))
+            assert [await kafka.correlation(), await kafka.correlation()] == [1, 2]
+            assert (await http.rest()).startswith(b"HTTP/1.1 200 OK\r\n")
+            assert b"text protocol" in await text.rest()
+            kafka.send(an_api_versions(3))
+            assert await kafka.correlation() == 3
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("split", [1, 2, 3])
+def test_a_first_word_in_pieces_is_still_known(tmp_path: Path, loop: str, split: int) -> None:
+    data = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            peer.send(data[:split])
+            await broker.serves()
+            peer.send(data[split:])
+            assert (await peer.rest()).endswith(b"ok\n")
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_first_request_longer_than_the_slab_is_received_whole(tmp_path: Path, loop: str) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            many = b"".join(an_api_versions(number) for number in range(5_000))
+            peer.send(many)
+            for number in range(5_000):
+                assert await peer.correlation() == number
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_is_no_protocol_is_closed_with_one_line(
+    tmp_path: Path, loop: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            peer.send(b"\x16\x03\x01")
+            assert await peer.rest() == b""
+            assert broker.node.edge.counters.refused[Refusal.PROTOCOL] == 1
+
+    run_on(loop, go())
+    assert [record.exc_info for record in caplog.records] == [None]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_both_loopback_addresses_reach_the_same_port(tmp_path: Path, loop: str) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            for address in broker.node.addresses:
+                host = address.rpartition(":")[0].strip("[]")
+                peer = await broker.connect(host)
+                peer.send(an_api_versions(6))
+                assert await peer.correlation() == 6
+
+    run_on(loop, go())

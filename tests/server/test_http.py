@@ -1,0 +1,193 @@
+"""The few pages over HTTP, and the requests that are refused."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.config import LimitsConfig
+from kafkaesque.server.counters import Refusal
+from kafkaesque.server.guest import GuestProtocol
+from kafkaesque.server.http import BadRequest, HttpConnection, parse
+from tests.server.running import LOOPS, a_metadata, a_produce, run_on, running
+
+HOST = b"Host: broker\r\n"
+
+
+def get(path: bytes, headers: bytes = HOST, method: bytes = b"GET") -> bytes:
+    return method + b" " + path + b" HTTP/1.1\r\n" + headers + b"\r\n"
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_connection_is_kept_for_the_next_request(tmp_path: Path, loop: str) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            for _ in range(3):
+                peer.send(get(b"/health"))
+                assert await peer.line() == b"HTTP/1.1 200 OK\r\n"
+                while await peer.line() != b"\r\n":
+                    pass
+                assert await peer.line() == b"ok\n"
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (get(b"/nothing"), b"404"),
+        (get(b"/health", method=b"POST"), b"405"),
+        (get(b"/health", HOST + b"Content-Length: 5\r\n") + b"hello", b"400"),
+        (get(b"/health", HOST + b"Content-Length: 0\r\nContent-Length: 5\r\n"), b"400"),
+        (get(b"/health", HOST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"), b"400"),
+        (get(b"/health", HOST + b"Transfer-Encoding: identity\r\n"), b"400"),
+        (get(b"/health", HOST + b"Transfer-Encoding : chunked\r\n"), b"400"),
+        (get(b"/health", HOST + b"X: a\r\n folded\r\n"), b"400"),
+        (get(b"/health", HOST + b"X: a\nY: b\r\n"), b"400"),
+        (get(b"/health", b""), b"400"),
+        (get(b"/health", HOST + HOST), b"400"),
+        (b"GET /health HTTP/2\r\n\r\n", b"400"),
+        (b"GET  /health HTTP/1.1\r\n\r\n", b"400"),
+        (get(b"/health", HOST + b"X: " + b"a" * 8_192 + b"\r\n"), b"431"),
+        (b"GET /" + b"a" * 9_000, b"431"),
+    ],
+)
+def test_what_is_refused_is_answered_once_and_closed(
+    tmp_path: Path, data: bytes, status: bytes
+) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            peer.send(data + get(b"/health"))
+            answer = await peer.rest()
+            assert answer.startswith(b"HTTP/1.1 " + status)
+            assert answer.count(b"HTTP/1.1") == 1
+            await broker.serves()
+
+    run_on("uvloop", go())
+
+
+def test_head_is_answered_without_the_content(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            peer.send(get(b"/health", HOST + b"Connection: close\r\n", b"HEAD"))
+            answer = await peer.rest()
+            assert b"Content-Length: 3\r\n" in answer
+            assert answer.endswith(b"\r\n\r\n")
+
+    run_on("uvloop", go())
+
+
+def test_headers_that_drip_in_are_cut_off(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path, LimitsConfig(http_head_ms_max=10_000)) as broker:
+            peer = await broker.connect()
+            peer.send(b"GET /health HTTP/1.1\r\n")
+            for _ in range(3):
+                await broker.pass_time(4_000)
+                peer.send(b"X: y\r\n")
+            assert await peer.rest() == b""
+            assert broker.node.edge.counters.refused[Refusal.REQUEST_TIME] == 1
+
+    run_on("uvloop", go())
+
+
+class ATransport(asyncio.Transport):
+    """A transport that notes whether it is read from."""
+
+    is_read = True
+
+    def is_closing(self) -> bool:
+        return False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def pause_reading(self) -> None:
+        self.is_read = False
+
+    def resume_reading(self) -> None:
+        self.is_read = True
+
+
+def test_one_who_takes_no_answers_is_not_read_from(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            transport = ATransport()
+            guest = GuestProtocol(HttpConnection(broker.node.edge, {}), broker.node.edge)
+            guest.connection_made(transport)
+            guest.pause_writing()
+            assert not transport.is_read
+            guest.resume_writing()
+            assert transport.is_read
+
+    run_on("asyncio", go())
+
+
+def test_a_broker_that_stops_is_not_healthy(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            broker.node.edge.stopping.begin()
+            peer.send(get(b"/health", HOST + b"Connection: close\r\n"))
+            answer = await peer.rest()
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            assert answer.endswith(b"the broker is stopping\n")
+
+    run_on("uvloop", go())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_metrics_tell_what_happened(tmp_path: Path, loop: str) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            client, peer = await broker.connect(), await broker.connect()
+            client.send(a_metadata("orders"))
+            await client.answer()
+            for number in range(3):
+                client.send(a_produce("orders", b"x", number))
+                await client.answer()
+            peer.send(get(b"/metrics", HOST + b"Connection: close\r\n"))
+            lines = (await peer.rest()).decode().splitlines()
+            assert 'kafkaesque_requests_total{api="Produce"} 3.0' in lines
+            assert 'kafkaesque_request_seconds_count{api="Produce"} 3.0' in lines
+            assert 'kafkaesque_high_watermark{partition="0",topic="orders"} 3.0' in lines
+            assert 'kafkaesque_topic_records{topic="orders"} 3.0' in lines
+            assert 'kafkaesque_connections{kind="kafka"} 1.0' in lines
+            assert "kafkaesque_partitions 4.0" in lines
+            assert "kafkaesque_inflight_bytes 0.0" in lines
+            assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+
+    run_on(loop, go())
+
+
+def test_topics_and_partitions_beyond_the_limit_have_no_lines_of_their_own(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path, LimitsConfig(metrics_series_max=2)) as broker:
+            client, peer = await broker.connect(), await broker.connect()
+            for name in ("a", "b", "c"):
+                client.send(a_metadata(name))
+                await client.answer()
+            peer.send(get(b"/metrics", HOST + b"Connection: close\r\n"))
+            lines = (await peer.rest()).decode().splitlines()
+            assert sum(line.startswith("kafkaesque_high_watermark{") for line in lines) == 2
+            assert sum(line.startswith("kafkaesque_topic_log_bytes{") for line in lines) == 2
+            assert "kafkaesque_partitions 12.0" in lines
+
+    run_on("uvloop", go())
+
+
+def test_an_old_client_is_closed_after_its_answer_unless_it_asks_otherwise() -> None:
+    assert parse(b"GET / HTTP/1.0").is_last
+    assert not parse(b"GET / HTTP/1.0\r\nConnection: keep-alive").is_last
+    assert not parse(b"GET /a?b HTTP/1.1\r\nHost: x").is_last
+
+
+def test_a_query_is_no_part_of_the_path() -> None:
+    assert parse(b"GET /a?b HTTP/1.1\r\nHost: x").path == "/a"
+
+
+def test_bytes_that_are_no_text_are_a_bad_request() -> None:
+    with pytest.raises(BadRequest):
+        parse(b"GET /\xff HTTP/1.1\r\nHost: x")

@@ -1,0 +1,46 @@
+"""The reference page of the metrics, made from their declarations."""
+
+from kafkaesque.server.counters import TIME_BOUNDS_S, Kind, Refusal
+from kafkaesque.server.metrics import METRICS, REQUEST_SECONDS, REQUEST_SECONDS_TEXT, Metric
+
+_HEAD = """\
+# Metrics
+
+What `GET /metrics` on the broker's port tells Prometheus. Generated from
+`src/kafkaesque/server/metrics.py` by `make docs`; do not edit.
+
+`GET /health` beside it answers 200 and `ok` while the broker serves, and else 503 with a sentence.
+
+At most `limits.metrics_series_max` topics, and as many partitions, have lines of their own, the
+first by name; the sums count all of them.
+
+| metric | kind | labels | what |
+|---|---|---|---|
+"""
+
+
+def _row(name: str, kind: str, labels: tuple[str, ...], text: str) -> str:
+    shown = ", ".join(f"`{label}`" for label in labels) or "none"
+    return f"| `{name}` | {kind} | {shown} | {text} |\n"
+
+
+def _metric(metric: Metric) -> str:
+    kind = "counter" if metric.is_counter else "gauge"
+    return _row(metric.name, kind, metric.labels, metric.text)
+
+
+def render() -> str:
+    """Return the page."""
+    rows = [_metric(metric) for metric in METRICS]
+    rows.append(_row(REQUEST_SECONDS, "histogram", ("api",), REQUEST_SECONDS_TEXT))
+    bounds = ", ".join(map(str, TIME_BOUNDS_S))
+    kinds = ", ".join(f"`{kind}`" for kind in Kind)
+    reasons = ", ".join(f"`{reason}`" for reason in Refusal)
+    tail = (
+        f"\nThe buckets of the histogram end at {bounds} seconds.\n\n"
+        f"- `kind` is one of {kinds}.\n"
+        f"- `reason` is one of {reasons}.\n\n"
+        "Memory, processor time and descriptors of the process come under Prometheus' usual\n"
+        "names, `process_resident_memory_bytes` and so on.\n"
+    )
+    return _HEAD + "".join(rows) + tail

@@ -1,0 +1,118 @@
+"""Our client against our broker, over a real socket."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.client.address import Address
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.asyncio_channel import SocketChannel
+from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND
+from kafkaesque.config import ClientConfig
+from kafkaesque.errors import InvalidTopic, Refused, TopicExists, Unreachable
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.read import read_records
+from kafkaesque.record.record import Record
+from kafkaesque.record.view import Codec
+from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataResponse
+from tests.compat.broker_process import BrokerProcess
+
+pytestmark = pytest.mark.compat
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path_factory.mktemp("broker") / "data")
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def admin(broker: BrokerProcess) -> Iterator[Admin]:
+    with Admin(broker.bootstrap) as client:
+        yield client
+
+
+def a_batch(values: list[bytes], timestamp_ms: int, codec: Codec = Codec.NONE) -> bytearray:
+    records = [
+        Record(offset=number, timestamp_ms=timestamp_ms, key=None, value=value)
+        for number, value in enumerate(values)
+    ]
+    return build_batch(records, codec=codec)
+
+
+def test_a_topic_is_created_listed_and_described(admin: Admin) -> None:
+    admin.topics.create("made", partitions=3, settings={"retention.ms": "60000"})
+    assert "made" in [topic.name for topic in admin.topics.list()]
+    topic = admin.topics.describe("made")
+    assert [one.index for one in topic.partitions] == [0, 1, 2]
+    assert all(one.leader in admin.cluster().brokers for one in topic.partitions)
+
+
+def test_a_topic_is_not_created_twice(admin: Admin) -> None:
+    admin.topics.create("twice")
+    with pytest.raises(TopicExists, match="twice"):
+        admin.topics.create("twice")
+
+
+def test_a_topic_of_no_partitions_is_refused(admin: Admin) -> None:
+    with pytest.raises((InvalidTopic, Refused)):
+        admin.topics.create("nothing", partitions=0)
+
+
+def test_batches_come_back_as_they_were_sent(admin: Admin) -> None:
+    admin.topics.create("letters", partitions=1)
+    for number, codec in enumerate(Codec):
+        batch = a_batch([b"a", b"b"], 1_000 * (number + 1), codec)
+        assert admin.batches.produce("letters", 0, batch) == 2 * number
+    fetched = admin.batches.fetch("letters", 0, 4)
+    assert [one.codec for one in fetched.batches] == [Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
+    assert [record.value for record in read_records(fetched.batches[0])] == [b"a", b"b"]
+    assert (fetched.start, fetched.high_watermark) == (0, 10)
+    assert admin.batches.fetch("letters", 0, 10).batches == ()
+
+
+def test_offsets_are_found_at_both_ends_and_by_time(admin: Admin) -> None:
+    admin.topics.create("timed", partitions=2)
+    for timestamp_ms in (1_000, 2_000):
+        admin.batches.produce("timed", 0, a_batch([b"x"], timestamp_ms))
+    places = [("timed", 0), ("timed", 1)]
+    assert list(admin.topics.offsets(places, EARLIEST).values()) == [0, 0]
+    assert admin.topics.offsets(places, LATEST) == {places[0]: 2, places[1]: 0}
+    assert admin.topics.offsets(places, 1_500) == {places[0]: 1, places[1]: NOT_FOUND}
+
+
+def test_an_offset_outside_the_partition_is_refused(admin: Admin) -> None:
+    admin.topics.create("short", partitions=1)
+    with pytest.raises(Refused, match="offset 5: the offset is before the first record kept"):
+        admin.batches.fetch("short", 0, 5)
+
+
+def test_the_channel_over_a_socket_reaches_the_broker(broker: BrokerProcess) -> None:
+    async def brokers() -> int:
+        channel = SocketChannel(Address(host="127.0.0.1", port=broker.port))
+        said = await channel.call(MetadataRequest(topics=()), MetadataResponse)
+        channel.close()
+        return len(said.brokers)
+
+    assert asyncio.run(brokers()) == 1
+
+
+def test_a_broker_that_comes_back_is_asked_again(tmp_path: Path) -> None:
+    process = BrokerProcess(tmp_path / "data")
+    process.start()
+    try:
+        with Admin(process.bootstrap, ClientConfig(deadline_ms=2_000)) as client:
+            client.topics.create("kept", partitions=1)
+            process.kill()
+            process.start()
+            client.topics.create("new", partitions=1)
+            assert [topic.name for topic in client.topics.list()] == ["kept", "new"]
+            process.kill()
+            with pytest.raises(Unreachable, match="cannot reach"):
+                client.topics.create("unreached")
+    finally:
+        process.kill()

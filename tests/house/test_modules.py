@@ -13,7 +13,6 @@ CODE = ("src", "tests", "bench", "tools")
 ENTRY_POINTS = {"kafkaesque.__main__"}
 
 WAITING_FOR_A_USER: Mapping[str, str] = {
-    "kafkaesque.client.asyncio_channel": "forwarding between brokers",
     "kafkaesque.log.producer_snapshot": "the idempotent producers of the one broker",
     "kafkaesque.log.retention": "the broker's housekeeping",
     "kafkaesque.record.control": "transactions",

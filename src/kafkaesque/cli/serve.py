@@ -14,7 +14,7 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or host.startswith("127.") or host == "::1"
 
 
-@click.command()
+@click.command(epilog="Example: kafkaesque serve --data /tmp/first-broker")
 @click.option("--listen", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",

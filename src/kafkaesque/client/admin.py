@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from kafkaesque.client.address import Address, parse_addresses
 from kafkaesque.client.batches import Batches
@@ -53,6 +54,10 @@ class Admin:
             controller=said.controller_id,
             brokers={b.node_id: Address(host=b.host, port=b.port) for b in said.brokers},
         )
+
+    def serves(self, request: type[Any]) -> bool:
+        """Return whether the brokers serve an API that we know, named by its request."""
+        return self._router.question(lambda: self._router.serves(request))
 
     def close(self) -> None:
         """Hang up."""

@@ -7,8 +7,9 @@ from kafkaesque.client.address import Address
 from kafkaesque.client.exchange import Exchange
 from kafkaesque.clock import Clock
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import ConnectionLost, Unreachable, WireError
+from kafkaesque.errors import ConnectionLost, NotServed, Unreachable, WireError
 from kafkaesque.types import Buffer
+from kafkaesque.wire.message import api_of
 
 R = TypeVar("R")
 
@@ -83,6 +84,14 @@ class BlockingConnection:
                 message: R = answers[0].message
                 return message
 
+    def serves(self, request: type[Any]) -> bool:
+        """Return whether the broker serves the API of a request, in a version that we know."""
+        try:
+            self._exchange.version_of(api_of(request))
+        except NotServed:
+            return False
+        return True
+
     def close(self) -> None:
         """Hang up."""
         self.is_closed = True
@@ -90,7 +99,7 @@ class BlockingConnection:
 
     def _check_open(self) -> None:
         """Raise if the broker hung up while nothing was asked: then nothing was done either."""
-        self._socket.setblocking(False)
+        self._socket.settimeout(0)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:

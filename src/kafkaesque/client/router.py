@@ -111,17 +111,11 @@ class Router:
 
     def ask_any(self, request: Any, response: type[R], *, version_max: int | None = None) -> R:
         """Ask some broker."""
-        addresses = [*self._connections, *self._known.brokers.values(), *self._bootstrap]
-        problem: Unreachable | None = None
-        for address in dict.fromkeys(addresses):
-            try:
-                connection = self._connected(address)
-            except Unreachable as error:
-                problem = error
-                continue
-            return self._call(connection, request, response, version_max)
-        assert problem is not None, "there is one bootstrap address at least"
-        raise problem
+        return self._call(self._any(), request, response, version_max)
+
+    def serves(self, request: type[Any]) -> bool:
+        """Return whether some broker serves the API of a request, in a version that we know."""
+        return self._any().serves(request)
 
     def ask_node(
         self, node: int, request: Any, response: type[R], *, version_max: int | None = None
@@ -202,6 +196,17 @@ class Router:
         return found.node_id
 
     # --- connections -----------------------------------------------------------------------------
+
+    def _any(self) -> BlockingConnection:
+        addresses = [*self._connections, *self._known.brokers.values(), *self._bootstrap]
+        problem: Unreachable | None = None
+        for address in dict.fromkeys(addresses):
+            try:
+                return self._connected(address)
+            except Unreachable as error:
+                problem = error
+        assert problem is not None, "there is one bootstrap address at least"
+        raise problem
 
     def _connected(self, address: Address) -> BlockingConnection:
         connection = self._connections.get(address)

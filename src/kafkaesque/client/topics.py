@@ -126,8 +126,11 @@ class Topics:
         partitions: int = AS_THE_BROKER_LIKES,
         replicas: int = AS_THE_BROKER_LIKES,
         settings: Mapping[str, str] | None = None,
-    ) -> None:
-        """Create a topic; raises TopicExists, InvalidTopic, InvalidSetting."""
+    ) -> int | None:
+        """Create a topic and return how many partitions it got, None if the broker does not say.
+
+        Raises TopicExists, InvalidTopic, InvalidSetting.
+        """
         configs = (settings or {}).items()
         topic = CreatableTopic(
             name=name,
@@ -138,12 +141,13 @@ class Topics:
         )
         request = CreateTopicsRequest(topics=(topic,), timeout_ms=self._timeout_ms)
 
-        def ask() -> None:
+        def ask() -> int | None:
             said = self._router.ask_controller(request, CreateTopicsResponse)
             one = first(said.topics, f"topic {name}")
             check(one.error_code, f"topic {name}", one.error_message, is_change=True)
+            return one.num_partitions if one.num_partitions > 0 else None
 
-        self._router.change(ask)
+        return self._router.change(ask)
 
     def add_partitions(self, name: str, count: int) -> None:
         """Let a topic have `count` partitions in all; there is no way back to fewer."""

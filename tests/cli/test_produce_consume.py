@@ -135,8 +135,11 @@ def test_a_record_larger_than_the_topic_takes_has_failed(broker: BrokerProcess) 
     assert said["unknown"] == 0
 
 
-def test_following_ends_cleanly_with_ctrl_c(broker: BrokerProcess) -> None:
-    topic = a_topic(broker, "followed")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_following_ends_cleanly_when_it_is_told_to_stop(
+    broker: BrokerProcess, number: signal.Signals
+) -> None:
+    topic = a_topic(broker, f"followed-{number.name}")
     call(broker, "produce", topic, given=b"one\n")
     words = ("consume", topic, "--from", "beginning", "--bootstrap", broker.bootstrap)
     with subprocess.Popen(
@@ -146,7 +149,7 @@ def test_following_ends_cleanly_with_ctrl_c(broker: BrokerProcess) -> None:
         assert process.stdout.readline() == b"one\n"
         call(broker, "produce", topic, given=b"two\n")
         assert process.stdout.readline() == b"two\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=SECONDS_MAX)
         assert (process.returncode, out, err) == (0, b"", b"")
 

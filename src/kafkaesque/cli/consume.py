@@ -1,8 +1,10 @@
 """`kafkaesque consume`: the records of a topic, as they come or up to the end."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, assert_never
 
 import click
@@ -98,7 +100,8 @@ def consume(  # noqa: PLR0913 - the command's options
         reader = Reader(bootstrap, SystemClock())
         reader.assign(starts, ends)
     try:
-        _print(reader.records(is_following=not no_follow), show, count)
+        with _stopped_by_term():
+            _print(reader, show, count, is_following=not no_follow)
     finally:
         reader.close()
 
@@ -120,6 +123,7 @@ class Reader:
             "client.id": "kafkaesque",
             "group.id": "kafkaesque-consume" if group is None else group,
             "enable.auto.commit": group is not None,
+            "enable.auto.offset.store": False,
             "auto.offset.reset": reset,
             "enable.partition.eof": True,
             "log_level": 0,
@@ -163,6 +167,15 @@ class Reader:
                 records = [one for one in records if one.offset < self._end_of(one)]
             yield records
 
+    def printed(self, records: Sequence[Incoming]) -> None:
+        """Note how far we are, for the group: what nobody has seen is not counted as read."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        ends = {_place(one): one.offset + 1 for one in records}
+        for place, offset in ends.items():
+            with suppress(KafkaException):  # the group has just given the partition to another
+                self._consumer.store_offsets(offsets=[TopicPartition(*place, offset)])
+
     def close(self) -> None:
         """Commit, if there is a group, and leave."""
         self._consumer.close()
@@ -193,16 +206,17 @@ class Reader:
 
 
 def _print(
-    batches: Iterator[list[Incoming]], show: Callable[[Incoming], bytes], count: int | None
+    reader: Reader, show: Callable[[Incoming], bytes], count: int | None, *, is_following: bool
 ) -> None:
     """Write records until there are no more, there are enough, or nobody wants them any more."""
     out = sys.stdout.buffer
     left = count
     try:
-        for batch in batches:
+        for batch in reader.records(is_following=is_following):
             chosen = batch if left is None else batch[:left]
             out.write(b"".join(map(show, chosen)))
             out.flush()
+            reader.printed(chosen)
             if left is not None:
                 left -= len(chosen)
                 if left == 0:
@@ -211,6 +225,20 @@ def _print(
         return
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _stopped_by_term() -> Iterator[None]:
+    """Take a polite end, as containers and `timeout` send it, for ctrl-C: a group is left well."""
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _formatter(form: str, separator: bytes | None) -> Callable[[Incoming], bytes]:

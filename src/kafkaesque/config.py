@@ -81,23 +81,6 @@ class RaftConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig:
-    """What a broker offers to its clients."""
-
-    partitions_default: int = 4
-    """Partitions of a topic that is created without saying how many, as test suites expect."""
-
-    auto_create_topics: bool = True
-    """Create a topic when a client asks for its metadata, as Kafka does by default."""
-
-    frame_bytes_max: int = 100 << 20
-    """The largest request: Kafka's own default."""
-
-    tick_ms: int = 50
-    """How often replicas look at the time; an election takes 10 to 20 of these."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """How our own client talks to brokers."""
 
@@ -127,3 +110,41 @@ class ClientConfig:
 
     fetch_bytes_max: int = 8 << 20
     """How much one fetch of batches asks for: a few of the largest batches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """What a broker offers to its clients."""
+
+    partitions_default: int = 4
+    """Partitions of a topic that is created without saying how many, as test suites expect."""
+
+    auto_create_topics: bool = True
+    """Create a topic when a client asks for its metadata, as Kafka does by default."""
+
+    frame_bytes_max: int = 100 << 20
+    """The largest request: Kafka's own default."""
+
+    tick_ms: int = 50
+    """How often replicas look at the time; an election takes 10 to 20 of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchConfig:
+    """What consumers may ask for at once, and what is remembered of them."""
+
+    answer_bytes_max: int = 55 << 20
+    """One answer carries no more, whatever was asked for, unless its first batch is larger."""
+
+    sessions_max: int = 1000
+    """Fetch sessions of one broker; a consumer that loses its own sends one full request."""
+
+    session_partitions_max: int = 10_000
+    """Partitions of one session; a consumer of more names them all in each request."""
+
+    sessions_partitions_max: int = 100_000
+    """Partitions of all sessions together, about 500 bytes each."""
+
+    def __post_init__(self) -> None:
+        assert 0 < self.session_partitions_max <= self.sessions_partitions_max
+        assert self.sessions_max > 0

@@ -175,7 +175,7 @@ def test_a_broker_that_dies_leaves_the_outcome_unknown(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path / "data")
     broker.start()
     topic = a_topic(broker, "dies")
-    words = ("produce", topic, "--timeout", "2", "--bootstrap", broker.bootstrap)
+    words = ("produce", topic, "--json", "--timeout", "2", "--bootstrap", broker.bootstrap)
     with subprocess.Popen(
         [*KAFKAESQUE, *words],
         stdin=subprocess.PIPE,
@@ -191,7 +191,9 @@ def test_a_broker_that_dies_leaves_the_outcome_unknown(tmp_path: Path) -> None:
         broker.kill()
         out, err = process.communicate(b"two\n", timeout=SECONDS_MAX)
     assert process.returncode == 3
-    assert out == b"acknowledged: 1, failed: 0, unknown: 1\n"
+    said = json.loads(out)
+    # The first was written; whether its answer came before the end is a matter of microseconds.
+    assert (said["acknowledged"], said["unknown"]) in ((1, 1), (0, 2))
     assert b"Traceback" not in err
 
 

@@ -11,7 +11,14 @@ from kafkaesque.client.admin import Admin
 from kafkaesque.client.asyncio_channel import SocketChannel
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import InvalidTopic, Refused, TopicExists, Unreachable
+from kafkaesque.errors import (
+    InvalidSetting,
+    InvalidTopic,
+    Refused,
+    TopicExists,
+    UnknownTopic,
+    Unreachable,
+)
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
@@ -61,6 +68,30 @@ def test_a_topic_is_not_created_twice(admin: Admin) -> None:
 def test_a_topic_of_no_partitions_is_refused(admin: Admin) -> None:
     with pytest.raises((InvalidTopic, Refused)):
         admin.topics.create("nothing", partitions=0)
+
+
+def test_a_topic_is_changed_and_deleted(admin: Admin) -> None:
+    admin.topics.create("changing", partitions=1, settings={"retention.ms": "60000"})
+    admin.topics.alter("changing", put={"segment.ms": "5000"}, drop=["retention.ms"])
+    chosen = {
+        one.name: one.value for one in admin.topics.settings("changing") if not one.is_default
+    }
+    assert chosen == {"segment.ms": "5000"}
+    admin.topics.add_partitions("changing", 3)
+    assert len(admin.topics.describe("changing").partitions) == 3
+    admin.topics.delete("changing")
+    with pytest.raises(UnknownTopic):
+        admin.topics.describe("changing")
+
+
+def test_what_makes_no_sense_is_refused_in_the_brokers_words(admin: Admin) -> None:
+    admin.topics.create("sensible", partitions=2)
+    with pytest.raises(InvalidSetting, match="nonsense"):
+        admin.topics.alter("sensible", put={"nonsense": "1"})
+    with pytest.raises(InvalidTopic, match="2 partitions"):
+        admin.topics.add_partitions("sensible", 1)
+    with pytest.raises(UnknownTopic):
+        admin.topics.delete("nosuch")
 
 
 def test_batches_come_back_as_they_were_sent(admin: Admin) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.client.admin import Admin
+from kafkaesque.wire.messages.join_group import JoinGroupRequest
 from tests.compat.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.compat
@@ -113,6 +114,23 @@ def test_records_are_found_by_time(broker: BrokerProcess) -> None:
     done = call(broker, "consume", topic, "--from", "1970-01-01T00:00:04Z", "--no-follow")
     assert done.stdout == b"4\n5\n"
     assert call(broker, "consume", topic, "--from", "1 hour ago", "--no-follow").stdout == b""
+
+
+def test_a_group_goes_on_behind_what_was_printed(broker: BrokerProcess) -> None:
+    with Admin(broker.bootstrap) as admin:
+        if not admin.serves(JoinGroupRequest):
+            pytest.skip("the broker does not serve groups")
+    topic = a_topic(broker, "grouped")
+    call(broker, "produce", topic, given=b"".join(b"%d\n" % n for n in range(10)))
+    words = ("consume", topic, "--group", "readers")
+    first = call(broker, *words, "--from", "beginning", "--count", "3")
+    assert first.stdout == b"0\n1\n2\n"
+    assert call(broker, *words, "--count", "2").stdout == b"3\n4\n"
+    said = json.loads(call(broker, "group", "describe", "readers", "--json").stdout)
+    assert [(row["committed"], row["lag"]) for row in said["partitions"]] == [(5, 5)]
+    assert call(broker, "group", "reset", "readers", "--to", "-4", "--yes").returncode == 0
+    rest = call(broker, *words, "--no-follow")
+    assert rest.stdout == b"".join(b"%d\n" % n for n in range(1, 10))
 
 
 def test_a_line_that_is_no_record_stops_it_and_the_ones_before_are_counted(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,14 @@ from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import Codec
+from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
+from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest
+from kafkaesque.wire.messages.delete_topics import DeleteTopicsRequest
+from kafkaesque.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
+from kafkaesque.wire.messages.offset_delete import OffsetDeleteRequest
 from tests.compat.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.compat
@@ -41,6 +49,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 def admin(broker: BrokerProcess) -> Iterator[Admin]:
     with Admin(broker.bootstrap) as client:
         yield client
+
+
+def need(admin: Admin, *requests: type[Any]) -> None:
+    """Skip a test of what this broker does not serve."""
+    for request in requests:
+        if not admin.serves(request):
+            pytest.skip(f"the broker does not serve {api_of(request).name}")
 
 
 def a_batch(values: list[bytes], timestamp_ms: int, codec: Codec = Codec.NONE) -> bytearray:
@@ -71,6 +86,7 @@ def test_a_topic_of_no_partitions_is_refused(admin: Admin) -> None:
 
 
 def test_a_topic_is_changed_and_deleted(admin: Admin) -> None:
+    need(admin, DeleteTopicsRequest, CreatePartitionsRequest, IncrementalAlterConfigsRequest)
     admin.topics.create("changing", partitions=1, settings={"retention.ms": "60000"})
     admin.topics.alter("changing", put={"segment.ms": "5000"}, drop=["retention.ms"])
     chosen = {
@@ -85,6 +101,7 @@ def test_a_topic_is_changed_and_deleted(admin: Admin) -> None:
 
 
 def test_what_makes_no_sense_is_refused_in_the_brokers_words(admin: Admin) -> None:
+    need(admin, DeleteTopicsRequest, CreatePartitionsRequest, IncrementalAlterConfigsRequest)
     admin.topics.create("sensible", partitions=2)
     with pytest.raises(InvalidSetting, match="nonsense"):
         admin.topics.alter("sensible", put={"nonsense": "1"})
@@ -120,6 +137,24 @@ def test_an_offset_outside_the_partition_is_refused(admin: Admin) -> None:
     admin.topics.create("short", partitions=1)
     with pytest.raises(Refused, match="offset 5: the offset is before the first record kept"):
         admin.batches.fetch("short", 0, 5)
+
+
+def test_a_group_without_members_is_moved_described_and_deleted(admin: Admin) -> None:
+    need(admin, OffsetCommitRequest, DeleteGroupsRequest, OffsetDeleteRequest)
+    admin.topics.create("read", partitions=2)
+    admin.groups.commit("readers", {("read", 0): 5, ("read", 1): 7})
+    assert admin.groups.offsets("readers") == {("read", 0): 5, ("read", 1): 7}
+    assert "readers" in [one.group for one in admin.groups.list()]
+    assert (admin.groups.describe("readers").state, admin.groups.describe("readers").members) == (
+        "Empty",
+        (),
+    )
+    admin.groups.delete_offsets("readers", [("read", 0)])
+    assert admin.groups.offsets("readers") == {("read", 1): 7}
+    admin.groups.delete("readers")
+    assert admin.groups.offsets("readers") == {}
+    with pytest.raises(Refused, match="no such group"):
+        admin.groups.describe("readers")
 
 
 def test_the_channel_over_a_socket_reaches_the_broker(broker: BrokerProcess) -> None:

@@ -90,7 +90,8 @@ def refusal(
     known = ErrorCode(code) if code in _NUMBERS else None
     name = str(code) if known is None else known.name
     ours = None if known is None else _SENTENCES.get(known)
-    text = f"{subject}: {_clause(sentence) or ours or f'the broker says {name}'}"
+    reason = (sentence or "").strip().rstrip(".") or ours or f"the broker says {name}"
+    text = reason if subject in reason else f"{subject}: {reason}"
     if is_change and known in IN_DOUBT:
         return OutcomeUnknown(f"{text}; it may or may not have been done")
     if known in TRY_AGAIN or known in IN_DOUBT:
@@ -110,8 +111,3 @@ def first(rows: Sequence[T], subject: str) -> T:
     if not rows:
         raise Refused(f"{subject}: the broker's answer does not mention it", "NONE")
     return rows[0]
-
-
-def _clause(sentence: str | None) -> str:
-    """Return a broker's sentence as the end of ours."""
-    return (sentence or "").strip().rstrip(".")

@@ -39,6 +39,14 @@ def test_a_terminal_gets_a_table(
     assert "12,345" in printed
 
 
+def test_a_terminal_is_told_that_there_is_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    Output(is_json=False).table(Table(kind="group", columns=("group",), rows=[]))
+    assert capsys.readouterr().out == "no groups\n"
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "-"), (True, "yes"), ("\x1b[31m", "\\x1b[31m"), ([], ""), (5, "5")]
 )

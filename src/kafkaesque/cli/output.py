@@ -91,6 +91,9 @@ def _json(value: object) -> str:
 
 
 def _draw(table: Table) -> None:
+    if not table.rows:
+        click.echo(f"no {table.kind}s")
+        return
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text

@@ -3,7 +3,7 @@
 Checked once when built, then passed down in slices: a package is given only its own class.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,38 @@ class RecordLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """How our own client talks to brokers."""
+
+    client_id: str = "kafkaesque"
+    """What brokers see in their logs and in `group describe`."""
+
+    frame_bytes_max: int = 100 << 20
+    """The largest answer: as much as the largest request."""
+
+    in_flight_max: int = 100
+    """Requests of one connection that are not answered yet."""
+
+    connect_ms_max: int = 5_000
+    """How long to wait for a connection: machines that are there answer far sooner."""
+
+    request_ms_max: int = 30_000
+    """How long to wait for one answer: Kafka's own default."""
+
+    deadline_ms: int = 40_000
+    """How long to try again in all: longer than one answer may take, shorter than patience."""
+
+    backoff_ms_min: int = 50
+    """The first pause before trying again; each further one is twice as long."""
+
+    backoff_ms_max: int = 1_000
+    """The longest pause: a new leader is usually there by then."""
+
+    fetch_bytes_max: int = 8 << 20
+    """How much one fetch of batches asks for: a few of the largest batches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     """How one partition's log lies on disk."""
 
@@ -35,6 +67,9 @@ class LogConfig:
 
     segment_age_ms_max: int = 7 * 24 * 3600 * 1000
     """Roll a segment whose first record is older than this, so that retention by time can act."""
+
+    internal_segment_bytes_max: int = 1 << 20
+    """The same for what machines live on: small, for only closed segments are compacted."""
 
     index_interval_bytes: int = 4096
     """One index entry per this many bytes of batches; a lookup reads about this much too much."""
@@ -81,35 +116,26 @@ class RaftConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConfig:
-    """How our own client talks to brokers."""
+class HousekeepingConfig:
+    """How a broker keeps its logs in shape while it runs."""
 
-    client_id: str = "kafkaesque"
-    """What brokers see in their logs and in `group describe`."""
+    check_interval_ms: int = 30_000
+    """How often each log is looked at; Kafka does so every five minutes, but a look is cheap."""
 
-    frame_bytes_max: int = 100 << 20
-    """The largest answer: as much as the largest request."""
+    retry_interval_ms: int = 1_000
+    """How soon it is looked at again when something was begun that takes several looks."""
 
-    in_flight_max: int = 100
-    """Requests of one connection that are not answered yet."""
+    slice_ms: int = 2
+    """How long all of this may take in one tick: a stalled loop would look like a dead node."""
 
-    connect_ms_max: int = 5_000
-    """How long to wait for a connection: machines that are there answer far sooner."""
+    steps_max: int = 256
+    """Steps in one tick, however short they are: a step is a look, or a batch that is compacted."""
 
-    request_ms_max: int = 30_000
-    """How long to wait for one answer: Kafka's own default."""
+    segments_per_look: int = 4
+    """Segments of one log that a look may delete: to delete a large file takes time."""
 
-    deadline_ms: int = 40_000
-    """How long to try again in all: longer than one answer may take, shorter than patience."""
-
-    backoff_ms_min: int = 50
-    """The first pause before trying again; each further one is twice as long."""
-
-    backoff_ms_max: int = 1_000
-    """The longest pause: a new leader is usually there by then."""
-
-    fetch_bytes_max: int = 8 << 20
-    """How much one fetch of batches asks for: a few of the largest batches."""
+    dirty_share_min: float = 0.5
+    """Compact when this share of a log was never compacted, so that a pass is worth its reading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +153,9 @@ class BrokerConfig:
 
     tick_ms: int = 50
     """How often replicas look at the time; an election takes 10 to 20 of these."""
+
+    housekeeping: HousekeepingConfig = field(default_factory=HousekeepingConfig)
+    """How retention and compaction are paced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

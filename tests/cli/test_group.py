@@ -42,7 +42,7 @@ from kafkaesque.wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from tests.client.fake_broker import FakeBroker, Reply
+from tests.client.fake_broker import ALL_VERSIONS, FakeBroker, Reply
 
 TOPICS = {"orders": 2}
 TIMES = {-2: 3, -1: 10, 1_000: 5}
@@ -241,3 +241,13 @@ def test_groups_are_deleted_only_with_yes(capsys: pytest.CaptureFixture[str]) ->
         assert capsys.readouterr().out == "g\tEmpty\t0\t1\n"
         assert run(["group", "delete", "g", "--yes", "--bootstrap", broker.bootstrap]) == 0
         assert len(broker.requests(DeleteGroupsRequest)) == 1
+
+
+def test_reading_as_a_member_says_so_where_there_are_no_groups(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    versions = {key: row for key, row in ALL_VERSIONS.items() if key != 11}
+    with FakeBroker(topics=TOPICS, versions=versions) as broker:
+        words = ["consume", "orders", "--group", "g"]
+        assert run([*words, "--bootstrap", broker.bootstrap]) == 1
+    assert "does not serve consumer groups" in capsys.readouterr().err

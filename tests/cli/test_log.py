@@ -96,3 +96,21 @@ def test_what_users_wrote_is_in_quotes(data: Path, capsys: pytest.CaptureFixture
 
 def test_a_path_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
     assert run(["log", "dump", str(tmp_path / "nothing")]) == 2
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "00000000000000000000.log").symlink_to(tmp_path / "nowhere")
+    assert run(["log", "dump", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("Error: cannot read ")
+    assert err.endswith("No such file or directory\n")
+
+
+def test_a_link_that_leads_back_ends_somewhere(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / "orders-0" / "again").symlink_to(data / "orders-0")
+    batches = [line for line in dump(data / "orders-0", capsys) if line["kind"] == "batch"]
+    assert len({line["file"] for line in batches}) < 20

@@ -241,6 +241,7 @@ def test_a_broker_that_is_not_there_is_one_sentence(command: str) -> None:
     "words",
     [
         ("produce", "t", "--key", "a", "--key-separator", ":"),
+        ("produce", "t", "--key-separator", ""),
         ("produce", "t", "--format", "json", "--key-separator", ":"),
         ("consume", "t", "--group", "g", "--from", "5"),
         ("consume", "t", "--group", "g", "--partition", "0"),

@@ -23,8 +23,9 @@ from kafkaesque.cli.record_text import Incoming, to_hex, to_json, to_text
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.errors import Refused, UnknownTopic, Unreachable
+from kafkaesque.errors import NotServed, Refused, UnknownTopic, Unreachable
 from kafkaesque.types import Offset
+from kafkaesque.wire.messages.join_group import JoinGroupRequest
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -82,7 +83,7 @@ def consume(  # noqa: PLR0913 - the command's options
     Begins at the end and goes on until ctrl-C, unless told otherwise. A group goes on where it
     stopped, and only a new one begins at --from.
     """
-    separator = None if key_separator is None else key_separator.encode()
+    separator = None if key_separator is None else os.fsencode(key_separator)
     show = _formatter("json" if is_json else form, separator)
     if group is not None:
         if partitions:
@@ -91,6 +92,8 @@ def consume(  # noqa: PLR0913 - the command's options
             raise click.UsageError("with --group only --from beginning and --from end are possible")
         with Admin(bootstrap) as admin:
             admin.topics.describe(topic)
+            if not admin.serves(JoinGroupRequest):  # librdkafka would wait for ever
+                raise NotServed("the broker does not serve consumer groups")
         reader = Reader(bootstrap, SystemClock(), group=group, reset=_reset_of(start))
         reader.subscribe(topic)
     else:

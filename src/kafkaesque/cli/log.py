@@ -39,10 +39,15 @@ def dump(*, path: Path, with_records: bool, is_json: bool) -> int:
     checked and nothing is changed; exit code 1 says that there is damage.
     """
     damages = 0
-    for seen in look(path):
-        damages += isinstance(seen, Damage)
-        for facts in _lines(seen, with_records=with_records):
-            click.echo(_line(facts, is_json=is_json))
+    try:
+        for seen in look(path):
+            for facts in _lines(seen, with_records=with_records):
+                damages += facts["kind"] == "damage"
+                click.echo(_line(facts, is_json=is_json))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from error
     if damages and not is_json:
         click.echo(f"kafkaesque: {damages} places are damaged", err=True)
     return FAILED if damages else 0

@@ -1,5 +1,6 @@
 """`kafkaesque produce`: lines, or JSON records, to a topic."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,17 @@ LINE_BYTES_MAX = 64 << 20
 
 _QUEUE_WAIT_SECONDS = 0.1
 _SHOWN_REASONS_MAX = 5
-_IN_DOUBT = ("_MSG_TIMED_OUT", "_TIMED_OUT", "REQUEST_TIMED_OUT", "_TRANSPORT", "_PURGE_INFLIGHT")
+_IN_DOUBT = frozenset(
+    {
+        "_MSG_TIMED_OUT",
+        "_PURGE_INFLIGHT",
+        "_TIMED_OUT",
+        "_TRANSPORT",
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "NOT_LEADER_FOR_PARTITION",
+        "REQUEST_TIMED_OUT",
+    }
+)
 """What librdkafka reports when a record may or may not have been written."""
 
 
@@ -119,11 +130,14 @@ def produce(  # noqa: PLR0913 - the command's options
     """
     if key is not None and key_separator is not None:
         raise click.UsageError("give either --key or --key-separator, not both")
+    if key_separator == "":
+        raise click.UsageError("--key-separator is at least one character")
     if form == "json" and key_separator is not None:
         raise click.UsageError("--key-separator is for --format text")
-    given = [(name, value.encode()) for name, value in headers]
-    same_key = None if key is None else key.encode()
-    separator = None if key_separator is None else key_separator.encode()
+    # Arguments are bytes to the system, and need be no text.
+    given = [(name, os.fsencode(value)) for name, value in headers]
+    same_key = None if key is None else os.fsencode(key)
+    separator = None if key_separator is None else os.fsencode(key_separator)
 
     def read(line: bytes) -> Outgoing:
         if form == "json":

@@ -56,7 +56,9 @@ def read_line(
     if separator is not None:
         key, found, value = line.partition(separator)
         if not found:
-            raise InvalidRecord(f"a line has no separator {separator.decode()!r}: {_short(line)}")
+            raise InvalidRecord(
+                f"a line has no separator {separator.decode(errors='replace')!r}: {_short(line)}"
+            )
     return Outgoing(key=key, value=value, headers=tuple(headers))
 
 

@@ -56,6 +56,9 @@ class Damage:
     reason: str
 
 
+DEPTH_MAX = 4
+"""How deep folders are entered: a data folder has two levels, a link can make endless ones."""
+
 Seen = SeenBatch | SeenIndex | SeenGroup | Damage
 
 
@@ -73,15 +76,19 @@ class _ReadOnly:
         self._stream.close()
 
 
-def look(path: Path) -> Iterator[Seen]:
-    """Yield what lies in a file, in a partition's folder, or in a whole data folder."""
+def look(path: Path, depth_max: int = DEPTH_MAX) -> Iterator[Seen]:
+    """Yield what lies in a file, in a partition's folder, or in a whole data folder.
+
+    Raises OSError for what cannot be read.
+    """
     if path.is_dir():
         journal = path / "journal"
         if journal.is_file():
             yield from look_at_journal(journal)
         for found in sorted(path.iterdir()):
             if found.is_dir():
-                yield from look(found)
+                if depth_max > 0:
+                    yield from look(found, depth_max - 1)
             elif (name := SEGMENT_NAME.fullmatch(found.name)) and name[2] == ".log" and not name[3]:
                 yield from look_at_segment(found)
     elif path.name == "journal":

@@ -1,6 +1,7 @@
 """The reference page of the command line, made from the commands themselves."""
 
 from collections.abc import Iterator
+from inspect import cleandoc
 
 import click
 
@@ -12,8 +13,10 @@ _HEAD = """\
 Every command with its options and exit codes. Generated from the commands by `make docs`; do not
 edit.
 
-Exit codes: 0 done, 1 failed (one sentence on stderr says why), 2 wrong usage, 130 interrupted.
-Every command answers `-h` and `--help`.
+Exit codes: 0 done, 1 failed (one sentence on stderr says why) or only shown because `--yes` was
+missing, 2 wrong usage, 3 outcome unknown (it may or may not have been done), 130 interrupted.
+Every command answers `-h` and `--help`. On a terminal lists are tables; in a pipe they are lines
+with tabs between the columns, and with `--json` one JSON value a line.
 """
 
 
@@ -34,16 +37,22 @@ def _parameters(command: click.Command, context: click.Context) -> Iterator[str]
             case click.Option():
                 record = parameter.get_help_record(context)
                 if record is not None and "--help" not in parameter.opts:
-                    yield f"| `{record[0].replace('|', chr(92) + '|')}` | {record[1]} |"
+                    yield f"| `{_cell(record[0])}` | {record[1]} |"
             case click.Argument():
-                yield f"| `{parameter.make_metavar(context)}` | |"
+                yield f"| `{_cell(parameter.make_metavar(context))}` | |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def section(words: str, command: click.Command) -> str:
     """Return what the page says about one command."""
     context = click.Context(command, info_name=words)
     usage = " ".join([words, *command.collect_usage_pieces(context)])
-    parts = [f"## {words}", f"```\n{usage}\n```", command.help or ""]
+    parts = [f"## {words}", f"```\n{usage}\n```", cleandoc(command.help or "")]
+    if command.epilog is not None:
+        parts.append(f"Example: `{command.epilog.removeprefix('Example: ')}`")
     rows = list(_parameters(command, context))
     if rows:
         parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))

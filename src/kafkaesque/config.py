@@ -28,6 +28,38 @@ class RecordLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """How our own client talks to brokers."""
+
+    client_id: str = "kafkaesque"
+    """What brokers see in their logs and in `group describe`."""
+
+    frame_bytes_max: int = 100 << 20
+    """The largest answer: as much as the largest request."""
+
+    in_flight_max: int = 100
+    """Requests of one connection that are not answered yet."""
+
+    connect_ms_max: int = 5_000
+    """How long to wait for a connection: machines that are there answer far sooner."""
+
+    request_ms_max: int = 30_000
+    """How long to wait for one answer: Kafka's own default."""
+
+    deadline_ms: int = 40_000
+    """How long to try again in all: longer than one answer may take, shorter than patience."""
+
+    backoff_ms_min: int = 50
+    """The first pause before trying again; each further one is twice as long."""
+
+    backoff_ms_max: int = 1_000
+    """The longest pause: a new leader is usually there by then."""
+
+    fetch_bytes_max: int = 8 << 20
+    """How much one fetch of batches asks for: a few of the largest batches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     """How one partition's log lies on disk."""
 

@@ -329,3 +329,35 @@ class CannotListen(KafkaesqueError):
 
 class BadConfiguration(KafkaesqueError):
     """A file, a variable or a flag sets what cannot be set, or to what it cannot be."""
+
+
+class ClientError(KafkaesqueError):
+    """A broker that was asked for something did not do it, or is not known to have done it."""
+
+
+class InvalidAddress(ClientError):
+    """Text that names no broker: `host:port` is expected, several with commas between them."""
+
+
+class Unreachable(ClientError):
+    """No connection could be made, so nothing was asked."""
+
+
+class ConnectionLost(ClientError):
+    """The connection ended, or went silent, before the answer came."""
+
+
+class NotServed(ClientError):
+    """The broker does not serve an API, or no version of it that we know."""
+
+
+class Refused(ClientError):
+    """The broker answered that it will not; `code` is the name that Kafka gives the reason."""
+
+    def __init__(self, sentence: str, code: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class RefusedForNow(Refused):
+    """The broker did not do it, but may do so soon, or another one may."""

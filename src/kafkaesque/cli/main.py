@@ -1,26 +1,50 @@
 """The `kafkaesque` command: finds the subcommand, and says in one sentence what went wrong.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage; a command may return another one that it documents.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 outcome unknown; a command may return another one
+that it documents.
 """
 
 import importlib
+import os
+import sys
 from collections.abc import Mapping, Sequence
 
 import click
 
 from kafkaesque import __version__
-from kafkaesque.errors import KafkaesqueError
+from kafkaesque.errors import KafkaesqueError, OutcomeUnknown
 
 FAILED = 1
+UNKNOWN = 3
+"""It may or may not have been done: look before you do it again."""
 INTERRUPTED = 130
 """What a shell reports for a program that was stopped with ctrl-C: 128 + SIGINT."""
 
 COMMANDS: Mapping[str, str] = {
+    "completion": "kafkaesque.cli.completion:completion",
+    "consume": "kafkaesque.cli.consume:consume",
     "demo": "kafkaesque.cli.sim:demo",
+    "group": "kafkaesque.cli.group:group",
+    "log": "kafkaesque.cli.log:log",
+    "produce": "kafkaesque.cli.produce:produce",
     "serve": "kafkaesque.cli.serve:serve",
     "sim": "kafkaesque.cli.sim:sim",
+    "topic": "kafkaesque.cli.topic:topic",
 }
 """Every subcommand: its name, and `module:attribute` of the click command behind it."""
+
+SUMMARIES: Mapping[str, str] = {
+    "completion": "Print the script that completes commands in a shell.",
+    "consume": "Print the records of a topic as they come.",
+    "demo": "Watch a cluster lose its leader in the middle of a write, and no record.",
+    "group": "Look at consumer groups and change where they stand.",
+    "log": "Look into log files without a broker.",
+    "produce": "Send the lines of a file, or of stdin, to a topic.",
+    "serve": "Run one broker until it is told to stop.",
+    "sim": "Run a whole cluster on simulated disks, network and clocks.",
+    "topic": "List, create, change and delete topics.",
+}
+"""The first sentence of each command's help, so that the list of them imports none of them."""
 
 
 class LazyGroup(click.Group):
@@ -44,6 +68,19 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command), f"{target} is not a click command"
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with what SUMMARIES says of them; others are imported to be asked."""
+        rows = []
+        for name in self.list_commands(ctx):
+            summary = SUMMARIES.get(name)
+            if summary is None:
+                command = self.get_command(ctx, name)
+                assert command is not None, f"{name} is listed but does not exist"
+                summary = command.get_short_help_str(formatter.width)
+            rows.append((name, summary))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 cli = click.version_option(__version__, prog_name="kafkaesque")(
     LazyGroup(
@@ -65,6 +102,13 @@ def run(arguments: Sequence[str], command: click.Command = cli) -> int:
         return problem.exit_code
     except click.Abort:
         return INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has gone. What Python still holds of it must go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OutcomeUnknown as problem:
+        click.echo(f"kafkaesque: {problem}", err=True)
+        return UNKNOWN
     except KafkaesqueError as problem:
         click.echo(f"kafkaesque: {problem}", err=True)
         return FAILED

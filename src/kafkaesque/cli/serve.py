@@ -15,7 +15,7 @@ from kafkaesque.settings import Settings, Value, load
 _DEFAULTS = ServerConfig()
 
 
-@click.command()
+@click.command(epilog="Example: kafkaesque serve --data /tmp/first-broker")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

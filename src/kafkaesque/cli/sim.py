@@ -20,7 +20,7 @@ _TRY_NEXT = (
 )
 
 
-@click.command()
+@click.command(epilog="Example: kafkaesque sim --seeds 200")
 @click.argument("seed", type=int, required=False)
 @click.option("--seeds", type=click.IntRange(min=1), help="Run this many seeds on all cores.")
 @click.option("--first", type=int, default=0, show_default=True, help="The first of those seeds.")
@@ -45,7 +45,7 @@ def sim(seed: int | None, seeds: int | None, first: int, steps: int) -> int:
     return _many(console, range(first, first + seeds), steps)
 
 
-@click.command()
+@click.command(epilog="Example: kafkaesque demo --seed 11")
 @click.option("--seed", type=int, default=_STORY_SEED, show_default=True, help="Another story.")
 def demo(seed: int) -> int:
     """Watch a cluster lose its leader in the middle of a write, and no record."""

@@ -88,7 +88,7 @@ class Journal:
                 journal._round = number
                 start, position = position, end
                 for record in records:
-                    journal._apply(record)
+                    _apply(journal.groups, record)
             if position < len(data):
                 file.truncate(position)
             # Nobody knows whether the last frame was synced. Write it again: if its sync failed,
@@ -112,7 +112,7 @@ class Journal:
 
     def add(self, record: JournalRecord) -> None:
         """Apply a record now; it is on disk when the next round is done."""
-        self._apply(record)
+        _apply(self.groups, record)
         self._added.append(record)
 
     def write_round(self, files: list[File], folders: list[str], done: Synced) -> None:
@@ -154,16 +154,6 @@ class Journal:
         """Close the file; the flusher has written the last round before."""
         if self._file is not None:
             self._file.close()
-
-    def _apply(self, record: JournalRecord) -> None:
-        if isinstance(record, GroupForgotten):
-            self.groups.pop(record.group, None)
-            return
-        state = self.groups.get(record.group)
-        if state is None:
-            assert isinstance(record, LogStarted), "a group's first record says where it starts"
-            state = self.groups[record.group] = GroupState(start_of(record))
-        state.apply(record)
 
     def _append_frame(self, file: File, records: list[JournalRecord]) -> None:
         self._round += 1
@@ -218,6 +208,32 @@ class Journal:
             self._file.close()
         self._file = file
         self._rewrite_at = self._size + self._config.journal_rewrite_bytes
+
+
+def read_journal(data: bytes) -> tuple[NodeId, dict[GroupId, GroupState], int]:
+    """Return node, groups and where the good frames end, of a journal's bytes; changes nothing.
+
+    Raises as `Journal.open` does.
+    """
+    node = _read_header(data)
+    groups: dict[GroupId, GroupState] = {}
+    position = _HEADER.size
+    for _, records, end in _frames(data):
+        for record in records:
+            _apply(groups, record)
+        position = end
+    return node, groups, position
+
+
+def _apply(groups: dict[GroupId, GroupState], record: JournalRecord) -> None:
+    if isinstance(record, GroupForgotten):
+        groups.pop(record.group, None)
+        return
+    state = groups.get(record.group)
+    if state is None:
+        assert isinstance(record, LogStarted), "a group's first record says where it starts"
+        state = groups[record.group] = GroupState(start_of(record))
+    state.apply(record)
 
 
 def _read_header(data: bytes) -> NodeId:

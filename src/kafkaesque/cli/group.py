@@ -1,0 +1,243 @@
+"""`kafkaesque group`: consumer groups, where they stand and how far behind they are."""
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+import click
+
+from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
+from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.positions import (
+    AtOffset,
+    AtTime,
+    Beginning,
+    End,
+    Position,
+    PositionType,
+    Shift,
+)
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.groups import GroupInfo
+from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
+from kafkaesque.errors import Refused, UnknownTopic
+from kafkaesque.types import Offset
+
+_NO_SUCH_GROUP = "GROUP_ID_NOT_FOUND"
+
+
+@click.group()
+def group() -> None:
+    """Look at consumer groups and change where they stand."""
+
+
+@group.command("list", epilog="Example: kafkaesque group list")
+@bootstrap_option
+@json_option
+def list_(*, bootstrap: str, is_json: bool) -> None:
+    """List the groups.
+
+    For each its name, its state and its kind.
+    """
+    with Admin(bootstrap) as admin:
+        rows = [(one.group, one.state, one.protocol_type) for one in admin.groups.list()]
+    Output(is_json=is_json).table(
+        Table(kind="group", columns=("group", "state", "kind"), rows=rows)
+    )
+
+
+@group.command(epilog="Example: kafkaesque group describe billing")
+@click.argument("group")
+@bootstrap_option
+@json_option
+def describe(*, group: str, bootstrap: str, is_json: bool) -> None:
+    """Show the members and the lag.
+
+    For each partition what is committed, where it ends, and how many records lie between.
+    """
+    with Admin(bootstrap) as admin:
+        info = admin.groups.describe(group)
+        committed = admin.groups.offsets(group)
+        read = {place for member in info.members for place in member.places}
+        places = sorted(read | committed.keys())
+        ends = _ends(admin, places)
+    Output(is_json=is_json).tables(
+        {"group": group, "state": info.state, "protocol": info.protocol},
+        [_members(info), _standing(info, places, committed, ends)],
+    )
+
+
+@group.command(epilog="Example: kafkaesque group reset billing --topic orders --to '2 hours ago'")
+@click.argument("group")
+@click.option(
+    "--topic", "topics", multiple=True, help="Only this one, may be repeated; else all it has read."
+)
+@click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="Only this one of each topic; may be repeated.",
+)
+@click.option(
+    "--to",
+    required=True,
+    type=PositionType(),
+    help="earliest, latest, an offset, a time (ISO or '2 hours ago'), or a shift like -100.",
+)
+@yes_option
+@bootstrap_option
+@json_option
+def reset(
+    *,
+    group: str,
+    topics: Sequence[str],
+    partitions: Sequence[int],
+    to: Position,
+    is_sure: bool,
+    bootstrap: str,
+    is_json: bool,
+) -> int:
+    """Move a group to other offsets.
+
+    Refused while it has members. Offsets that are not there are moved to the nearest end. Without
+    --yes nothing is moved, and shown is where it would go.
+    """
+    output = Output(is_json=is_json)
+    with Admin(bootstrap) as admin:
+        _refuse_if_active(admin, group)
+        committed = admin.groups.offsets(group)
+        places = _places(admin, topics, partitions, committed)
+        if not places:
+            raise click.UsageError(f"group {group} has no offsets: say which --topic to begin with")
+        targets = _targets(admin, places, to, committed)
+        rows = [
+            (topic, partition, committed.get((topic, partition)), targets[topic, partition])
+            for topic, partition in places
+        ]
+        columns = ("topic", "partition", "committed", "new")
+        output.table(Table(kind="partition", columns=columns, rows=rows))
+        if not is_sure:
+            output.not_done(f"group {group} would move")
+            return NOT_DONE
+        admin.groups.commit(group, targets)
+    if not is_json:
+        output.done(f"group {group} was moved")
+    return 0
+
+
+@group.command(epilog="Example: kafkaesque group delete billing --yes")
+@click.argument("groups", nargs=-1, required=True)
+@yes_option
+@bootstrap_option
+@json_option
+def delete(*, groups: Sequence[str], is_sure: bool, bootstrap: str, is_json: bool) -> int:
+    """Delete groups and their offsets.
+
+    Refused while they have members. Without --yes nothing is deleted.
+    """
+    output = Output(is_json=is_json)
+    with Admin(bootstrap) as admin:
+        found = [admin.groups.describe(name) for name in dict.fromkeys(groups)]
+        if not is_sure:
+            rows = [
+                (one.group, one.state, len(one.members), len(admin.groups.offsets(one.group)))
+                for one in found
+            ]
+            columns = ("group", "state", "members", "offsets")
+            output.table(Table(kind="group", columns=columns, rows=rows))
+            output.not_done(f"{len(rows)} to delete")
+            return NOT_DONE
+        for one in found:
+            admin.groups.delete(one.group)
+            output.done(f"group {one.group} was deleted", group=one.group, deleted=True)
+    return 0
+
+
+def _members(info: GroupInfo) -> Table:
+    rows = [
+        (one.member, one.client, one.host, [f"{topic}-{number}" for topic, number in one.places])
+        for one in info.members
+    ]
+    return Table(kind="member", columns=("member", "client", "host", "partitions"), rows=rows)
+
+
+def _standing(
+    info: GroupInfo,
+    places: Sequence[Place],
+    committed: Mapping[Place, Offset],
+    ends: Mapping[Place, Offset],
+) -> Table:
+    readers = {place: member.client for member in info.members for place in member.places}
+    rows = []
+    for place in places:
+        offset, end = committed.get(place), ends.get(place)
+        lag = None if offset is None or end is None else max(0, end - offset)
+        rows.append((*place, offset, end, lag, readers.get(place)))
+    columns = ("topic", "partition", "committed", "end", "lag", "read by")
+    return Table(kind="partition", columns=columns, rows=rows)
+
+
+def _ends(admin: Admin, places: Sequence[Place]) -> dict[Place, Offset]:
+    """Return the ends of the partitions that still exist: topics go, offsets stay for a while."""
+    kept = set(_existing(admin, {topic for topic, _ in places}))
+    return admin.topics.offsets([place for place in places if place in kept], LATEST)
+
+
+def _existing(admin: Admin, topics: set[str]) -> list[Place]:
+    found: list[Place] = []
+    for topic in sorted(topics):
+        try:
+            found += admin.topics.describe(topic).places
+        except UnknownTopic:
+            continue
+    return found
+
+
+def _refuse_if_active(admin: Admin, name: str) -> None:
+    try:
+        members = admin.groups.describe(name).members
+    except Refused as refused:
+        if refused.code != _NO_SUCH_GROUP:
+            raise
+        return  # it comes to be with its first offsets
+    if members:
+        raise Refused(
+            f"group {name} has members ({len(members)}): stop them first", "NON_EMPTY_GROUP"
+        )
+
+
+def _places(
+    admin: Admin,
+    topics: Sequence[str],
+    partitions: Sequence[int],
+    committed: Mapping[Place, Offset],
+) -> list[Place]:
+    if topics:
+        found = [place for topic in topics for place in admin.topics.describe(topic).places]
+    else:
+        existing = set(_existing(admin, {topic for topic, _ in committed}))
+        found = [place for place in committed if place in existing]
+    wanted = sorted(set(found))
+    return [place for place in wanted if not partitions or place[1] in partitions]
+
+
+def _targets(
+    admin: Admin, places: Sequence[Place], to: Position, committed: Mapping[Place, Offset]
+) -> dict[Place, Offset]:
+    starts = admin.topics.offsets(places, EARLIEST)
+    ends = admin.topics.offsets(places, LATEST)
+    match to:
+        case Beginning():
+            return starts
+        case End():
+            return ends
+        case AtOffset(offset):
+            wanted = dict.fromkeys(places, offset)
+        case AtTime(timestamp_ms):
+            wanted = admin.topics.offsets(places, timestamp_ms)
+            wanted = {p: ends[p] if o == NOT_FOUND else o for p, o in wanted.items()}
+        case Shift(records):
+            wanted = {place: committed.get(place, starts[place]) + records for place in places}
+        case _:
+            assert_never(to)
+    return {place: min(max(wanted[place], starts[place]), ends[place]) for place in places}

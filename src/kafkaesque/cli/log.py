@@ -1,0 +1,151 @@
+"""`kafkaesque log`: log files, looked into without a broker."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import assert_never
+
+import click
+
+from kafkaesque.cli.main import FAILED
+from kafkaesque.cli.options import json_option
+from kafkaesque.cli.output import shown
+from kafkaesque.cli.record_text import json_value
+from kafkaesque.errors import BatchError
+from kafkaesque.log.look import Damage, Seen, SeenBatch, SeenGroup, SeenIndex, look
+from kafkaesque.record.read import read_records
+from kafkaesque.record.record import Record
+from kafkaesque.record.view import NO_PRODUCER_ID
+
+Facts = dict[str, object]
+
+_OF_RECORDS = ("key", "value", "headers")
+"""What users wrote: shown in quotes, so that it cannot be taken for ours."""
+
+
+@click.group()
+def log() -> None:
+    """Look into log files without a broker."""
+
+
+@log.command(epilog="Example: kafkaesque log dump data/orders-0 --records")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--records", "with_records", is_flag=True, help="Also each record.")
+@json_option
+def dump(*, path: Path, with_records: bool, is_json: bool) -> int:
+    """Print what lies in log files.
+
+    PATH is a data folder, a partition's folder, or one segment file. Checksums and indexes are
+    checked and nothing is changed; exit code 1 says that there is damage.
+    """
+    damages = 0
+    try:
+        for seen in look(path):
+            for facts in _lines(seen, with_records=with_records):
+                damages += facts["kind"] == "damage"
+                click.echo(_line(facts, is_json=is_json))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from error
+    if damages and not is_json:
+        click.echo(f"kafkaesque: {damages} places are damaged", err=True)
+    return FAILED if damages else 0
+
+
+def _line(facts: Facts, *, is_json: bool) -> str:
+    if is_json:
+        return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    kind, *rest = facts.items()
+    return " ".join([shown(kind[1]), *(f"{name}={_text(name, value)}" for name, value in rest)])
+
+
+def _text(name: str, value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if name in _OF_RECORDS else shown(value)
+
+
+def _lines(seen: Seen, *, with_records: bool) -> Iterator[Facts]:
+    match seen:
+        case SeenBatch():
+            yield _batch(seen)
+            if with_records:
+                yield from _records(seen)
+        case SeenIndex():
+            yield {"kind": "index", "file": str(seen.path), "entries": seen.entries}
+        case SeenGroup():
+            yield _group(seen)
+        case Damage():
+            yield {
+                "kind": "damage",
+                "file": str(seen.path),
+                "position": seen.position,
+                "reason": seen.reason,
+            }
+        case _:
+            assert_never(seen)
+
+
+def _batch(seen: SeenBatch) -> Facts:
+    view = seen.view
+    facts: Facts = {
+        "kind": "batch",
+        "file": str(seen.path),
+        "position": seen.position,
+        "bytes": view.size,
+        "base_offset": view.base_offset,
+        "last_offset": view.last_offset,
+        "records": view.record_count,
+        "term": view.term,
+        "codec": view.codec.name.lower(),
+        "base_timestamp_ms": view.base_timestamp_ms,
+        "max_timestamp_ms": view.max_timestamp_ms,
+    }
+    if view.producer_id != NO_PRODUCER_ID:
+        facts["producer_id"] = view.producer_id
+        facts["producer_epoch"] = view.producer_epoch
+        facts["base_sequence"] = view.base_sequence
+    if view.is_transactional:
+        facts["transactional"] = True
+    if view.is_control:
+        facts["control"] = True
+    return facts
+
+
+def _records(seen: SeenBatch) -> Iterator[Facts]:
+    try:
+        yield from map(_record, read_records(seen.view))
+    except BatchError as error:
+        yield {
+            "kind": "damage",
+            "file": str(seen.path),
+            "position": seen.position,
+            "reason": str(error),
+        }
+
+
+def _record(record: Record) -> Facts:
+    return {
+        "kind": "record",
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": json_value(record.key),
+        "value": json_value(record.value),
+        "headers": [[name, json_value(value)] for name, value in record.headers],
+    }
+
+
+def _group(seen: SeenGroup) -> Facts:
+    state = seen.state
+    start = state.marks.start
+    return {
+        "kind": "group",
+        "group": seen.group,
+        "node": seen.node,
+        "term": state.hard_state.term,
+        "vote": state.hard_state.vote,
+        "start_offset": start.offset,
+        "marks_before": start.marks_before,
+        "marks": [f"{mark.index}@{mark.term}" for mark in state.marks.all()],
+        "synced_to": None if state.synced is None else state.synced.end_offset,
+        "recovering": state.is_recovering,
+    }

@@ -1,0 +1,114 @@
+"""How commands print: tables for people, tab-separated lines for pipes, JSON when asked for."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of one kind; `kind` is the singular, as in `partition`."""
+
+    kind: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def records(self) -> list[dict[str, object]]:
+        """Return the rows with their columns' names, for JSON."""
+        names = [column.replace(" ", "_") for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+
+class Output:
+    """Standard output of one command."""
+
+    def __init__(self, *, is_json: bool) -> None:
+        self._is_json = is_json
+
+    def table(self, table: Table) -> None:
+        """Print one table; as JSON one object per row."""
+        if self._is_json:
+            for record in table.records():
+                click.echo(_json(record))
+        elif sys.stdout.isatty():
+            _draw(table)
+        else:
+            for row in table.rows:
+                click.echo("\t".join(shown(cell) for cell in row))
+
+    def tables(self, head: Mapping[str, object], tables: Sequence[Table]) -> None:
+        """Print several tables about one thing; as JSON one object with a list for each.
+
+        In a pipe the first column of each line is the kind of its table.
+        """
+        if self._is_json:
+            lists = {f"{table.kind}s": table.records() for table in tables}
+            click.echo(_json({**head, **lists}))
+        elif sys.stdout.isatty():
+            for name, value in head.items():
+                click.echo(f"{name}: {shown(value)}")
+            for table in tables:
+                _draw(table)
+        else:
+            for name, value in head.items():
+                click.echo(f"{name}\t{shown(value)}")
+            for table in tables:
+                for row in table.rows:
+                    click.echo("\t".join([table.kind, *(shown(cell) for cell in row)]))
+
+    def done(self, sentence: str, **facts: object) -> None:
+        """Say what was done; as JSON the facts alone."""
+        click.echo(_json(facts) if self._is_json else sentence)
+
+    def not_done(self, sentence: str) -> None:
+        """Say on stderr that this was only a preview."""
+        click.echo(f"{sentence}: nothing was changed, add --yes to do it", err=True)
+
+
+def shown(value: object) -> str:
+    """Return a value as text of one line and one column, whatever it holds."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ",".join(shown(each) for each in value)
+        case _:
+            text = str(value)
+            return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _draw(table: Table) -> None:
+    if not table.rows:
+        click.echo(f"no {table.kind}s")
+        return
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    plural = "" if len(table.rows) == 1 else "s"
+    drawn = RichTable(title=f"{len(table.rows):,} {table.kind}{plural}", title_justify="left")
+    for number, column in enumerate(table.columns):
+        cells = [row[number] for row in table.rows]
+        is_number = any(isinstance(cell, int) for cell in cells)
+        drawn.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*(Text(_grouped(cell)) for cell in row))
+    Console().print(drawn)
+
+
+def _grouped(cell: object) -> str:
+    is_number = isinstance(cell, int) and not isinstance(cell, bool)
+    return f"{cell:,}" if is_number else shown(cell)

@@ -1,0 +1,265 @@
+"""`kafkaesque produce`: lines, or JSON records, to a topic."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from kafkaesque.cli.main import FAILED, INTERRUPTED, UNKNOWN
+from kafkaesque.cli.options import bootstrap_option, json_option, pairs
+from kafkaesque.cli.output import Output
+from kafkaesque.cli.record_text import Outgoing, read_json, read_line
+from kafkaesque.client.admin import Admin
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Producer
+
+LINE_BYTES_MAX = 64 << 20
+"""The longest line: above the largest batch that a topic can be set to take."""
+
+_QUEUE_WAIT_SECONDS = 0.1
+_SHOWN_REASONS_MAX = 5
+_IN_DOUBT = frozenset(
+    {
+        "_MSG_TIMED_OUT",
+        "_PURGE_INFLIGHT",
+        "_TIMED_OUT",
+        "_TRANSPORT",
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "NOT_LEADER_FOR_PARTITION",
+        "REQUEST_TIMED_OUT",
+    }
+)
+"""What librdkafka reports when a record may or may not have been written."""
+
+
+class Tally:
+    """What became of the records so far."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.acknowledged = 0
+        self.failed: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+
+    def delivered(self, error: "KafkaError | None", _: object) -> None:
+        """Take librdkafka's report of one record."""
+        if error is None:
+            self.acknowledged += 1
+        elif error.name() in _IN_DOUBT:
+            self.unknown[error.str()] += 1
+        else:
+            self.failed[error.str()] += 1
+
+    @property
+    def exit_code(self) -> int:
+        """Unknown outweighs failed: it is what needs looking at."""
+        if self.unknown or self.sent > self.settled:
+            return UNKNOWN
+        return FAILED if self.failed else 0
+
+    @property
+    def settled(self) -> int:
+        """Records whose report has come."""
+        return self.acknowledged + self.failed.total() + self.unknown.total()
+
+
+@click.command(epilog="Example: printf 'one\\ntwo\\n' | kafkaesque produce letters")
+@click.argument("topic")
+@click.option("--file", type=click.File("rb"), default="-", help="Read this; else stdin.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines of text, or what `consume --format json` prints.",
+)
+@click.option("--key-separator", help="Each line is a key, this, and a value.")
+@click.option("--key", help="The key of every record.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    callback=pairs,
+    metavar="NAME=VALUE",
+    help="A header of every record; may be repeated.",
+)
+@click.option("--partition", type=click.IntRange(min=0), help="Send all to this one.")
+@click.option(
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="none",
+    show_default=True,
+    help="How batches are packed.",
+)
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    help="Give up a record after so many seconds.",
+)
+@bootstrap_option
+@json_option
+def produce(  # noqa: PLR0913 - the command's options
+    *,
+    topic: str,
+    file: IO[bytes],
+    form: str,
+    key_separator: str | None,
+    key: str | None,
+    headers: Sequence[tuple[str, str]],
+    partition: int | None,
+    compression: str,
+    timeout_seconds: float,
+    bootstrap: str,
+    is_json: bool,
+) -> int:
+    """Send the lines of a file, or of stdin, to a topic.
+
+    Every record is acknowledged by all replicas that must have it. Exit code 3 says that some may
+    or may not have been written.
+    """
+    if key is not None and key_separator is not None:
+        raise click.UsageError("give either --key or --key-separator, not both")
+    if key_separator == "":
+        raise click.UsageError("--key-separator is at least one character")
+    if form == "json" and key_separator is not None:
+        raise click.UsageError("--key-separator is for --format text")
+    # Arguments are bytes to the system, and need be no text.
+    given = [(name, os.fsencode(value)) for name, value in headers]
+    same_key = None if key is None else os.fsencode(key)
+    separator = None if key_separator is None else os.fsencode(key_separator)
+
+    def read(line: bytes) -> Outgoing:
+        if form == "json":
+            return read_json(line, same_key, given)
+        return read_line(line, separator, same_key, given)
+
+    producer = _producer(bootstrap, compression, timeout_seconds)
+    tally = Tally()
+    code = _send(producer, topic, partition, map(read, _lines(file)), tally, timeout_seconds)
+    for reason, count in (tally.failed + tally.unknown).most_common(_SHOWN_REASONS_MAX):
+        click.echo(f"kafkaesque: {count} records: {reason}", err=True)
+    unknown = tally.unknown.total() + tally.sent - tally.settled
+    Output(is_json=is_json).done(
+        f"acknowledged: {tally.acknowledged}, failed: {tally.failed.total()}, unknown: {unknown}",
+        topic=topic,
+        acknowledged=tally.acknowledged,
+        failed=tally.failed.total(),
+        unknown=unknown,
+    )
+    return code or tally.exit_code
+
+
+def _producer(bootstrap: str, compression: str, timeout_seconds: float) -> "Producer":
+    # A broker that is not there is said at once and in a sentence: librdkafka would try for ever.
+    with Admin(bootstrap) as admin:
+        is_idempotent = admin.serves(InitProducerIdRequest)
+    from confluent_kafka import Producer
+
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "client.id": "kafkaesque",
+        "acks": "all",
+        "enable.idempotence": is_idempotent,
+        "compression.type": compression,
+        "message.timeout.ms": int(timeout_seconds * 1000),
+        "message.max.bytes": LINE_BYTES_MAX,
+        "log_level": 0,
+        "error_cb": _ignore,
+    }
+    return Producer(settings)
+
+
+def _send(
+    producer: "Producer",
+    topic: str,
+    partition: int | None,
+    records: Iterator[Outgoing],
+    tally: Tally,
+    timeout_seconds: float,
+) -> int:
+    """Send all there is; return an exit code if it had to stop before."""
+    code = 0
+    try:
+        with _progress(tally) as show:
+            for record in records:
+                _queue(producer, topic, partition, record, tally)
+                show()
+            # Records time out by themselves; this is only in case librdkafka does not.
+            producer.flush(2 * timeout_seconds)
+            show()
+    except KeyboardInterrupt:
+        producer.flush(timeout_seconds)
+        code = INTERRUPTED
+    except KafkaesqueError as error:  # a line that is no record: those before it were sent
+        click.echo(f"kafkaesque: {error}", err=True)
+        producer.flush(2 * timeout_seconds)
+        code = FAILED
+    return code
+
+
+def _queue(
+    producer: "Producer", topic: str, partition: int | None, record: Outgoing, tally: Tally
+) -> None:
+    from confluent_kafka import KafkaException
+
+    optional: dict[str, Any] = {} if partition is None else {"partition": partition}
+    if record.timestamp_ms is not None:
+        optional["timestamp"] = record.timestamp_ms
+    headers: list[tuple[str, str | bytes | None]] = list(record.headers)
+    tally.sent += 1
+    # Ends: records in the queue are sent or time out, and make room.
+    while True:
+        try:
+            producer.produce(
+                topic,
+                record.value,
+                record.key,
+                headers=headers,
+                on_delivery=tally.delivered,
+                **optional,
+            )
+        except BufferError:
+            producer.poll(_QUEUE_WAIT_SECONDS)
+            continue
+        except KafkaException as error:
+            tally.delivered(error.args[0], None)
+        producer.poll(0)
+        return
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines without their ends; the last one needs none."""
+    while line := file.readline(LINE_BYTES_MAX + 1):  # ends with the input
+        if len(line) > LINE_BYTES_MAX:
+            raise click.ClickException(f"a line is longer than {LINE_BYTES_MAX} bytes")
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+@contextmanager
+def _progress(tally: Tally) -> Iterator[Callable[[], None]]:
+    """Show how far we are on a terminal, unless a person types the lines on it."""
+    if not sys.stderr.isatty() or sys.stdin.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    column = TextColumn("{task.completed:,.0f} of {task.total:,.0f} records acknowledged")
+    with Progress(column, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=0)
+        yield lambda: bar.update(task, total=tally.sent, completed=tally.acknowledged)
+
+
+def _ignore(_: object) -> None:
+    """Take librdkafka's news of connections: what matters comes with each record's report."""

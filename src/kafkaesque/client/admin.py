@@ -1,0 +1,75 @@
+"""A cluster in the hands of an administrator: any that speaks Kafka's protocol."""
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from kafkaesque.client.address import Address, parse_addresses
+from kafkaesque.client.batches import Batches
+from kafkaesque.client.groups import Groups
+from kafkaesque.client.router import Router, Surroundings
+from kafkaesque.client.topics import Topics
+from kafkaesque.clock import SystemClock
+from kafkaesque.config import ClientConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterInfo:
+    """Who the brokers are."""
+
+    cluster_id: str | None
+    controller: int
+    brokers: Mapping[int, Address]
+
+
+class Admin:
+    """Topics, groups and batches of one cluster, for one thread; close it when done.
+
+    Nothing is connected before the first question. Raises InvalidAddress for a bootstrap that
+    names no broker.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        config: ClientConfig | None = None,
+        around: Surroundings | None = None,
+    ) -> None:
+        around = around or Surroundings(
+            clock=SystemClock(), chance=random.Random(), sleep=time.sleep
+        )
+        self._router = Router(parse_addresses(bootstrap), config or ClientConfig(), around)
+        self.topics = Topics(self._router)
+        self.groups = Groups(self._router)
+        self.batches = Batches(self._router)
+
+    def cluster(self) -> ClusterInfo:
+        """Return the cluster's id and its brokers."""
+        said = self._router.question(lambda: self._router.metadata([]))
+        return ClusterInfo(
+            cluster_id=said.cluster_id,
+            controller=said.controller_id,
+            brokers={b.node_id: Address(host=b.host, port=b.port) for b in said.brokers},
+        )
+
+    def serves(self, request: type[Any]) -> bool:
+        """Return whether the brokers serve an API that we know, named by its request."""
+        return self._router.question(lambda: self._router.serves(request))
+
+    def close(self) -> None:
+        """Hang up."""
+        self._router.close()
+
+    def __enter__(self) -> "Admin":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,119 @@
+"""Batches as they lie in a partition, read and written without looking into them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafkaesque.client.refusals import check, first
+from kafkaesque.client.router import Router
+from kafkaesque.record.view import LENGTH_OVERHEAD, NO_PRODUCER_ID, BatchView, peek_size
+from kafkaesque.types import Buffer, Offset
+from kafkaesque.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from kafkaesque.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+_VERSION_MAX_BY_NAME = 12
+"""Fetch and Produce: later versions name topics by ids."""
+
+_ALL = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """Whole batches from a partition; the first may begin before the offset that was asked for."""
+
+    batches: tuple[BatchView, ...]
+    start: Offset
+    """The first offset that is kept."""
+    high_watermark: Offset
+
+
+class Batches:
+    """Reads and writes batches of any partition; errors are those of `kafkaesque.errors`."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: Offset,
+        *,
+        wait_ms: int = 0,
+        bytes_max: int | None = None,
+    ) -> Fetched:
+        """Return batches from that of `offset` on, none at the end of the partition.
+
+        `wait_ms` is how long the broker waits for records if there are none.
+        """
+        limit = self._router.config.fetch_bytes_max if bytes_max is None else bytes_max
+        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=limit,
+            topics=(FetchTopic(topic=topic, partitions=(asked,)),),
+        )
+
+        def ask() -> Fetched:
+            leader = self._router.leader(topic, partition)
+            said = self._router.ask_node(
+                leader, request, FetchResponse, version_max=_VERSION_MAX_BY_NAME
+            )
+            check(said.error_code, f"topic {topic}")
+            found = first(first(said.responses, topic).partitions, topic)
+            check(found.error_code, f"partition {partition} of topic {topic}, offset {offset}")
+            return Fetched(
+                batches=tuple(_whole(found.records or b"")),
+                start=found.log_start_offset,
+                high_watermark=found.high_watermark,
+            )
+
+        return self._router.question(ask)
+
+    def produce(self, topic: str, partition: int, batch: Buffer) -> Offset:
+        """Append one batch with acks=all and return the offset that its first record got.
+
+        A batch with a producer id is sent again after a loss, because the broker drops what it has
+        twice. Without one OutcomeUnknown is raised instead.
+        """
+        is_once = BatchView(batch).producer_id == NO_PRODUCER_ID
+        data = PartitionProduceData(index=partition, records=batch)
+        request = ProduceRequest(
+            acks=_ALL,
+            timeout_ms=self._router.config.request_ms_max,
+            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+        )
+
+        def ask() -> Offset:
+            leader = self._router.leader(topic, partition)
+            said = self._router.ask_node(
+                leader, request, ProduceResponse, version_max=_VERSION_MAX_BY_NAME
+            )
+            one = first(first(said.responses, topic).partition_responses, topic)
+            where = f"partition {partition} of topic {topic}"
+            check(one.error_code, where, one.error_message, is_change=is_once)
+            return one.base_offset
+
+        return self._router.change(ask) if is_once else self._router.question(ask)
+
+
+def _whole(data: Buffer) -> Iterator[BatchView]:
+    """Yield the batches that are whole: a broker may cut the last one short."""
+    position = 0
+    while len(data) - position > LENGTH_OVERHEAD:  # ends: every batch has a size
+        size = peek_size(data, position)[1]
+        if size > len(data) - position:
+            return
+        view = BatchView(data, position)
+        yield view
+        position += view.size

@@ -1,0 +1,152 @@
+"""A connection that blocks: for the command line, tools and Spark workers."""
+
+import socket
+from typing import Any, TypeVar
+
+from kafkaesque.client.address import Address
+from kafkaesque.client.exchange import Exchange
+from kafkaesque.clock import Clock
+from kafkaesque.config import ClientConfig
+from kafkaesque.errors import ConnectionLost, NotServed, Unreachable, WireError
+from kafkaesque.types import Buffer
+from kafkaesque.wire.message import api_of
+
+R = TypeVar("R")
+
+_RECEIVE_BYTES = 256 << 10
+
+
+class BlockingConnection:
+    """One connection to one broker, for one thread; opened by its maker, closed by its owner."""
+
+    def __init__(
+        self, address: Address, stream: socket.socket, config: ClientConfig, clock: Clock
+    ) -> None:
+        self._address = address
+        self._socket = stream
+        self._config = config
+        self._clock = clock
+        self._exchange = Exchange(config)
+        self.is_closed = False
+
+    @classmethod
+    def open(
+        cls, address: Address, config: ClientConfig, clock: Clock, deadline_ms: int
+    ) -> "BlockingConnection":
+        """Connect and agree on versions; raises Unreachable.
+
+        `deadline_ms` is a reading of the monotonic clock.
+        """
+        allowed_ms = min(config.connect_ms_max, deadline_ms - clock.monotonic_ms())
+        if allowed_ms <= 0:
+            raise Unreachable(f"there was no time left to connect to {address}")
+        try:
+            stream = socket.create_connection((address.host, address.port), allowed_ms / 1000)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise Unreachable(f"cannot reach a broker at {address}: {reason}") from error
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = cls(address, stream, config, clock)
+        try:
+            connection._begin(clock.monotonic_ms() + allowed_ms)
+        except (ConnectionLost, WireError) as error:
+            raise Unreachable(
+                f"what answers at {address} does not speak Kafka's protocol: {error}"
+            ) from error
+        return connection
+
+    def call(
+        self,
+        request: Any,
+        response: type[R],
+        deadline_ms: int,
+        *,
+        version_max: int | None = None,
+    ) -> R:
+        """Send a request and wait for its answer.
+
+        Raises ConnectionLost when none comes, also because of the deadline, and Unreachable when
+        the broker had hung up before; the connection is closed then. Error codes inside the answer
+        are the caller's business.
+        """
+        self._check_open()
+        number, parts = self._exchange.send(request, response, version_max=version_max)
+        self._send(parts, deadline_ms)
+        # Ends: either an answer comes, or the deadline passes.
+        while True:
+            try:
+                answers, _ = self._exchange.receive(self._receive(deadline_ms))
+            except WireError as error:
+                self.close()
+                raise ConnectionLost(f"{self._address} sent what is no answer: {error}") from error
+            if answers:
+                assert answers[0].number == number, "one request is under way at a time"
+                message: R = answers[0].message
+                return message
+
+    def serves(self, request: type[Any]) -> bool:
+        """Return whether the broker serves the API of a request, in a version that we know."""
+        try:
+            self._exchange.version_of(api_of(request))
+        except NotServed:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Hang up."""
+        self.is_closed = True
+        self._socket.close()
+
+    def _check_open(self) -> None:
+        """Raise if the broker hung up while nothing was asked: then nothing was done either."""
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return  # open, and silent as it should be
+        except OSError as error:
+            raise Unreachable(str(self._lost(error))) from error
+        self.close()
+        raise Unreachable(f"{self._address} closed the connection")
+
+    def _begin(self, deadline_ms: int) -> None:
+        try:
+            self._send(self._exchange.begin(), deadline_ms)
+            # Ends: at most two answers are asked for, and the deadline passes.
+            while not self._exchange.is_ready:
+                _, out = self._exchange.receive(self._receive(deadline_ms))
+                if out:
+                    self._send(out, deadline_ms)
+        except BaseException:
+            self.close()
+            raise
+
+    def _send(self, parts: list[Buffer], deadline_ms: int) -> None:
+        try:
+            self._wait_until(deadline_ms)
+            self._socket.sendall(b"".join(parts))
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _receive(self, deadline_ms: int) -> bytes:
+        try:
+            self._wait_until(deadline_ms)
+            data = self._socket.recv(_RECEIVE_BYTES)
+        except OSError as error:
+            raise self._lost(error) from error
+        if not data:
+            self.close()
+            raise ConnectionLost(f"{self._address} closed the connection before it answered")
+        return data
+
+    def _wait_until(self, deadline_ms: int) -> None:
+        left_ms = deadline_ms - self._clock.monotonic_ms()
+        if left_ms <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left_ms / 1000)
+
+    def _lost(self, error: OSError) -> ConnectionLost:
+        self.close()
+        if isinstance(error, TimeoutError):
+            return ConnectionLost(f"{self._address} did not answer in time")
+        return ConnectionLost(f"the connection to {self._address} was lost: {error.strerror}")

@@ -1,0 +1,217 @@
+"""Consumer groups, as an administrator sees and changes them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafkaesque.client.assignment import decode_assignment
+from kafkaesque.client.refusals import check, first
+from kafkaesque.client.router import Router
+from kafkaesque.client.topics import Place
+from kafkaesque.errors import Refused
+from kafkaesque.types import Offset
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kafkaesque.wire.messages.describe_groups import (
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kafkaesque.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from kafkaesque.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from kafkaesque.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+from kafkaesque.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
+
+_VERSION_MAX_BY_NAME = 9
+"""OffsetCommit and OffsetFetch: later versions name topics by ids, which deleted ones lack."""
+
+_NO_OFFSET = -1
+_NO_GENERATION = -1
+_NO_MEMBER = ""
+_DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupListing:
+    """One group in a list; old brokers leave the state empty."""
+
+    group: str
+    protocol_type: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberInfo:
+    """One member of a group, and the partitions that it reads."""
+
+    member: str
+    client: str
+    host: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupInfo:
+    """One group and its members."""
+
+    group: str
+    state: str
+    protocol: str
+    members: tuple[MemberInfo, ...]
+
+
+class Groups:
+    """What can be asked and changed about groups; errors are those of `kafkaesque.errors`."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def list(self) -> Sequence[GroupListing]:
+        """Return the groups of all brokers by name."""
+
+        def ask() -> Sequence[GroupListing]:
+            found = []
+            for node in self._router.nodes():
+                said = self._router.ask_node(node, ListGroupsRequest(), ListGroupsResponse)
+                check(said.error_code, f"the groups of broker {node}")
+                found += [
+                    GroupListing(
+                        group=one.group_id, protocol_type=one.protocol_type, state=one.group_state
+                    )
+                    for one in said.groups
+                ]
+            return sorted(found, key=lambda one: one.group)
+
+        return self._router.question(ask)
+
+    def describe(self, group: str) -> GroupInfo:
+        """Return one group; raises Refused if there is none."""
+        request = DescribeGroupsRequest(groups=(group,))
+
+        def ask() -> GroupInfo:
+            said = self._router.ask_coordinator(group, request, DescribeGroupsResponse)
+            one = first(said.groups, f"group {group}")
+            check(one.error_code, f"group {group}", one.error_message)
+            if one.group_state == _DEAD:  # how versions before 6 say that there is none
+                name = ErrorCode.GROUP_ID_NOT_FOUND.name
+                raise Refused(f"group {group}: there is no such group", name)
+            return GroupInfo(
+                group=group,
+                state=one.group_state,
+                protocol=one.protocol_data,
+                members=tuple(_member(member) for member in one.members),
+            )
+
+        return self._router.question(ask)
+
+    def offsets(self, group: str) -> dict[Place, Offset]:
+        """Return the offsets that a group has committed, of all its partitions."""
+        asked = OffsetFetchRequestGroup(group_id=group, topics=None)
+        request = OffsetFetchRequest(groups=(asked,), group_id=group, topics=None)
+
+        def ask() -> dict[Place, Offset]:
+            said = self._router.ask_coordinator(
+                group, request, OffsetFetchResponse, version_max=_VERSION_MAX_BY_NAME
+            )
+            found = said.groups[0] if said.groups else said
+            check(found.error_code, f"group {group}")
+            offsets = {}
+            for topic in found.topics:
+                for one in topic.partitions:
+                    where = f"partition {one.partition_index} of topic {topic.name}"
+                    check(one.error_code, f"group {group}, {where}")
+                    if one.committed_offset != _NO_OFFSET:
+                        offsets[topic.name, one.partition_index] = one.committed_offset
+            return offsets
+
+        return self._router.question(ask)
+
+    def commit(self, group: str, offsets: Mapping[Place, Offset]) -> None:
+        """Set offsets of a group that has no members; while it has some, the broker refuses.
+
+        To commit the same offsets twice does no harm, so this is repeated after a loss.
+        """
+        by_topic: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
+        for (topic, partition), offset in offsets.items():
+            by_topic[topic].append(
+                OffsetCommitRequestPartition(
+                    partition_index=partition, committed_offset=offset, committed_metadata=""
+                )
+            )
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=_NO_GENERATION,
+            member_id=_NO_MEMBER,
+            topics=tuple(
+                OffsetCommitRequestTopic(name=topic, partitions=tuple(rows))
+                for topic, rows in by_topic.items()
+            ),
+        )
+
+        def ask() -> None:
+            said = self._router.ask_coordinator(
+                group, request, OffsetCommitResponse, version_max=_VERSION_MAX_BY_NAME
+            )
+            for topic in said.topics:
+                for one in topic.partitions:
+                    where = f"partition {one.partition_index} of topic {topic.name}"
+                    check(one.error_code, f"group {group}, {where}")
+
+        self._router.question(ask)
+
+    def delete_offsets(self, group: str, places: Iterable[Place]) -> None:
+        """Let a group forget its offsets of these partitions."""
+        by_topic: defaultdict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
+        for topic, partition in places:
+            by_topic[topic].append(OffsetDeleteRequestPartition(partition_index=partition))
+        request = OffsetDeleteRequest(
+            group_id=group,
+            topics=tuple(
+                OffsetDeleteRequestTopic(name=topic, partitions=tuple(rows))
+                for topic, rows in by_topic.items()
+            ),
+        )
+
+        def ask() -> None:
+            said = self._router.ask_coordinator(group, request, OffsetDeleteResponse)
+            check(said.error_code, f"group {group}")
+            for topic in said.topics:
+                for one in topic.partitions:
+                    where = f"partition {one.partition_index} of topic {topic.name}"
+                    check(one.error_code, f"group {group}, {where}")
+
+        self._router.question(ask)
+
+    def delete(self, group: str) -> None:
+        """Delete a group without members, and its offsets."""
+        request = DeleteGroupsRequest(groups_names=(group,))
+
+        def ask() -> None:
+            said = self._router.ask_coordinator(group, request, DeleteGroupsResponse)
+            one = first(said.results, f"group {group}")
+            check(one.error_code, f"group {group}", is_change=True)
+
+        self._router.change(ask)
+
+
+def _member(member: DescribedGroupMember) -> MemberInfo:
+    return MemberInfo(
+        member=member.member_id,
+        client=member.client_id,
+        host=member.client_host.lstrip("/"),
+        places=decode_assignment(member.member_assignment),
+    )

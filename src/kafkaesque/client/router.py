@@ -1,0 +1,230 @@
+"""Finds the broker that must be asked, and asks again while that can help.
+
+What is known of the cluster comes from Metadata and is forgotten whenever an answer shows that it
+was old. A question is repeated after every loss. A change is repeated only when the broker said
+that nothing was done: a change whose answer was lost has an unknown outcome, and that is said.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from kafkaesque.client.address import Address
+from kafkaesque.client.blocking import BlockingConnection
+from kafkaesque.client.refusals import check
+from kafkaesque.clock import Clock
+from kafkaesque.config import ClientConfig
+from kafkaesque.errors import ConnectionLost, OutcomeUnknown, RefusedForNow, Unreachable
+from kafkaesque.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+NOBODY = -1
+_GROUP = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a client takes from its machine: clock, chance, and how to wait some seconds."""
+
+    clock: Clock
+    chance: random.Random
+    sleep: Callable[[float], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """The cluster, as far as it was asked for."""
+
+    brokers: Mapping[int, Address] = field(default_factory=dict)
+    controller: int = NOBODY
+    leaders: dict[tuple[str, int], int] = field(default_factory=dict)
+    coordinators: dict[str, int] = field(default_factory=dict)
+
+
+class Router:
+    """Every broker of one cluster, for one thread."""
+
+    def __init__(
+        self, bootstrap: Sequence[Address], config: ClientConfig, around: Surroundings
+    ) -> None:
+        self.config = config
+        self._bootstrap = bootstrap
+        self._around = around
+        self._connections: dict[Address, BlockingConnection] = {}
+        self._known = _Known()
+        self._was_reached = False
+        self._deadline_ms = 0
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # --- asking again ----------------------------------------------------------------------------
+
+    def question(self, ask: Callable[[], T]) -> T:
+        """Do what can be done twice, until it is done or the deadline has passed."""
+        return self._persist(ask, is_change=False)
+
+    def change(self, ask: Callable[[], T]) -> T:
+        """Do what may be done only once; raises OutcomeUnknown if it may or may not be done."""
+        return self._persist(ask, is_change=True)
+
+    def _persist(self, ask: Callable[[], T], *, is_change: bool) -> T:
+        clock, config = self._around.clock, self.config
+        self._deadline_ms = clock.monotonic_ms() + config.deadline_ms
+        pause_ms = config.backoff_ms_min
+        # Ends: every turn waits, and the deadline comes.
+        while True:
+            try:
+                return ask()
+            except Unreachable as error:
+                if not self._was_reached:
+                    raise  # most likely the address is wrong: say so at once
+                problem: Exception = error
+            except ConnectionLost as error:
+                if is_change:
+                    raise OutcomeUnknown(f"{error}: it may or may not have been done") from error
+                problem = error
+            except RefusedForNow as error:
+                problem = error
+            self._known = _Known()
+            wait_ms = pause_ms // 2 + self._around.chance.randrange(pause_ms // 2 + 1)
+            if clock.monotonic_ms() + wait_ms >= self._deadline_ms:
+                raise problem
+            self._around.sleep(wait_ms / 1000)
+            pause_ms = min(2 * pause_ms, config.backoff_ms_max)
+
+    # --- whom to ask -----------------------------------------------------------------------------
+
+    def ask_any(self, request: Any, response: type[R], *, version_max: int | None = None) -> R:
+        """Ask some broker."""
+        return self._call(self._any(), request, response, version_max)
+
+    def serves(self, request: type[Any]) -> bool:
+        """Return whether some broker serves the API of a request, in a version that we know."""
+        return self._any().serves(request)
+
+    def ask_node(
+        self, node: int, request: Any, response: type[R], *, version_max: int | None = None
+    ) -> R:
+        """Ask the broker of this number."""
+        address = self._brokers().get(node)
+        if address is None:
+            raise RefusedForNow(f"broker {node} is not known", "BROKER_NOT_AVAILABLE")
+        return self._call(self._connected(address), request, response, version_max)
+
+    def ask_controller(self, request: Any, response: type[R]) -> R:
+        """Ask the broker that changes topics."""
+        self._brokers()
+        if self._known.controller == NOBODY:
+            return self.ask_any(request, response)
+        return self.ask_node(self._known.controller, request, response)
+
+    def ask_coordinator(
+        self, group: str, request: Any, response: type[R], *, version_max: int | None = None
+    ) -> R:
+        """Ask the broker that looks after a group."""
+        node = self._known.coordinators.get(group)
+        if node is None:
+            node = self._known.coordinators[group] = self._find_coordinator(group)
+        return self.ask_node(node, request, response, version_max=version_max)
+
+    def nodes(self) -> list[int]:
+        """Return the numbers of all brokers."""
+        return sorted(self._brokers())
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Return the broker that leads a partition."""
+        node = self._known.leaders.get((topic, partition))
+        if node is None:
+            self.metadata([topic])
+            node = self._known.leaders.get((topic, partition), NOBODY)
+        if node == NOBODY:
+            raise RefusedForNow(
+                f"partition {partition} of topic {topic} has no leader", "LEADER_NOT_AVAILABLE"
+            )
+        return node
+
+    def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
+        """Ask for these topics, for all if None, and learn from it; missing ones are not made."""
+        wanted = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        said = self._look_up(request, MetadataResponse)
+        check(said.error_code, "the cluster")
+        self._known.brokers = {b.node_id: Address(host=b.host, port=b.port) for b in said.brokers}
+        self._known.controller = said.controller_id
+        for topic in said.topics:
+            if topic.name is not None:
+                for one in topic.partitions:
+                    self._known.leaders[topic.name, one.partition_index] = one.leader_id
+        return said
+
+    def _look_up(self, request: Any, response: type[R]) -> R:
+        """Ask what must be known before anything is asked for: a loss here leaves no doubt."""
+        try:
+            return self.ask_any(request, response)
+        except ConnectionLost as error:
+            raise Unreachable(str(error)) from error
+
+    def _brokers(self) -> Mapping[int, Address]:
+        if not self._known.brokers:
+            self.metadata([])
+        return self._known.brokers
+
+    def _find_coordinator(self, group: str) -> int:
+        request = FindCoordinatorRequest(key=group, key_type=_GROUP, coordinator_keys=(group,))
+        said = self._look_up(request, FindCoordinatorResponse)
+        found = said.coordinators[0] if said.coordinators else said
+        check(found.error_code, f"group {group}", found.error_message)
+        self._known.brokers = {
+            **self._brokers(),
+            found.node_id: Address(host=found.host, port=found.port),
+        }
+        return found.node_id
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def _any(self) -> BlockingConnection:
+        addresses = [*self._connections, *self._known.brokers.values(), *self._bootstrap]
+        problem: Unreachable | None = None
+        for address in dict.fromkeys(addresses):
+            try:
+                return self._connected(address)
+            except Unreachable as error:
+                problem = error
+        assert problem is not None, "there is one bootstrap address at least"
+        raise problem
+
+    def _connected(self, address: Address) -> BlockingConnection:
+        connection = self._connections.get(address)
+        if connection is None or connection.is_closed:
+            self._connections.pop(address, None)
+            clock = self._around.clock
+            connection = BlockingConnection.open(address, self.config, clock, self._deadline_ms)
+            self._connections[address] = connection
+            self._was_reached = True
+        return connection
+
+    def _call(
+        self,
+        connection: BlockingConnection,
+        request: Any,
+        response: type[R],
+        version_max: int | None,
+    ) -> R:
+        now_ms = self._around.clock.monotonic_ms()
+        deadline_ms = min(self._deadline_ms, now_ms + self.config.request_ms_max)
+        return connection.call(request, response, deadline_ms, version_max=version_max)

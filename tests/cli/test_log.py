@@ -1,0 +1,116 @@
+"""`kafkaesque log dump`: what lies on disk, and where it is damaged."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.cli.main import run
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "format-1"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder of an earlier run, to be broken."""
+    return Path(shutil.copytree(GOLDEN, tmp_path / "data"))
+
+
+def dump(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, object]]:
+    run(["log", "dump", str(path), "--json", *options])
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def damages(lines: list[dict[str, object]]) -> list[tuple[str, object]]:
+    found = [line for line in lines if line["kind"] == "damage"]
+    return [(Path(str(line["file"])).name, line["position"]) for line in found]
+
+
+def test_a_whole_folder_is_printed_and_nothing_is_changed(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
+    lines = dump(data, capsys)
+    assert run(["log", "dump", str(data)]) == 0
+    assert {"group", "batch", "index"} == {line["kind"] for line in lines}
+    assert before == {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
+
+
+def test_records_are_printed_when_asked_for(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = dump(data / "orders-0", capsys, "--records")
+    offsets = [line["offset"] for line in lines if line["kind"] == "record"]
+    counts = [line["records"] for line in lines if line["kind"] == "batch"]
+    assert offsets == sorted(offsets)  # type: ignore[type-var]  # they are numbers
+    assert len(offsets) == sum(int(str(count)) for count in counts) > 0
+
+
+def test_a_flipped_bit_is_found_where_it_is(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = data / "orders-0" / "00000000000000000000.log"
+    second = [line["position"] for line in dump(path, capsys) if line["kind"] == "batch"][1]
+    broken = bytearray(path.read_bytes())
+    broken[int(str(second)) + 61] ^= 1
+    path.write_bytes(broken)
+    assert damages(dump(path, capsys)) == [(path.name, second)]
+    assert run(["log", "dump", str(path)]) == 1
+
+
+def test_a_torn_tail_is_found_where_it_begins(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = data / "orders-0" / "00000000000000000006.log"
+    last = [line["position"] for line in dump(path, capsys) if line["kind"] == "batch"][-1]
+    path.write_bytes(path.read_bytes()[:-3])
+    assert (path.name, last) in damages(dump(path, capsys))
+
+
+def test_an_index_that_leads_astray_is_found(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = data / "orders-0" / "00000000000000000000.index"
+    path.write_bytes((1).to_bytes(4, "big") + (7).to_bytes(4, "big"))
+    assert damages(dump(data / "orders-0", capsys)) == [(path.name, 0)]
+
+
+def test_a_torn_time_index_is_found(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = data / "orders-0" / "00000000000000000000.timeindex"
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"\0\0\0")
+    assert damages(dump(data / "orders-0", capsys)) == [(path.name, len(whole))]
+
+
+def test_a_damaged_journal_is_found(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = data / "journal"
+    path.write_bytes(path.read_bytes() + b"torn")
+    size = len(path.read_bytes()) - 4
+    assert damages(dump(path, capsys)) == [("journal", size)]
+    path.write_bytes(b"x" * 40)
+    assert damages(dump(path, capsys)) == [("journal", 0)]
+
+
+def test_what_users_wrote_is_in_quotes(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["log", "dump", str(data / "orders-0"), "--records"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("record ")]
+    assert all('value="' in line or "value={" in line or "value=null" in line for line in lines)
+
+
+def test_a_path_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    assert run(["log", "dump", str(tmp_path / "nothing")]) == 2
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "00000000000000000000.log").symlink_to(tmp_path / "nowhere")
+    assert run(["log", "dump", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("Error: cannot read ")
+    assert err.endswith("No such file or directory\n")
+
+
+def test_a_link_that_leads_back_ends_somewhere(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / "orders-0" / "again").symlink_to(data / "orders-0")
+    batches = [line for line in dump(data / "orders-0", capsys) if line["kind"] == "batch"]
+    assert len({line["file"] for line in batches}) < 20

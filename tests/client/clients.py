@@ -1,0 +1,39 @@
+"""Clients whose clock moves only while they sleep, so that no test waits."""
+
+import random
+from dataclasses import dataclass, field
+
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.router import Surroundings
+from kafkaesque.clock import SystemClock
+from kafkaesque.config import ClientConfig
+
+
+@dataclass(slots=True, kw_only=True)
+class SleepyClock:
+    """The machine's clock, put forward by what was slept."""
+
+    slept: list[float] = field(default_factory=list)
+
+    def now_ms(self) -> int:
+        """Return the wall clock."""
+        return SystemClock().now_ms() + self._ahead_ms
+
+    def monotonic_ms(self) -> int:
+        """Return the clock that never goes back."""
+        return SystemClock().monotonic_ms() + self._ahead_ms
+
+    def sleep(self, seconds: float) -> None:
+        """Take no time, but seem to."""
+        self.slept.append(seconds)
+
+    @property
+    def _ahead_ms(self) -> int:
+        return int(sum(self.slept) * 1000)
+
+
+def an_admin(bootstrap: str, clock: SleepyClock | None = None, **settings: int) -> Admin:
+    """Return an Admin that sleeps in no time; settings are those of ClientConfig."""
+    clock = clock or SleepyClock()
+    around = Surroundings(clock=clock, chance=random.Random(7), sleep=clock.sleep)
+    return Admin(bootstrap, ClientConfig(**settings), around)  # type: ignore[arg-type]

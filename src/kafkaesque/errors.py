@@ -75,6 +75,10 @@ class NewerFormat(LogError):
         self.known = known
 
 
+class PartitionOffline(LogError):
+    """The partition's log cannot be used until a person has looked at it; the others serve on."""
+
+
 class DiskFull(LogError):
     """The disk has no room; what was already acknowledged is safe and can be read."""
 
@@ -146,7 +150,7 @@ class UnknownTopic(BrokerError):
     """No topic has this name or this id, or it has no such partition."""
 
 
-class UnknownTopicId(BrokerError):
+class UnknownTopicId(UnknownTopic):
     """No topic has this id, or no longer."""
 
 
@@ -160,6 +164,22 @@ class TopicExists(BrokerError):
 
 class InvalidTopic(BrokerError):
     """The name or the number of partitions is not one that a topic may have."""
+
+
+class InvalidPartitions(InvalidTopic):
+    """The number of partitions is not one that this topic may have."""
+
+
+class InvalidReplicas(BrokerError):
+    """As many replicas as were asked for cannot be had, for there are not as many brokers."""
+
+
+class InvalidAssignment(BrokerError):
+    """The replicas cannot be placed on the brokers that were named."""
+
+
+class InvalidRequest(BrokerError):
+    """The request contradicts itself, or asks for what cannot be done here."""
 
 
 class InvalidSetting(BrokerError):

@@ -163,10 +163,9 @@ def test_an_id_that_no_topic_has_is_said_to_be_unknown() -> None:
 
 def test_a_topic_whose_partitions_are_still_those_of_its_namesake_is_inconsistent() -> None:
     memory = a_broker()
-    memory.create("others", 1)
-    old = memory.broker.partitions("orders")
-    topic_id = memory.broker.catalog.topics["others"].topic_id
-    memory.broker.partitions("others")[:] = old
+    memory.broker.delete_topic("orders", lambda _: None)
+    memory.broker.create_topic("orders", 1, {}, lambda _: None)  # neither is committed yet
+    topic_id = memory.broker.catalog.topics["orders"].topic_id
     request = a_request(a_partition(0), topic="", topic_id=topic_id)
     (found,) = shares(memory.fetch(request, 13))
     assert found.error_code == ErrorCode.INCONSISTENT_TOPIC_ID

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from kafkaesque.broker.broker import Broker, folder_of
+from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.fetch_sessions import TopicRef, Want
 from kafkaesque.broker.partition import EMPTY, Partition
+from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import (
     BrokerError,
     InconsistentTopicId,
     KafkaesqueError,
     OffsetOutOfRange,
     UnknownTopic,
-    UnknownTopicId,
 )
 from kafkaesque.types import Offset, Term
 
@@ -29,7 +29,7 @@ class Share:
         "want",
     )
 
-    def __init__(self, want: Want, found: Partition | BrokerError) -> None:
+    def __init__(self, want: Want, found: Partition | KafkaesqueError) -> None:
         self.want = want
         self.partition: Partition | None = None
         self.error: KafkaesqueError | None = None
@@ -84,16 +84,16 @@ class Share:
 
 def find_shares(broker: Broker, wants: Iterable[Want]) -> list[Share]:
     """Return a share for each that is wanted, in order; nothing is read yet."""
-    topics: dict[TopicRef, list[Partition] | BrokerError] = {}
+    topics: dict[TopicRef, Sequence[Slot] | BrokerError] = {}
     shares = []
     for want in wants:
-        partitions = topics.get(want.topic)
-        if partitions is None:
-            partitions = topics[want.topic] = _partitions_of(broker, want.topic)
-        if isinstance(partitions, BrokerError):
-            shares.append(Share(want, partitions))
-        elif 0 <= want.partition < len(partitions):
-            shares.append(Share(want, partitions[want.partition]))
+        slots = topics.get(want.topic)
+        if slots is None:
+            slots = topics[want.topic] = _slots_of(broker, want.topic)
+        if isinstance(slots, BrokerError):
+            shares.append(Share(want, slots))
+        elif 0 <= want.partition < len(slots):
+            shares.append(Share(want, slots[want.partition]))
         else:
             shares.append(Share(want, UnknownTopic(f"there is no partition {want.partition}")))
     return shares
@@ -121,17 +121,14 @@ def bytes_waiting(shares: Sequence[Share]) -> int:
     )
 
 
-def _partitions_of(broker: Broker, topic: TopicRef) -> list[Partition] | BrokerError:
+def _slots_of(broker: Broker, topic: TopicRef) -> Sequence[Slot] | BrokerError:
     try:
         if isinstance(topic, str):
-            return broker.partitions(topic)
-        found = broker.catalog.topic_by_id(topic)
-        if found is None:
-            return UnknownTopicId("there is no topic with this id")
-        partitions = broker.partitions(found.name)
+            return broker.topics.slots(topic)
+        found = broker.catalog.topic_of_id(topic)
+        # A topic that was deleted and made again keeps its name, but not its id.
+        if broker.topics.topic(found.name).topic_id != topic:
+            return InconsistentTopicId(f"{found.name} is just being made anew")
+        return broker.topics.slots(found.name)
     except BrokerError as error:
         return error
-    # A topic that was deleted and made again keeps its name, but not its id nor its folder.
-    if partitions[0].replica.group != folder_of(found, 0):
-        return InconsistentTopicId(f"{found.name} is just being made anew")
-    return partitions

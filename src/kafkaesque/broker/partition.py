@@ -11,13 +11,16 @@ from kafkaesque.errors import (
     LeaderNotReady,
     NotLeader,
     OffsetOutOfRange,
+    PartitionOffline,
     StaleTerm,
+    UnknownTopic,
 )
 from kafkaesque.record.view import BatchView, peek_size
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
 EMPTY = memoryview(b"")
+_SCAN_BYTES = 1 << 20
 
 
 class Partition:
@@ -26,6 +29,7 @@ class Partition:
     def __init__(self, replica: Replica, settings: TopicSettings) -> None:
         self.replica = replica
         self.settings = settings
+        self.is_deleted = False
         self._waiting: dict[Callable[[], None], None] = {}
         replica.on_commit = self._wake
         replica.on_serving = self._wake
@@ -44,6 +48,20 @@ class Partition:
     def high_watermark(self) -> Offset:
         """The first offset that cannot be read yet."""
         return self.replica.high_watermark
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its batches on disk."""
+        return self.replica.log.segments.size_bytes
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what was trimmed is durable and nothing else waits for the disk either."""
+        return self.replica.log.is_settled
+
+    def configure(self, settings: TopicSettings) -> None:
+        """Act by other settings from now on."""
+        self.settings = settings
 
     def append(self, batches: memoryview, done: Done) -> Offset:
         """Append what a producer sent, after checking it; return the first base offset.
@@ -115,6 +133,28 @@ class Partition:
         segments = self.replica.log.segments
         return times.newest_time(segments, self.first_offset, self.high_watermark)
 
+    def trim(self, offset: Offset) -> bool:
+        """Forget the records before `offset`; durable once the partition is settled.
+
+        Returns False, and has done nothing, while not all of it is durable here: ask again after
+        the next round. Raises OffsetOutOfRange for what is not committed.
+        """
+        self._check_serving()
+        end = self.high_watermark
+        if not 0 <= offset <= end:
+            raise OffsetOutOfRange(offset, self.first_offset, end)
+        log = self.replica.log
+        if offset > log.offset_at(log.stable):
+            return False
+        log.trim(offset)
+        return True
+
+    def close(self) -> None:
+        """Serve nobody any more: the topic was deleted, and all who wait learn of it."""
+        self.is_deleted = True
+        self.replica.retire()
+        self._wake()
+
     def when_more(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back once when more is committed or leadership changes; returns how to give up."""
         self._waiting[callback] = None
@@ -140,6 +180,10 @@ class Partition:
 
     def _check_serving(self) -> None:
         if not self.replica.is_serving:
+            if self.is_deleted:
+                raise UnknownTopic("the topic was deleted")
+            if self.replica.error is not None:
+                raise PartitionOffline(str(self.replica.error))
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")

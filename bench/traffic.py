@@ -93,7 +93,11 @@ def produce(broker: Served, topic: str, batch_bytes: int) -> Cost:
 def consume(broker: Served, topic: str) -> Cost:
     """Read all of it with librdkafka."""
     consumer = Consumer(
-        {"bootstrap.servers": f"127.0.0.1:{broker.port}", "group.id": "bench-unused"}
+        {
+            "bootstrap.servers": f"127.0.0.1:{broker.port}",
+            "group.id": "unused",
+            "enable.auto.commit": False,
+        }
     )
     consumer.list_topics(topic, SECONDS_MAX)
     cpu_before, start = broker.cpu_seconds(), time.perf_counter()

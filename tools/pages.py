@@ -5,7 +5,15 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools import apis_page, cli_page, config_page, figures_page, index_page, requirements_page
+from tools import (
+    apis_page,
+    cli_page,
+    config_page,
+    figures_page,
+    index_page,
+    requirements_page,
+    topic_settings_page,
+)
 from tools.repository import REFERENCE, relative
 
 PAGES: Mapping[Path, Callable[[], str]] = {
@@ -14,6 +22,7 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     REFERENCE / "config.md": config_page.render,
     REFERENCE / "figures.md": figures_page.render,
     REFERENCE / "requirements.md": requirements_page.render,
+    REFERENCE / "topic-settings.md": topic_settings_page.render,
     index_page.DOCS / "README.md": index_page.render,  # last: it quotes the others
 }
 

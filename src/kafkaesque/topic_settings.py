@@ -4,9 +4,13 @@ A field `retention_ms` is the setting `retention.ms`. Only what really acts is h
 we do not know is refused, never silently kept.
 """
 
+import ast
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from kafkaesque.errors import InvalidSetting
@@ -73,7 +77,7 @@ class TopicSettings:
     """The largest batch that is taken: Kafka's own default, so that its clients' settings fit."""
 
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    """The producer's time, or the time of the append: the latter decodes compressed batches."""
+    """The producer's time, or the time of the append."""
 
     min_compaction_lag_ms: int = 0
     """Records younger than this are not compacted away."""
@@ -137,6 +141,35 @@ def value_text(settings: TopicSettings, name: str) -> str:
     return str(getattr(settings, _field_of(name)))
 
 
+@cache
+def reasons() -> Mapping[str, str]:
+    """Return what each setting is for, by its name; read from the text beside the fields.
+
+    Nothing where this file's own text is not installed.
+    """
+    try:
+        source = inspect.getsource(TopicSettings)
+    except OSError:
+        return {}
+    (definition,) = ast.parse(source).body
+    assert isinstance(definition, ast.ClassDef)
+    found: dict[str, str] = {}
+    for statement, following in pairwise(definition.body):
+        match statement, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=field)),
+                ast.Expr(value=ast.Constant(value=str(reason))),
+            ):
+                found[field.replace("_", ".")] = " ".join(reason.split())
+    return found
+
+
+def range_of(name: str) -> tuple[int, int]:
+    """Return the least and the greatest value of a setting that is a number."""
+    field = _field_of(name)
+    return _SMALLEST[field], _LARGEST.get(field, _INT64_MAX)
+
+
 def kind_of(name: str) -> type[Any]:
     """Return the type of a setting's value: int, or one of the enumerations here."""
     return _KINDS[_field_of(name)]
@@ -160,7 +193,7 @@ def _parse(name: str, field: str, text: str) -> int | StrEnum:
         value = int(text)
     except ValueError:
         raise InvalidSetting(f"{name} is a whole number, not {text!r}") from None
-    smallest, largest = _SMALLEST[field], _LARGEST.get(field, _INT64_MAX)
+    smallest, largest = range_of(name)
     if not smallest <= value <= largest:
         raise InvalidSetting(f"{name} is from {smallest} to {largest}, not {value}")
     return value

@@ -103,6 +103,11 @@ class BrokerNode:
         """The folders that are there for topics, or were."""
         return [name for name in self.disk.list("") if name not in ("journal", "cluster-metadata")]
 
+    def groups(self, name: str) -> int:
+        """How many groups of this topic, or of its namesakes, the journal knows."""
+        groups = self.broker._store.journal.groups
+        return sum(group.startswith(f"{name}.") for group in groups)
+
     def _ready(self) -> None:
         self.is_ready = True
 

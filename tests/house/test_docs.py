@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.cli.main import cli
-from tools import cli_page, config_page, index_page, links, pages, requirements_page
+from tools import (
+    cli_page,
+    config_page,
+    index_page,
+    links,
+    pages,
+    requirements_page,
+    topic_settings_page,
+)
 from tools.repository import ROOT, relative
 
 
@@ -26,6 +34,7 @@ def test_every_command_has_a_help_text() -> None:
 
 def test_every_setting_gives_its_reason() -> None:
     assert config_page.undocumented() == []
+    assert topic_settings_page.undocumented() == []
 
 
 def test_every_requirement_that_a_test_names_exists() -> None:

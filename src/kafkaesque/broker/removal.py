@@ -16,7 +16,9 @@ from kafkaesque.log.disk import Disk
 log = logging.getLogger(__name__)
 
 DELETED_SUFFIX = ".deleted"
-SLICE_MS_MAX = 2
+SLICE_MS = 1
+"""A slice ends when the clock has moved on by this much: it counts whole milliseconds, so that a
+slice takes one to two of them and its last step."""
 _NAMED = re.compile(r".+\.[0-9a-f]{32}\.deleted")
 """Only a topic's folder, which ends in its id: what a person named `old.deleted` is theirs."""
 _CUT_BYTES = 64 << 20
@@ -52,7 +54,7 @@ class Removal:
 
     def tick(self) -> None:
         """Remove for a moment."""
-        until_ms = self._clock.monotonic_ms() + SLICE_MS_MAX
+        until_ms = self._clock.monotonic_ms() + SLICE_MS
         while self._folders:
             if self._steps is None:
                 self._steps = self._remove(self._folders[0])

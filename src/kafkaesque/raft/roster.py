@@ -98,6 +98,7 @@ class Roster:
         """Forget a replica that was stopped, so that its group can rest no longer."""
         self.wake(group)
         self.awake.pop(group, None)
+        self._idle_ticks.pop(group, None)
 
     def wake(self, group: GroupId) -> None:
         """Let a group have ticks again."""

@@ -5,9 +5,19 @@ from typing import Any, TypeAlias
 
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.server.handlers import (
+    alter_configs,
     api_versions,
+    create_partitions,
     create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
     fetch,
+    incremental_alter_configs,
+    init_producer_id,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
@@ -16,7 +26,7 @@ from kafkaesque.server.handlers import (
 from kafkaesque.server.session import Session
 from kafkaesque.types import Buffer
 from kafkaesque.wire.apis import APIS
-from kafkaesque.wire.codec import decode, encode_parts
+from kafkaesque.wire.codec import decode_leniently, encode_parts
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.frame import frame
 from kafkaesque.wire.header import (
@@ -28,9 +38,19 @@ from kafkaesque.wire.header import (
     response_header_version,
 )
 from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.alter_configs import AlterConfigsRequest
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
+from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
+from kafkaesque.wire.messages.delete_records import DeleteRecordsRequest
+from kafkaesque.wire.messages.delete_topics import DeleteTopicsRequest
+from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
+from kafkaesque.wire.messages.describe_configs import DescribeConfigsRequest
+from kafkaesque.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
+from kafkaesque.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
 from kafkaesque.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -47,6 +67,16 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     OffsetForLeaderEpochRequest: offset_for_leader_epoch.handle,
     MetadataRequest: metadata.handle,
     CreateTopicsRequest: create_topics.handle,
+    InitProducerIdRequest: init_producer_id.handle,
+    DeleteTopicsRequest: delete_topics.handle,
+    DeleteRecordsRequest: delete_records.handle,
+    CreatePartitionsRequest: create_partitions.handle,
+    DescribeConfigsRequest: describe_configs.handle,
+    AlterConfigsRequest: alter_configs.handle,
+    IncrementalAlterConfigsRequest: incremental_alter_configs.handle,
+    DescribeLogDirsRequest: describe_log_dirs.handle,
+    DescribeClusterRequest: describe_cluster.handle,
+    DescribeTopicPartitionsRequest: describe_topic_partitions.handle,
 }
 HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _HANDLERS.items()}
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""
@@ -68,7 +98,7 @@ def begin(data: memoryview, session: Session) -> Awaitable[list[Buffer]]:
         return _done(_answer_api_versions(header))
     if not api.serves(version):
         raise MalformedFrame(f"{api.name} is not served in version {version}")
-    request = decode(messages.request, version, data, start)
+    request = decode_leniently(messages.request, version, data, start)
     return _answer(header, HANDLERS[key](request, version, session))
 
 

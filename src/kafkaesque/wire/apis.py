@@ -24,6 +24,7 @@ from kafkaesque.wire.messages import (
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_log_dirs,
     describe_topic_partitions,
     describe_user_scram_credentials,
     fetch,
@@ -183,6 +184,11 @@ APIS: Mapping[int, Messages] = {
             api=alter_configs.API,
             request=alter_configs.AlterConfigsRequest,
             response=alter_configs.AlterConfigsResponse,
+        ),
+        Messages(
+            api=describe_log_dirs.API,
+            request=describe_log_dirs.DescribeLogDirsRequest,
+            response=describe_log_dirs.DescribeLogDirsResponse,
         ),
         Messages(
             api=sasl_authenticate.API,

@@ -30,17 +30,28 @@ def decode(cls: type[T], version: int, data: Buffer, start: int = 0) -> T:
     Record batches in it are views of `data`, all else is copied. Raises MalformedFrame for bytes
     that are not such a message, UnsupportedVersion for a version that the API does not serve.
     """
+    value, end = _read(cls, version, data, start)
+    if end != len(data):
+        raise MalformedFrame(f"{cls.__name__} version {version}: {len(data) - end} bytes too many")
+    return value
+
+
+def decode_leniently(cls: type[T], version: int, data: Buffer, start: int = 0) -> T:
+    """Read a message as `decode` does, but look at nothing behind it; for requests.
+
+    Kafka does not look either, and clients have come to rely on it: librdkafka 2.16 asks for all
+    topics with three bytes too many (it writes the null array of Metadata 13 in the old form).
+    """
+    return _read(cls, version, data, start)[0]
+
+
+def _read(cls: type[T], version: int, data: Buffer, start: int) -> tuple[T, int]:
     read = reader(cls, version)
     view = memoryview(data)
-    size = len(view)
     try:
-        value, end = read(view, start, size)
+        return read(view, start, len(view))
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise MalformedFrame(f"{cls.__name__} version {version}: {error}") from error
-    if end != size:
-        raise MalformedFrame(f"{cls.__name__} version {version}: {size - end} bytes too many")
-    found: T = value
-    return found
 
 
 def encode_parts(message: object, version: int) -> list[Buffer]:

@@ -1,12 +1,26 @@
 """CreateTopics: new topics, each by itself."""
 
-from kafkaesque.errors import KafkaesqueError
+from collections import Counter
+from collections.abc import Mapping
+
+from kafkaesque.errors import (
+    InvalidAssignment,
+    InvalidReplicas,
+    InvalidRequest,
+    InvalidSetting,
+    KafkaesqueError,
+)
+from kafkaesque.server.assignments import check_assignments
 from kafkaesque.server.errors import code_of
+from kafkaesque.server.resources import check_unique, settings_of_new
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import topic_created
+from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.create_topics import (
     CreatableTopic,
+    CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -19,9 +33,18 @@ async def handle(
     request: CreateTopicsRequest, version: int, session: Session
 ) -> CreateTopicsResponse:
     """Create what can be created, and say of the rest why not."""
-    results = [
-        await _create(topic, session, is_dry_run=request.validate_only) for topic in request.topics
-    ]
+    times = Counter(topic.name for topic in request.topics)
+    results = []
+    for name, count in times.items():
+        topic = next(topic for topic in request.topics if topic.name == name)
+        try:
+            if count > 1:
+                raise InvalidRequest(f"the request names topic {name} more than once")
+            results.append(await _create(topic, session, is_dry_run=request.validate_only))
+        except KafkaesqueError as error:
+            results.append(
+                CreatableTopicResult(name=name, error_code=code_of(error), error_message=str(error))
+            )
     return CreateTopicsResponse(topics=tuple(results))
 
 
@@ -29,32 +52,61 @@ async def _create(
     topic: CreatableTopic, session: Session, *, is_dry_run: bool
 ) -> CreatableTopicResult:
     broker = session.broker
-    count = broker.config.partitions_default
-    if topic.num_partitions != DEFAULT:
-        count = topic.num_partitions
-    if topic.replication_factor not in (DEFAULT, 1):
-        return CreatableTopicResult(
-            name=topic.name,
-            error_code=ErrorCode.INVALID_REPLICATION_FACTOR,
-            error_message=f"{topic.replication_factor} replicas need as many brokers; there is one",
-        )
-    settings = {one.name: one.value or "" for one in topic.configs}
-    try:
-        if is_dry_run:
-            broker.catalog.create_topic(topic.name, count, bytes(16), settings)
-        else:
-            await topic_created(broker, topic.name, count, settings)
-    except KafkaesqueError as error:
-        return CreatableTopicResult(
-            name=topic.name, error_code=code_of(error), error_message=str(error)
-        )
-    made = broker.catalog.topics.get(topic.name)
+    count = _partitions(topic, broker.config.partitions_default, broker.node)
+    settings = _settings(topic)
+    topic_id = NO_UUID
+    if is_dry_run:
+        broker.catalog.create_topic(topic.name, count, topic_id, settings)
+    else:
+        await topic_created(broker, topic.name, count, settings)
+        made = broker.catalog.topics.get(topic.name)
+        topic_id = NO_UUID if made is None else made.topic_id  # deleted again meanwhile
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=bytes(16) if made is None else made.topic_id,
+        topic_id=topic_id,
         error_code=ErrorCode.NONE,
         error_message=None,
         num_partitions=count,
         replication_factor=1,
-        configs=(),
+        configs=_told(settings),
+    )
+
+
+def _partitions(topic: CreatableTopic, default: int, node: NodeId) -> int:
+    """Return how many partitions are wanted, here; raises what cannot be had."""
+    if topic.assignments:
+        if topic.num_partitions != DEFAULT or topic.replication_factor != DEFAULT:
+            raise InvalidRequest("who assigns replicas by hand names no numbers of them")
+        indexes = sorted(assignment.partition_index for assignment in topic.assignments)
+        if indexes != list(range(len(indexes))):
+            raise InvalidAssignment("partitions are assigned from 0 on, each of them once")
+        check_assignments([a.broker_ids for a in topic.assignments], node)
+        return len(indexes)
+    if topic.replication_factor not in (DEFAULT, 1):
+        raise InvalidReplicas(
+            f"{topic.replication_factor} replicas need as many brokers; there is one"
+        )
+    return default if topic.num_partitions == DEFAULT else topic.num_partitions
+
+
+def _settings(topic: CreatableTopic) -> dict[str, str]:
+    check_unique([config.name for config in topic.configs], "setting")
+    settings: dict[str, str] = {}
+    for config in topic.configs:
+        if config.value is None:
+            raise InvalidSetting(f"{config.name} needs a value; leave it out to get the default")
+        settings[config.name] = config.value
+    return settings
+
+
+def _told(settings: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
+    return tuple(
+        CreatableTopicConfigs(
+            name=setting.name,
+            value=setting.value,
+            read_only=setting.is_read_only,
+            config_source=setting.source,
+            is_sensitive=False,
+        )
+        for setting in settings_of_new(settings)
     )

@@ -74,8 +74,10 @@ def _describe(topic: Topic, session: Session) -> MetadataResponseTopic:
         is_open = topics.topic(topic.name).topic_id == topic.topic_id
     except UnknownTopic:
         is_open = False
-    if not is_open:  # it was decided on but is not committed yet
-        return _missing(topic.name, topic.topic_id, ErrorCode.LEADER_NOT_AVAILABLE)
+    if not is_open:
+        # Decided on but not committed: nobody is told its id, for the name may still lead to the
+        # one that was deleted before it.
+        return _missing(topic.name, NO_UUID, ErrorCode.LEADER_NOT_AVAILABLE)
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,

@@ -1,0 +1,90 @@
+"""DescribeConfigs: every setting of topics and of this broker, and where its value comes from."""
+
+from collections.abc import Sequence
+
+from kafkaesque.errors import InvalidRequest, KafkaesqueError
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.resources import (
+    ResourceType,
+    Setting,
+    broker_settings,
+    check_broker_name,
+    described,
+)
+from kafkaesque.server.session import Session
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+async def handle(
+    request: DescribeConfigsRequest, version: int, session: Session
+) -> DescribeConfigsResponse:
+    """Describe each resource by itself; one that is unknown does not spoil the others."""
+    return DescribeConfigsResponse(
+        results=tuple(_describe(resource, request, session) for resource in request.resources)
+    )
+
+
+def _describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, session: Session
+) -> DescribeConfigsResult:
+    try:
+        settings = _settings(resource, session)
+    except KafkaesqueError as error:
+        return DescribeConfigsResult(
+            error_code=code_of(error),
+            error_message=str(error),
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=(),
+        )
+    wanted = resource.configuration_keys
+    return DescribeConfigsResult(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=tuple(
+            _result(setting, request)
+            for setting in settings
+            if not wanted or setting.name in wanted  # clients send null and nothing for "all"
+        ),
+    )
+
+
+def _settings(resource: DescribeConfigsResource, session: Session) -> Sequence[Setting]:
+    name = resource.resource_name
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            return described(session.broker.topics.topic(name))
+        case ResourceType.BROKER if name == "":
+            return ()  # what was set for all brokers at once: nothing can be
+        case ResourceType.BROKER:
+            check_broker_name(name, session.broker)
+            return broker_settings(session.broker)
+        case other:
+            raise InvalidRequest(f"there are no settings of resource type {other}")
+
+
+def _result(setting: Setting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = setting.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=setting.name,
+        value=setting.value,
+        read_only=setting.is_read_only,
+        config_source=setting.source,
+        is_sensitive=False,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in synonyms
+        ),
+        config_type=setting.type,
+        documentation=setting.documentation if request.include_documentation else None,
+    )

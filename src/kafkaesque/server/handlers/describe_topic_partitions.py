@@ -1,0 +1,90 @@
+"""DescribeTopicPartitions: topics in the order of their names, a page at a time."""
+
+from kafkaesque.broker.topics import Slot, Topics
+from kafkaesque.errors import UnknownTopic
+from kafkaesque.server.partition_facts import facts_of
+from kafkaesque.server.session import Session
+from kafkaesque.types import NodeId
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.kinds import NO_UUID
+from kafkaesque.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+
+PARTITIONS_MAX = 2000
+"""Of one page, whatever is asked for: Kafka's own limit."""
+
+
+async def handle(
+    request: DescribeTopicPartitionsRequest, version: int, session: Session
+) -> DescribeTopicPartitionsResponse:
+    """Describe the topics asked for, all if none is named, from the cursor on."""
+    broker = session.broker
+    names = sorted({topic.name for topic in request.topics}) or list(broker.topics.names)
+    first = 0
+    if request.cursor is not None:
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first = max(0, request.cursor.partition_index)
+    room = min(max(1, request.response_partition_limit), PARTITIONS_MAX)
+    topics = []
+    cursor = None
+    for name in names:
+        if room == 0:
+            cursor = ResponseCursor(topic_name=name, partition_index=0)
+            break
+        topic, has_more = _describe(name, first, room, broker.topics, broker.node)
+        topics.append(topic)
+        room -= len(topic.partitions)
+        if has_more:
+            cursor = ResponseCursor(topic_name=name, partition_index=first + len(topic.partitions))
+            break
+        first = 0
+    return DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=cursor)
+
+
+def _describe(
+    name: str, first: int, count: int, known: Topics, node: NodeId
+) -> tuple[DescribeTopicPartitionsResponseTopic, bool]:
+    """Describe some partitions of a topic; also return whether there are more."""
+    try:
+        topic, slots = known.topic(name), known.slots(name)
+    except UnknownTopic:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        missing = DescribeTopicPartitionsResponseTopic(
+            error_code=unknown, name=name, topic_id=NO_UUID, partitions=()
+        )
+        return missing, False
+    partitions = tuple(
+        _describe_partition(index, slots[index], node)
+        for index in range(first, min(first + count, len(slots)))
+    )
+    found = DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=partitions,
+    )
+    return found, first + count < len(slots)
+
+
+def _describe_partition(
+    index: int, slot: Slot, node: NodeId
+) -> DescribeTopicPartitionsResponsePartition:
+    facts = facts_of(slot, node)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=facts.code,
+        partition_index=index,
+        leader_id=facts.leader,
+        leader_epoch=facts.term,
+        replica_nodes=(node,),
+        isr_nodes=facts.in_sync,
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+        offline_replicas=facts.offline,
+    )

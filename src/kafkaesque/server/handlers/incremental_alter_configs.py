@@ -1,0 +1,94 @@
+"""IncrementalAlterConfigs: single settings of topics are changed, the others stay."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import partial
+
+from kafkaesque.errors import InvalidRequest, InvalidSetting, KafkaesqueError
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.resources import check_alterable, check_unique
+from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import done
+from kafkaesque.topic_settings import CleanupPolicy, kind_of, resolve, value_text
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class Operation(IntEnum):
+    """What is to be done with one setting."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+async def handle(
+    request: IncrementalAlterConfigsRequest, version: int, session: Session
+) -> IncrementalAlterConfigsResponse:
+    """Change each resource by itself, or only say whether it could be changed."""
+    responses = []
+    for resource in request.resources:
+        code, message = ErrorCode.NONE, None
+        try:
+            check_unique(
+                [(r.resource_type, r.resource_name) for r in request.resources], "resource"
+            )
+            await _alter(resource, session, is_dry_run=request.validate_only)
+        except KafkaesqueError as error:
+            code, message = code_of(error), str(error)
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return IncrementalAlterConfigsResponse(responses=tuple(responses))
+
+
+async def _alter(resource: AlterConfigsResource, session: Session, *, is_dry_run: bool) -> None:
+    broker, name = session.broker, resource.resource_name
+    check_alterable(resource.resource_type)
+    check_unique([config.name for config in resource.configs], "setting")
+    settings = changed(broker.catalog.topic(name).settings, resource.configs)
+    if is_dry_run:
+        broker.catalog.set_settings(name, settings)
+    else:
+        await done(partial(broker.set_settings, name, settings))
+
+
+def changed(settings: Mapping[str, str], changes: tuple[AlterableConfig, ...]) -> dict[str, str]:
+    """Return settings after the changes; raises InvalidRequest, InvalidSetting."""
+    after = dict(settings)
+    for change in changes:
+        kind = kind_of(change.name)
+        if change.config_operation == Operation.DELETE:
+            after.pop(change.name, None)
+            continue
+        if change.value is None:
+            raise InvalidRequest(f"{change.name} needs a value")
+        match change.config_operation:
+            case Operation.SET:
+                after[change.name] = change.value
+            case Operation.APPEND | Operation.SUBTRACT as operation:
+                if kind is not CleanupPolicy:
+                    raise InvalidSetting(f"{change.name} is no list to add to or to take from")
+                now = value_text(resolve(after), change.name).split(",")
+                after[change.name] = ",".join(_edited(now, change.value, operation))
+            case other:
+                raise InvalidRequest(f"there is no operation {other} on settings")
+    return after
+
+
+def _edited(items: list[str], value: str, operation: int) -> list[str]:
+    named = [part.strip() for part in value.split(",")]
+    kept = [item for item in items if item not in named]
+    return [*kept, *named] if operation == Operation.APPEND else kept

@@ -1,0 +1,199 @@
+"""What has settings, and how settings are told: shared by all that describe or change them.
+
+Topics have settings that can be changed. A broker's are told under Kafka's names where Kafka has
+them; they come from its command line and its configuration, and cannot be changed from afar.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+from kafkaesque.broker.broker import Broker
+from kafkaesque.config import BrokerConfig
+from kafkaesque.errors import InvalidRequest
+from kafkaesque.machines.catalog import Topic
+from kafkaesque.topic_settings import (
+    DEFAULTS,
+    NAMES,
+    CleanupPolicy,
+    kind_of,
+    range_of,
+    reasons,
+    resolve,
+    value_text,
+)
+
+_INT32_MAX = (1 << 31) - 1
+
+
+class ResourceType(IntEnum):
+    """Kafka's numbers for what can have settings."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class Source(IntEnum):
+    """Kafka's numbers for where a value comes from."""
+
+    TOPIC = 1
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class SettingType(IntEnum):
+    """Kafka's numbers for the kinds of values."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting as it is told to clients."""
+
+    name: str
+    value: str
+    source: Source
+    type: SettingType
+    is_read_only: bool
+    synonyms: tuple[tuple[str, str, Source], ...]
+    """Name, value and source of each place that was looked at, the one that holds first."""
+    documentation: str | None
+
+
+_BROKER_NAMES: Mapping[str, str] = {
+    "partitions_default": "num.partitions",
+    "auto_create_topics": "auto.create.topics.enable",
+    "frame_bytes_max": "socket.request.max.bytes",
+}
+"""Fields of BrokerConfig that Kafka has too; the others go by our own name, with dots."""
+
+_DEFAULT_NAMES: Mapping[str, str] = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.type": "compression.type",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "flush.ms": "log.flush.interval.ms",
+    "flush.policy": "log.flush.policy",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.ms": "log.roll.ms",
+}
+"""What Kafka calls the default of a topic's setting, where it is a broker's."""
+
+
+def described(topic: Topic) -> list[Setting]:
+    """Return all settings of a topic, those that were never set too."""
+    return list(_topic_settings(topic.settings))
+
+
+def settings_of_new(overrides: Mapping[str, str]) -> list[Setting]:
+    """Return all settings that a topic has that is made with these."""
+    return list(_topic_settings(overrides))
+
+
+def broker_settings(broker: Broker) -> list[Setting]:
+    """Return all settings of a broker."""
+    known = [_fixed("node.id", str(broker.node), SettingType.INT, Source.STATIC_BROKER)]
+    known.append(_fixed("default.replication.factor", "1", SettingType.INT, Source.DEFAULT))
+    known.append(_fixed("log.dirs", broker.data_folder, SettingType.STRING, Source.STATIC_BROKER))
+    for name in NAMES:
+        value = value_text(DEFAULTS, name)
+        text = f"The default of topics: {reasons().get(name, '')}"
+        known.append(
+            _fixed(_default_name(name), value, _type_of(name), Source.DEFAULT, documentation=text)
+        )
+    return sorted([*known, *_config_settings(broker.config)], key=lambda setting: setting.name)
+
+
+def check_broker_name(name: str, broker: Broker) -> None:
+    """Raise InvalidRequest unless this names the broker that is asked."""
+    if name != str(broker.node):
+        raise InvalidRequest(f"this is broker {broker.node}; ask broker {name!r} itself")
+
+
+def check_alterable(resource_type: int) -> None:
+    """Raise InvalidRequest unless the settings of this kind of resource can be changed."""
+    if resource_type == ResourceType.BROKER:
+        raise InvalidRequest("a broker's settings cannot be changed while it runs")
+    if resource_type != ResourceType.TOPIC:
+        raise InvalidRequest(f"there are no settings of resource type {resource_type}")
+
+
+def check_unique(names: Iterable[object], what: str) -> None:
+    """Raise InvalidRequest if something is named twice: which one is meant nobody can tell."""
+    seen: set[object] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidRequest(f"the request names {what} {name!r} more than once")
+        seen.add(name)
+
+
+def _topic_settings(overrides: Mapping[str, str]) -> Iterator[Setting]:
+    settings = resolve(overrides)
+    for name in NAMES:
+        value, default = value_text(settings, name), value_text(DEFAULTS, name)
+        synonyms = [(_default_name(name), default, Source.DEFAULT)]
+        if name in overrides:
+            synonyms.insert(0, (name, value, Source.TOPIC))
+        yield Setting(
+            name=name,
+            value=value,
+            source=synonyms[0][2],
+            type=_type_of(name),
+            is_read_only=False,
+            synonyms=tuple(synonyms),
+            documentation=reasons().get(name),
+        )
+
+
+def _config_settings(config: BrokerConfig) -> Iterator[Setting]:
+    defaults = BrokerConfig()
+    for field in fields(BrokerConfig):
+        value = getattr(config, field.name)
+        if not isinstance(value, bool | int | str):
+            continue
+        name = _BROKER_NAMES.get(field.name, field.name.replace("_", "."))
+        is_default = value == getattr(defaults, field.name)
+        source = Source.DEFAULT if is_default else Source.STATIC_BROKER
+        if isinstance(value, bool):
+            yield _fixed(name, str(value).lower(), SettingType.BOOLEAN, source)
+        else:
+            is_number = isinstance(value, int)
+            kind = SettingType.INT if is_number else SettingType.STRING
+            yield _fixed(name, str(value), kind, source)
+
+
+def _fixed(
+    name: str, value: str, kind: SettingType, source: Source, documentation: str | None = None
+) -> Setting:
+    return Setting(
+        name=name,
+        value=value,
+        source=source,
+        type=kind,
+        is_read_only=True,
+        synonyms=((name, value, source),),
+        documentation=documentation,
+    )
+
+
+def _default_name(name: str) -> str:
+    return _DEFAULT_NAMES.get(name, f"log.{name}")
+
+
+def _type_of(name: str) -> SettingType:
+    kind = kind_of(name)
+    if kind is CleanupPolicy:
+        return SettingType.LIST
+    if kind is not int:
+        return SettingType.STRING
+    return SettingType.INT if range_of(name)[1] <= _INT32_MAX else SettingType.LONG

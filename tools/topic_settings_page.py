@@ -1,0 +1,44 @@
+"""The reference page of topics' settings, made from topic_settings.py."""
+
+from collections.abc import Iterator
+
+from kafkaesque.topic_settings import DEFAULTS, NAMES, kind_of, range_of, reasons, value_text
+
+_HEAD = """\
+# Settings of topics
+
+Every setting of a topic with its default and what it does. Generated from
+`src/kafkaesque/topic_settings.py` by `make docs`; do not edit.
+
+Names and meanings are Kafka's, but for `flush.policy`, which is ours. A setting that is not in this
+table is refused, never silently kept.
+[How to administer topics](../how-to/administer-topics.md) shows how to set them.
+
+| setting | default | values | what it does |
+|---|---|---|---|
+"""
+_UNLIMITED = 1 << 62
+
+
+def undocumented() -> list[str]:
+    """Return the settings of which nothing says what they do."""
+    return [name for name in NAMES if name not in reasons()]
+
+
+def _values(name: str) -> str:
+    kind = kind_of(name)
+    if kind is not int:
+        return ", ".join(f"`{value}`" for value in kind)
+    smallest, largest = range_of(name)
+    return f"{smallest:,} and more" if largest > _UNLIMITED else f"{smallest:,} to {largest:,}"
+
+
+def _rows() -> Iterator[str]:
+    for name in NAMES:
+        reason = reasons().get(name, "").replace("|", "\\|")
+        yield f"| `{name}` | `{value_text(DEFAULTS, name)}` | {_values(name)} | {reason} |\n"
+
+
+def render() -> str:
+    """Return the page."""
+    return _HEAD + "".join(_rows())

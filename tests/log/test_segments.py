@@ -163,6 +163,45 @@ def test_a_lookup_reads_no_more_than_an_interval_too_much() -> None:
     assert disk.bytes_read - before <= 600
 
 
+def test_a_reader_that_goes_on_reads_nothing_twice() -> None:
+    disk = a_disk()
+    log = a_log(disk, config=LogConfig(), batches=20)
+    size = len(log.read(0, 1))
+    log.read(0, 3 * size)
+    reads, bytes_read = disk.reads, disk.bytes_read
+    assert bases(log.read(6, 2 * size)) == [6, 8]
+    assert (disk.reads, disk.bytes_read) == (reads + 1, bytes_read + 2 * size)
+
+
+def test_a_reader_that_goes_on_is_not_led_to_what_was_cut() -> None:
+    log = a_log(config=LogConfig(), batches=4)
+    log.read(0, 1 << 20)
+    log.truncate(4)
+    for base in (4, 7, 10):
+        log.append(a_batch(base, 3))
+    for offset, wanted in ((4, [4, 7, 10]), (8, [7, 10]), (10, [10])):
+        assert bases(log.read(offset, 1 << 20)) == wanted
+
+
+def test_a_read_that_must_not_exceed_its_limit_brings_nothing_rather_than_too_much() -> None:
+    log = a_log(config=LogConfig(), batches=4)
+    size = len(log.read(0, 1))
+    assert bases(log.read(0, size, first_always=False)) == [0]
+    assert bases(log.read(0, size - 1, first_always=False)) == []
+
+
+def test_how_much_there_is_to_read_is_never_estimated_too_low() -> None:
+    disk = a_disk()
+    log = a_log(disk, config=LogConfig(index_interval_bytes=500), batches=50)
+    size = log.size_bytes
+    before = disk.reads
+    estimates = [log.bytes_from(offset) for offset in range(0, 100, 2)]
+    assert disk.reads == before
+    for place, estimate in enumerate(estimates):
+        exact = size - place * size // 50
+        assert exact <= estimate <= exact + 500 + size // 50
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 

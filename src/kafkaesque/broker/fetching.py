@@ -56,8 +56,9 @@ class Share:
         self.data = EMPTY
         self.error = None
         try:
-            partition.check_term(want.known_term)
-            self.diverging = self._divergence(partition)
+            if want.known_term >= 0:
+                partition.check_term(want.known_term)
+            self.diverging = None if want.last_term < 0 else self._divergence(partition)
             if self.diverging is None:
                 self.data = partition.read(want.offset, bytes_max, first_always=first_always)
             self.high_watermark = partition.high_watermark
@@ -73,8 +74,6 @@ class Share:
 
     def _divergence(self, partition: Partition) -> tuple[Term, Offset] | None:
         want = self.want
-        if want.last_term < 0:
-            return None
         known = partition.end_of_term(want.last_term)
         if known is None:
             raise OffsetOutOfRange(want.offset, partition.first_offset, partition.high_watermark)

@@ -27,6 +27,9 @@ SEGMENT_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex)(\.cleaned)?")
 
 EMPTY = memoryview(b"")
 
+NEXT_READS_MAX = 16
+"""Places that are remembered because a read ended there: its reader will go on from there."""
+
 _Found = TypeVar("_Found")
 
 
@@ -68,6 +71,7 @@ class Segment:
         "_disk",
         "_index",
         "_newest",
+        "_next_reads",
         "base",
         "end",
         "file",
@@ -87,6 +91,7 @@ class Segment:
         self._config = config
         self._index: SegmentIndex | None = None
         self._newest: tuple[int, Offset] | None = None
+        self._next_reads: dict[Offset, int] = {}
         self.stem = stem_of(folder, base)
         self.path = self.stem + LOG_SUFFIX
         self.base = base
@@ -147,6 +152,7 @@ class Segment:
         self.size = position
         self.end = end
         self._newest = None
+        self._next_reads.clear()
         index = self.index
         self._guarded(lambda: index.cut(Window(self.file, position), position, offset))
         return [self.file, *index.trim_files()]
@@ -182,15 +188,30 @@ class Segment:
         return self._guarded(lambda: self._read(offset, bytes_max, first_always=first_always))
 
     def _read(self, offset: Offset, bytes_max: int, *, first_always: bool) -> memoryview | None:
-        start, expected = self.index.position_of(offset)
         window = Window(self.file, self.size)
-        window.load(start, bytes_max + self._config.index_interval_bytes)
-        position = self._seek(window, start, expected, offset)
+        position = self._resume(window, offset, bytes_max)
+        if position is None:
+            start, expected = self.index.position_of(offset)
+            window.load(start, bytes_max + self._config.index_interval_bytes)
+            position = self._seek(window, start, expected, offset)
         if position >= self.size:
             return None
         if not first_always and window.head(position)[2] > bytes_max:
             return EMPTY
-        return window.batches(position, bytes_max)
+        data, end = window.batches(position, bytes_max)
+        self._next_reads[end] = position + len(data)
+        if len(self._next_reads) > NEXT_READS_MAX:
+            del self._next_reads[next(iter(self._next_reads))]
+        return data
+
+    def _resume(self, window: Window, offset: Offset, bytes_max: int) -> int | None:
+        """Return where the batch of `offset` begins if a read ended just before it."""
+        position = self._next_reads.get(offset, self.size)
+        if position >= self.size:
+            return None
+        window.load(position, bytes_max)
+        base, end, _, _ = window.head(position)
+        return position if base <= offset < end else None  # else there is a hole
 
     def bytes_from(self, offset: Offset) -> int:
         """Return about how many bytes there are from `offset` on, never too few; reads none."""
@@ -338,6 +359,7 @@ class Segment:
         return SegmentIndex(self._disk, self.stem, self.base, self._config.index_interval_bytes)
 
     def _rebuild(self, index: SegmentIndex, position: int) -> Offset:
+        self._next_reads.clear()
         try:
             with disk_errors(self.path):
                 return index.rebuild(Window(self.file, position), position)

@@ -85,12 +85,15 @@ class Window:
                 raise BadBatch(position, "the file ends within the batch")
         return memoryview(self._data)[position - self._start : position - self._start + size]
 
-    def batches(self, position: int, bytes_max: int) -> memoryview:
-        """Return whole batches from `position`: the first, then those that fit and are loaded."""
-        size = self.head(position)[2]
+    def batches(self, position: int, bytes_max: int) -> tuple[memoryview, Offset]:
+        """Return whole batches from `position`: the first, then those that fit and are loaded.
+
+        With them the offset at which the last of them ends.
+        """
+        _, end, size, _ = self.head(position)
         first = self.batch(position, size)
         data = self._data
-        start = position - self._start
+        start = last = position - self._start
         stop = start + size
         limit = min(start + bytes_max, len(data))
         # Ends because every round moves `stop` on by at least a header.
@@ -98,5 +101,8 @@ class Window:
             size = peek_size(data, stop)[1]
             if size < HEADER_BYTES or stop + size > limit:
                 break
+            last = stop
             stop += size
-        return memoryview(data)[start:stop] if stop > start + len(first) else first
+        if last == start:
+            return first, end
+        return memoryview(data)[start:stop], self.head(last + self._start)[1]

@@ -31,6 +31,7 @@ IDS_SINCE = 13
 """From this version on topics are named by their ids alone."""
 
 READ_COMMITTED = 1
+NO_DIVERGENCE = EpochEndOffset()
 
 
 async def handle(request: FetchRequest, version: int, session: Session) -> FetchResponse:
@@ -185,9 +186,8 @@ def _answer(shares: Sequence[Share], request: FetchRequest, session_id: int) -> 
 
 def _partition(share: Share, aborted: tuple[()] | None) -> PartitionData:
     """There are no transactions yet, so all that is committed is also stable."""
-    if share.diverging is None:
-        diverging = EpochEndOffset()
-    else:
+    diverging = NO_DIVERGENCE
+    if share.diverging is not None:
         diverging = EpochEndOffset(epoch=share.diverging[0], end_offset=share.diverging[1])
     return PartitionData(
         partition_index=share.want.partition,

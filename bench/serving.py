@@ -1,0 +1,170 @@
+"""A broker in a process of its own for bench programs, its counters, and frames to send to it."""
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.record import Record
+from kafkaesque.wire.codec import decode, encode
+from kafkaesque.wire.header import (
+    RequestHeader,
+    decode_response_header,
+    encode_request_header,
+    request_header_version,
+    response_header_version,
+)
+from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kafkaesque.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafkaesque.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+
+HOST = "127.0.0.1"
+PRODUCE_VERSION = 9
+FETCH_VERSION = 12
+TOPICS_VERSION = 7
+_LISTENS = re.compile(rb":(\d+)[, ]")
+_TICKS = os.sysconf("SC_CLK_TCK")
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A broker that listens."""
+
+    pid: int
+    port: int
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that it took so far, in user and kernel mode."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def resident_bytes(self) -> int:
+        """Return the memory that it holds now."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * _KIB
+        raise AssertionError("every process has a VmRSS")
+
+    def connect(self) -> socket.socket:
+        """Return a connection that sends at once."""
+        connection = socket.create_connection((HOST, self.port))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def create_topic(self, name: str, settings: Mapping[str, str]) -> None:
+        """Create a topic of one partition."""
+        configs = tuple(CreatableTopicConfig(name=n, value=v) for n, v in settings.items())
+        topic = CreatableTopic(
+            name=name, num_partitions=1, replication_factor=1, assignments=(), configs=configs
+        )
+        request = CreateTopicsRequest(topics=(topic,), timeout_ms=10_000, validate_only=False)
+        with self.connect() as connection:
+            connection.sendall(frame_of(request, TOPICS_VERSION))
+            data = receive(connection)
+        _, start = decode_response_header(
+            data, response_header_version(api_of(CreateTopicsResponse), TOPICS_VERSION)
+        )
+        (made,) = decode(CreateTopicsResponse, TOPICS_VERSION, data, start).topics
+        assert made.error_code == 0, made.error_message
+
+
+@contextmanager
+def serving(folder: Path | None = None) -> Iterator[Served]:
+    """Run a broker with an empty folder, or with the one given, until the caller is done."""
+    with tempfile.TemporaryDirectory() as root:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "kafkaesque", "serve"),
+                *("--port", "0", "--data", str(folder or Path(root) / "data")),
+            ],
+            stdout=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        found = _LISTENS.search(process.stdout.readline())
+        assert found is not None, "the broker says where it listens"
+        try:
+            yield Served(pid=process.pid, port=int(found[1]))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+            process.stdout.close()
+
+
+def frame_of(request: object, version: int) -> bytes:
+    """Return a request as it goes over the wire, its length before it."""
+    api = api_of(type(request))
+    header = RequestHeader(key=api.key, version=version, correlation_id=7, client_id="bench")
+    body = encode_request_header(header, request_header_version(api, version))
+    body += encode(request, version)
+    return struct.pack(">i", len(body)) + body
+
+
+def receive(connection: socket.socket) -> bytes:
+    """Return the next answer, without its length."""
+    (size,) = struct.unpack(">i", _exactly(connection, 4))
+    return _exactly(connection, size)
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    parts = []
+    while size:
+        data = connection.recv(min(size, 1 << 20))
+        assert data, "the broker hung up"
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
+def a_batch(records: int, value_bytes: int) -> bytes:
+    """Return a batch as a producer sends it."""
+    now_ms = time.time_ns() // 1_000_000
+    value = os.urandom(value_bytes)
+    return bytes(
+        build_batch(
+            [
+                Record(offset=place, timestamp_ms=now_ms, key=None, value=value)
+                for place in range(records)
+            ]
+        )
+    )
+
+
+def produce_frame(topic: str, batch: bytes) -> bytes:
+    """Return a request that appends a batch to partition 0 with acks=all."""
+    share = PartitionProduceData(index=0, records=batch)
+    data = TopicProduceData(name=topic, partition_data=(share,))
+    request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,))
+    return frame_of(request, PRODUCE_VERSION)
+
+
+def fetch_frame(topic: str, offset: int, *, wait_ms: int, bytes_max: int = 1 << 20) -> bytes:
+    """Return a request that reads partition 0 from an offset."""
+    share = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=bytes_max)
+    request = FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=50 << 20,
+        topics=(FetchTopic(topic=topic, partitions=(share,)),),
+    )
+    return frame_of(request, FETCH_VERSION)

@@ -13,10 +13,8 @@ CODE = ("src", "tests", "bench", "tools")
 ENTRY_POINTS = {"kafkaesque.__main__"}
 
 WAITING_FOR_A_USER: Mapping[str, str] = {
-    "kafkaesque.client.channel": "the text protocol",
     "kafkaesque.log.producer_snapshot": "the idempotent producers of the one broker",
     "kafkaesque.log.retention": "the broker's housekeeping",
-    "kafkaesque.record.control": "transactions",
 }
 """Modules that came before the first module that imports them, and who that will be."""
 

@@ -98,6 +98,27 @@ class BrokerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FetchConfig:
+    """What consumers may ask for at once, and what is remembered of them."""
+
+    answer_bytes_max: int = 55 << 20
+    """One answer carries no more, whatever was asked for, unless its first batch is larger."""
+
+    sessions_max: int = 1000
+    """Fetch sessions of one broker; a consumer that loses its own sends one full request."""
+
+    session_partitions_max: int = 10_000
+    """Partitions of one session; a consumer of more names them all in each request."""
+
+    sessions_partitions_max: int = 100_000
+    """Partitions of all sessions together, about 500 bytes each."""
+
+    def __post_init__(self) -> None:
+        assert 0 < self.session_partitions_max <= self.sessions_partitions_max
+        assert self.sessions_max > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextLimits:
     """What one connection of the text protocol may take of the broker."""
 

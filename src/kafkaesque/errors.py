@@ -75,6 +75,10 @@ class NewerFormat(LogError):
         self.known = known
 
 
+class PartitionOffline(LogError):
+    """The partition's log cannot be used until a person has looked at it; the others serve on."""
+
+
 class DiskFull(LogError):
     """The disk has no room; what was already acknowledged is safe and can be read."""
 
@@ -154,12 +158,36 @@ class UnknownTopic(BrokerError):
     """No topic has this name or this id, or it has no such partition."""
 
 
+class UnknownTopicId(UnknownTopic):
+    """No topic has this id, or no longer."""
+
+
+class InconsistentTopicId(BrokerError):
+    """The topic of this id has another's partitions here: it is just being made anew."""
+
+
 class TopicExists(BrokerError):
     """A topic of this name is already there."""
 
 
 class InvalidTopic(BrokerError):
     """The name or the number of partitions is not one that a topic may have."""
+
+
+class InvalidPartitions(InvalidTopic):
+    """The number of partitions is not one that this topic may have."""
+
+
+class InvalidReplicas(BrokerError):
+    """As many replicas as were asked for cannot be had, for there are not as many brokers."""
+
+
+class InvalidAssignment(BrokerError):
+    """The replicas cannot be placed on the brokers that were named."""
+
+
+class InvalidRequest(BrokerError):
+    """The request contradicts itself, or asks for what cannot be done here."""
 
 
 class InvalidSetting(BrokerError):
@@ -172,6 +200,30 @@ class BatchTooLarge(BrokerError):
 
 class OutcomeUnknown(BrokerError):
     """Leadership was lost before the change was committed: it may or may not come to be."""
+
+
+class StaleTerm(BrokerError):
+    """The client knows the leader by a term that is over; it must learn who leads now."""
+
+
+class FutureTerm(BrokerError):
+    """The client knows a later term than this replica: it is the replica that lags."""
+
+
+class FetchSessionError(BrokerError):
+    """A fetch session that cannot go on; the client begins anew with a full request."""
+
+
+class FetchSessionUnknown(FetchSessionError):
+    """No session has this id, or no longer."""
+
+
+class FetchEpochWrong(FetchSessionError):
+    """The request is not the one that follows in its session."""
+
+
+class FetchTopicsMixed(FetchSessionError):
+    """A session that began with topics' names goes on with ids, or the other way round."""
 
 
 class CannotListen(KafkaesqueError):

@@ -314,3 +314,47 @@ def apply_step(
         case "sync":
             disk.sync_now([file], [""])
     file.close()
+
+
+def test_a_renamed_folder_takes_everything_in_it_along(disk: Disk) -> None:
+    disk.make_folder("orders/0")
+    write_file(disk, "orders/0/a", b"abc")
+    disk.rename_folder("orders", "orders.deleted")
+    assert disk.list("orders") == []
+    assert disk.list("") == ["orders.deleted"]
+    assert contents(disk, "orders.deleted/0/a") == b"abc"
+
+
+def test_a_folder_can_be_made_again_where_one_was_renamed(disk: Disk) -> None:
+    disk.make_folder("orders/0")
+    disk.rename_folder("orders", "orders.deleted")
+    disk.make_folder("orders/0")
+    write_file(disk, "orders/0/a", b"abc")
+    assert disk.list("") == ["orders", "orders.deleted"]
+
+
+def test_a_folder_never_takes_the_place_of_another(disk: Disk) -> None:
+    disk.make_folder("a")
+    disk.make_folder("b")
+    with pytest.raises(FileExistsError):
+        disk.rename_folder("a", "b")
+    with pytest.raises(FileNotFoundError):
+        disk.rename_folder("c", "d")
+
+
+def test_only_an_empty_folder_can_be_removed(disk: Disk) -> None:
+    disk.make_folder("a")
+    write_file(disk, "a/file", b"abc")
+    with pytest.raises(OSError, match="not empty"):
+        disk.remove_folder("a")
+    disk.remove("a/file")
+    disk.remove_folder("a")
+    assert disk.list("") == []
+    with pytest.raises(FileNotFoundError):
+        disk.remove_folder("a")
+
+
+def test_there_is_no_more_room_left_than_there_is_in_all(disk: Disk) -> None:
+    total, usable = disk.space()
+    assert 0 < usable <= total
+    assert disk.location()

@@ -8,6 +8,7 @@ from kafkaesque.errors import (
     NewerFormat,
     TopicExists,
     UnknownTopic,
+    UnknownTopicId,
 )
 from kafkaesque.machines.catalog import NAME_CHARS_MAX, PARTITIONS_MAX, Catalog
 from kafkaesque.machines.machine import MachineRecord
@@ -92,6 +93,23 @@ def test_a_deleted_topic_is_gone_and_its_name_is_free() -> None:
     apply(catalog, catalog.create_topic("orders", 1, OTHER_ID, {}))
     apply(catalog, deletion)  # a tombstone that compaction left behind its topic
     assert catalog.topic("orders").topic_id == OTHER_ID
+
+
+def test_an_id_is_buried_by_its_tombstone_and_by_nothing_else() -> None:
+    catalog = with_orders()
+    assert catalog.buried == set()
+    apply(catalog, catalog.delete_topic("orders"))
+    assert catalog.buried == {TOPIC_ID}
+    with pytest.raises(UnknownTopicId):
+        catalog.topic_of_id(TOPIC_ID)
+
+
+def test_names_that_differ_only_in_dots_and_underscores_are_refused() -> None:
+    catalog = Catalog()
+    apply(catalog, catalog.create_topic("a.b_c", 1, TOPIC_ID, {}))
+    with pytest.raises(InvalidTopic, match=r"differs from a\.b_c"):
+        catalog.create_topic("a_b.c", 1, OTHER_ID, {})
+    catalog.create_topic("a-b-c", 1, OTHER_ID, {})
 
 
 def test_internal_topics_are_not_for_clients_to_delete_or_to_change() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.errors import CannotListen, CorruptLog, FolderInUse, NewerFormat
+from kafkaesque.errors import CannotListen, FolderInUse, NewerFormat
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.record.build import build_batch
@@ -233,30 +233,34 @@ def test_a_catalog_of_a_later_version_keeps_the_broker_from_starting(tmp_path: P
     asyncio.run(start())
 
 
-def test_a_damaged_partition_without_peers_keeps_the_broker_from_starting(tmp_path: Path) -> None:
+@pytest.mark.requirement("LOG-4")
+def test_a_damaged_partition_is_offline_and_everything_else_serves(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     data = tmp_path / "data"
+    share = bytes(build_batch([Record(offset=0, timestamp_ms=1, key=None, value=b"x")]))
 
-    async def fill() -> None:
+    async def produce(index: int) -> tuple[int, list[tuple[int, int]]]:
         async with running(data) as connect:
             client = await connect()
-            await client.ask(a_topic("orders"), 9, MetadataResponse)
-            record = Record(offset=0, timestamp_ms=1, key=None, value=b"x")
-            share = PartitionProduceData(index=0, records=bytes(build_batch([record])))
-            topic = TopicProduceData(name="orders", partition_data=(share,))
+            known = await client.ask(a_topic("orders"), 9, MetadataResponse)
+            assert isinstance(known, MetadataResponse)
+            partition = PartitionProduceData(index=index, records=share)
+            topic = TopicProduceData(name="orders", partition_data=(partition,))
             request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=(topic,))
             answer = await client.ask(request, 9, ProduceResponse)
             assert isinstance(answer, ProduceResponse)
-            assert answer.responses[0].partition_responses[0].error_code == 0
+            code = answer.responses[0].partition_responses[0].error_code
+            return code, [(p.error_code, p.leader_id) for p in known.topics[0].partitions]
 
-    async def start() -> None:
-        with pytest.raises(CorruptLog, match="damaged"):
-            await Node(NodeSettings(port=0, data=data)).start()
-
-    asyncio.run(fill())
+    assert asyncio.run(produce(0)) == (0, [(0, 1)] * 4)
     (damaged,) = data.glob("orders.*/0/00000000000000000000.log")
     kept = damaged.read_bytes()[:40]
     damaged.write_bytes(kept)
-    asyncio.run(start())
+    offline = [(ErrorCode.LEADER_NOT_AVAILABLE, -1), (0, 1), (0, 1), (0, 1)]
+    assert asyncio.run(produce(0)) == (ErrorCode.KAFKA_STORAGE_ERROR, offline)
+    assert "00000000000000000000.log is damaged at byte 40" in caplog.text
+    assert asyncio.run(produce(1)) == (0, offline)
     assert damaged.read_bytes() == kept
 
 

@@ -2,29 +2,26 @@
 
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
+from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.store import Store
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.topics import Answer, Topics
 from kafkaesque.clock import Clock
-from kafkaesque.config import BrokerConfig, RaftConfig
+from kafkaesque.config import BrokerConfig, FetchConfig, RaftConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import KafkaesqueError, LogError, OutcomeUnknown, UnknownTopic
-from kafkaesque.machines.catalog import Catalog, Topic
-from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.errors import LogError
+from kafkaesque.machines.catalog import Catalog
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Roster
-from kafkaesque.topic_settings import resolve
-from kafkaesque.types import GroupId, NodeId
+from kafkaesque.types import GroupId, NodeId, Offset
+
+__all__ = ["CATALOG_GROUP", "Answer", "Broker"]
 
 CATALOG_GROUP: GroupId = "cluster-metadata"
-_NAME_CHARS_IN_PATH = 180
-
-Answer = Callable[[KafkaesqueError | None], None]
-"""Told None when a change is committed, else what went wrong."""
 
 
 class Broker:
@@ -41,6 +38,8 @@ class Broker:
     ) -> None:
         self.node = node
         self.config = config
+        self.fetch = FetchConfig()
+        self.fetch_sessions = FetchSessions(chance, self.fetch)
         self._store = store
         self._clock = clock
         self._chance = chance
@@ -48,14 +47,15 @@ class Broker:
         self._failed = failed
         self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
         self._replicas: dict[GroupId, Replica] = {}
-        self._partitions: dict[str, list[Partition]] = {}
         self._catalog: MachineHost[Catalog]
+        self.topics: Topics
 
     def start(self, ready: Callable[[], None]) -> None:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
         self._ready = ready
-        replica = self._open(CATALOG_GROUP)
+        replica = self.open_replica(CATALOG_GROUP)
         self._catalog = MachineHost(replica, self._clock, Catalog, self._on_catalog, self._failed)
+        self.topics = Topics(self._catalog, self, self._store, self._clock)
         replica.campaign()
         self.flush()
 
@@ -64,6 +64,7 @@ class Broker:
         self._roster.tick()
         for group in list(self._roster.awake):
             self._replicas[group].tick()
+        self.topics.tick()
         self._store.flusher.settle()
         self.flush()
 
@@ -86,76 +87,37 @@ class Broker:
         return self.catalog.cluster_id
 
     def partitions(self, topic: str) -> list[Partition]:
-        """Return a topic's partitions in order; raises UnknownTopic."""
-        found = self._partitions.get(topic)
-        if found is None:
-            raise UnknownTopic(f"there is no topic {topic}")
-        return found
+        """Return a topic's partitions in order, but for those offline; raises UnknownTopic."""
+        return self.topics.partitions(topic)
 
     def partition(self, topic: str, index: int) -> Partition:
-        """Return one partition; raises UnknownTopic."""
-        found = self.partitions(topic)
-        if not 0 <= index < len(found):
-            raise UnknownTopic(f"topic {topic} has no partition {index}")
-        return found[index]
+        """Return one partition; raises UnknownTopic, PartitionOffline."""
+        return self.topics.partition(topic, index)
 
     def create_topic(
         self, name: str, partitions: int, settings: Mapping[str, str], answer: Answer
     ) -> None:
         """Create a topic; raises at once what the catalog refuses."""
-        topic_id = self._chance.getrandbits(128).to_bytes(16, "big")
-        records = self.catalog.create_topic(name, partitions, topic_id, settings)
+        self.topics.create(name, partitions, self._new_id(), settings, answer)
 
-        def created(outcome: Outcome) -> None:
-            if outcome is Outcome.COMMITTED:
-                self._open_topic(self.catalog.topics[name], lambda: answer(None))
-            else:
-                answer(OutcomeUnknown("leadership was lost; ask again whether it was made"))
+    def delete_topic(self, name: str, answer: Answer) -> None:
+        """Delete a topic; raises at once what the catalog refuses."""
+        self.topics.delete(name, answer)
 
-        self._write(records, created)
+    def add_partitions(self, name: str, partitions: int, answer: Answer) -> None:
+        """Give a topic this many partitions in all; raises at once what the catalog refuses."""
+        self.topics.add_partitions(name, partitions, answer)
 
-    def _write(self, records: Sequence[MachineRecord], done: Callable[[Outcome], None]) -> None:
-        self._catalog.write(records, done)
-        self.flush()
+    def set_settings(self, name: str, settings: Mapping[str, str], answer: Answer) -> None:
+        """Replace what was set for a topic; raises at once what the catalog refuses."""
+        self.topics.set_settings(name, settings, answer)
 
-    def _on_catalog(self, catalog: Catalog) -> None:
-        if catalog.cluster_id is None:
-            name = self._chance.getrandbits(128).to_bytes(16, "big")
-            cluster_id = urlsafe_b64encode(name).decode().rstrip("=")
-            self._write(catalog.name_cluster(cluster_id), _ignore)
-        topics = list(catalog.topics.values())
-        self._open_topics(topics)
+    def delete_records(self, topic: str, partition: int, offset: Offset, answer: Answer) -> None:
+        """Forget the records before an offset, -1 for all; raises at once what cannot be."""
+        self.topics.delete_records(topic, partition, offset, answer)
 
-    def _open_topics(self, topics: list[Topic]) -> None:
-        if not topics:
-            self._ready()
-            return
-        self._open_topic(topics[0], lambda: self._open_topics(topics[1:]))
-
-    def _open_topic(self, topic: Topic, opened: Callable[[], None]) -> None:
-        """Open a topic's partitions; it can be used, and `opened` is told, once all serve."""
-        partitions = []
-        try:
-            for index in range(topic.partitions):
-                replica = self._open(folder_of(topic, index))
-                partitions.append(Partition(replica, resolve(topic.settings)))
-                replica.campaign()
-        except LogError as error:  # damaged, and there is nobody to refill it
-            self._failed(error)
-            return
-        self.flush()
-
-        def look() -> None:
-            late = next((p for p in partitions if not p.replica.is_serving), None)
-            if late is not None:
-                late.when_more(look)
-                return
-            self._partitions[topic.name] = partitions
-            opened()
-
-        look()
-
-    def _open(self, group: GroupId) -> Replica:
+    def open_replica(self, group: GroupId) -> Replica:
+        """Open a group's replica, beginning its log if there is none; raises LogError."""
         if group in self._store.journal.groups:
             log = self._store.open_log(group)
         else:
@@ -165,10 +127,28 @@ class Broker:
         self._roster.add(group, replica.raft)
         return replica
 
+    def drop_replica(self, group: GroupId) -> None:
+        """Let a replica have no more ticks; one that could not be opened has none anyway."""
+        self._roster.remove(group)
+        self._replicas.pop(group, None)
 
-def folder_of(topic: Topic, index: int) -> GroupId:
-    """Return the folder, and so the group, of a partition; its id keeps namesakes apart."""
-    return f"{topic.name[:_NAME_CHARS_IN_PATH]}.{topic.topic_id.hex()}/{index}"
+    def space(self) -> tuple[int, int]:
+        """Return the bytes of the disk in all, and those of them that are free."""
+        return self._store.disk.space()
+
+    @property
+    def data_folder(self) -> str:
+        """Where everything is kept."""
+        return self._store.disk.location()
+
+    def _on_catalog(self, catalog: Catalog) -> None:
+        if catalog.cluster_id is None:
+            cluster_id = urlsafe_b64encode(self._new_id()).decode().rstrip("=")
+            self._catalog.write(catalog.name_cluster(cluster_id), _ignore)
+        self.topics.start(self._ready)
+
+    def _new_id(self) -> bytes:
+        return self._chance.getrandbits(128).to_bytes(16, "big")
 
 
 def _nobody_to_send_to(group: GroupId, message: Message) -> None:

@@ -2,15 +2,25 @@
 
 from collections.abc import Callable
 
+from kafkaesque.broker import times
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
-from kafkaesque.errors import BatchTooLarge, LeaderNotReady, NotLeader, OffsetOutOfRange
-from kafkaesque.record.read import read_records
+from kafkaesque.errors import (
+    BatchTooLarge,
+    FutureTerm,
+    LeaderNotReady,
+    NotLeader,
+    OffsetOutOfRange,
+    PartitionOffline,
+    StaleTerm,
+    UnknownTopic,
+)
 from kafkaesque.record.view import BatchView, peek_size
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
 EMPTY = memoryview(b"")
+_SCAN_BYTES = 1 << 20
 
 
 class Partition:
@@ -19,7 +29,8 @@ class Partition:
     def __init__(self, replica: Replica, settings: TopicSettings) -> None:
         self.replica = replica
         self.settings = settings
-        self._waiting: list[Callable[[], None]] = []
+        self.is_deleted = False
+        self._waiting: dict[Callable[[], None], None] = {}
         replica.on_commit = self._wake
         replica.on_serving = self._wake
 
@@ -38,6 +49,20 @@ class Partition:
         """The first offset that cannot be read yet."""
         return self.replica.high_watermark
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its batches on disk."""
+        return self.replica.log.segments.size_bytes
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what was trimmed is durable and nothing else waits for the disk either."""
+        return self.replica.log.is_settled
+
+    def configure(self, settings: TopicSettings) -> None:
+        """Act by other settings from now on."""
+        self.settings = settings
+
     def append(self, batches: memoryview, done: Done) -> Offset:
         """Append what a producer sent, after checking it; return the first base offset.
 
@@ -53,37 +78,89 @@ class Partition:
         assert first is not None
         return first
 
-    def read(self, offset: Offset, bytes_max: int) -> memoryview:
-        """Return whole committed batches from the one that covers `offset`; none at the end."""
+    def check_term(self, known: Term) -> None:
+        """Raise unless this replica leads in the term that a client knows; -1 is any term."""
+        self._check_serving()
+        if known in (-1, self.term):
+            return
+        if known < self.term:
+            raise StaleTerm(f"term {known} is over, the leader's is {self.term}")
+        raise FutureTerm(f"term {known} is not known here yet, the leader's is {self.term}")
+
+    def read(self, offset: Offset, bytes_max: int, *, first_always: bool = True) -> memoryview:
+        """Return whole committed batches from the one that covers `offset`; none at the end.
+
+        The first may be larger than `bytes_max`, unless `first_always` is taken away.
+        """
         self._check_serving()
         end = self.high_watermark
         if not self.first_offset <= offset <= end:
             raise OffsetOutOfRange(offset, self.first_offset, end)
-        if offset == end:
+        if offset == end or (bytes_max <= 0 and not first_always):
             return EMPTY
-        data = self.replica.log.segments.read(offset, bytes_max)
-        return data if end == self.replica.log.end_offset else _cut_at(data, end)
+        log = self.replica.log
+        data = log.segments.read(offset, bytes_max, first_always=first_always)
+        return data if end == log.end_offset else _cut_at(data, end)
+
+    def bytes_from(self, offset: Offset) -> int:
+        """Return about how many bytes there are to read from `offset`, without reading any.
+
+        Never too few; too many by a few kilobytes and a batch, or by what is not committed yet.
+        """
+        if not self.first_offset <= offset < self.high_watermark:
+            return 0
+        return self.replica.log.segments.bytes_from(offset)
+
+    def term_of(self, offset: Offset) -> Term:
+        """Return the term in which the record at `offset` was, or would be, written."""
+        log = self.replica.log
+        return log.term_at(log.index_at(offset))
+
+    def end_of_term(self, term: Term) -> tuple[Term, Offset] | None:
+        """Return the newest term up to `term` and where it ends; None if none is that old."""
+        self._check_serving()
+        return self.replica.log.end_of_term(term)
 
     def find_time(self, timestamp_ms: int) -> tuple[Offset, int] | None:
         """Return offset and time of the first committed record that is not earlier."""
         self._check_serving()
-        return self._first_record(self.replica.log.segments.find_time(timestamp_ms), timestamp_ms)
+        segments = self.replica.log.segments
+        return times.find_time(segments, timestamp_ms, self.first_offset, self.high_watermark)
 
     def newest_time(self) -> tuple[Offset, int] | None:
-        """Return offset and time of the record with the greatest time."""
+        """Return offset and time of the committed record with the greatest time."""
         self._check_serving()
-        batch = self.replica.log.segments.newest_time()
-        if batch is None:
-            return None
-        return self._first_record(batch, BatchView(batch).max_timestamp_ms)
+        segments = self.replica.log.segments
+        return times.newest_time(segments, self.first_offset, self.high_watermark)
+
+    def trim(self, offset: Offset) -> bool:
+        """Forget the records before `offset`; durable once the partition is settled.
+
+        Returns False, and has done nothing, while not all of it is durable here: ask again after
+        the next round. Raises OffsetOutOfRange for what is not committed.
+        """
+        self._check_serving()
+        end = self.high_watermark
+        if not 0 <= offset <= end:
+            raise OffsetOutOfRange(offset, self.first_offset, end)
+        log = self.replica.log
+        if offset > log.offset_at(log.stable):
+            return False
+        log.trim(offset)
+        return True
+
+    def close(self) -> None:
+        """Serve nobody any more: the topic was deleted, and all who wait learn of it."""
+        self.is_deleted = True
+        self.replica.retire()
+        self._wake()
 
     def when_more(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back once when more is committed or leadership changes; returns how to give up."""
-        self._waiting.append(callback)
+        self._waiting[callback] = None
 
         def forget() -> None:
-            if callback in self._waiting:
-                self._waiting.remove(callback)
+            self._waiting.pop(callback, None)
 
         return forget
 
@@ -103,23 +180,16 @@ class Partition:
 
     def _check_serving(self) -> None:
         if not self.replica.is_serving:
+            if self.is_deleted:
+                raise UnknownTopic("the topic was deleted")
+            if self.replica.error is not None:
+                raise PartitionOffline(str(self.replica.error))
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
 
-    def _first_record(
-        self, batch: memoryview | None, timestamp_ms: int
-    ) -> tuple[Offset, int] | None:
-        if batch is None:
-            return None
-        for record in read_records(BatchView(batch)):
-            is_visible = self.first_offset <= record.offset < self.high_watermark
-            if record.timestamp_ms >= timestamp_ms and is_visible:
-                return record.offset, record.timestamp_ms
-        return None
-
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, {}
         for callback in waiting:
             callback()
 

@@ -151,6 +151,11 @@ class Replica:
         self.error = error
         self._watermark.lost()
 
+    def retire(self) -> None:
+        """Take part no more, because the group is no more; those who wait are told just that."""
+        self.error = LogError(f"{self.group} was deleted")
+        self._watermark.lost(Outcome.DELETED)
+
     def _on_stable(self, index: Index) -> None:
         if self.error is None:
             self.raft.stable_at(index)

@@ -38,7 +38,7 @@ class Store:
     ) -> None:
         self.journal = journal
         self.flusher = Flusher(journal, failed)
-        self._disk = disk
+        self.disk = self._disk = disk
         self._config = config
         self._clock = clock
         self._logs: dict[GroupId, PartitionLog] = {}
@@ -108,7 +108,9 @@ class Store:
 
     def forget(self, group: GroupId) -> None:
         """Note that this node has no replica of the group any more; its files stay."""
-        self._logs.pop(group).close()
+        log = self._logs.pop(group, None)
+        if log is not None:  # else it could not be opened
+            log.close()
         self.journal.add(GroupForgotten(group=group))
 
     def close(self) -> None:

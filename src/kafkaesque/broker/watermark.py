@@ -16,6 +16,8 @@ class Outcome(Enum):
 
     COMMITTED = auto()
     UNKNOWN = auto()
+    DELETED = auto()
+    """The topic was deleted: nobody will ever ask for it."""
 
 
 Done = Callable[[Outcome], None]
@@ -37,8 +39,8 @@ class Watermark:
         while self._waiting and self._waiting[0][0] <= commit:
             self._waiting.popleft()[1](Outcome.COMMITTED)
 
-    def lost(self) -> None:
-        """Tell everyone else that this replica will never know."""
+    def lost(self, outcome: Outcome = Outcome.UNKNOWN) -> None:
+        """Tell everyone else that this replica will never know, or why nobody needs to."""
         waiting, self._waiting = self._waiting, deque()
         for _, done in waiting:
-            done(Outcome.UNKNOWN)
+            done(outcome)

@@ -79,6 +79,25 @@ class Disk(Protocol):
         """Remove a file; raises FileNotFoundError."""
         ...
 
+    def rename_folder(self, source: str, target: str) -> None:
+        """Give a folder a name beside it that is free; made durable before it returns.
+
+        Nothing in it may be open or being synced. Raises FileNotFoundError, FileExistsError.
+        """
+        ...
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder; durable after a sync of the one above. Raises OSError."""
+        ...
+
+    def location(self) -> str:
+        """Return where this disk is, for people to read."""
+        ...
+
+    def space(self) -> tuple[int, int]:
+        """Return how many bytes the disk has in all, and how many of them we may still use."""
+        ...
+
     def sync(self, files: Sequence[File], folders: Sequence[str], done: Synced) -> None:
         """Make these files and folders durable as they are now, then call `done`.
 

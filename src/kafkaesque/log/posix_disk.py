@@ -253,6 +253,32 @@ class PosixDisk:
         if node is not None:
             self._forget(node)
 
+    def rename_folder(self, source: str, target: str) -> None:
+        """Give a folder a name beside it that is free; made durable before it returns."""
+        above = _folder_of(source)
+        assert above == _folder_of(target), "a folder stays where it is"
+        location, new_location = self._location(source), self._location(target)
+        if Path(new_location).exists():
+            raise FileExistsError(errno.EEXIST, "exists already", target)
+        Path(location).rename(new_location)
+        self._forget_folder(location)
+        sync_folder(self._location(above))
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder; durable after a sync of the one above."""
+        location = self._location(path)
+        Path(location).rmdir()
+        self._forget_folder(location)
+
+    def location(self) -> str:
+        """Return where this disk is, for people to read."""
+        return str(self._root.resolve())
+
+    def space(self) -> tuple[int, int]:
+        """Return how many bytes the disk has in all, and how many of them we may still use."""
+        found = os.fstatvfs(self._root_descriptor)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
     def sync(self, files: Sequence[File], folders: Sequence[str], done: Synced) -> None:
         """Make these files and folders durable as they are now, then call `done`.
 
@@ -316,6 +342,12 @@ class PosixDisk:
         if node is not None and node.handles > 0:
             self._descriptors.of(node)
         return node
+
+    def _forget_folder(self, location: str) -> None:
+        """Let the next folder of this name be made durable like any other new one."""
+        inside = f"{location}/"
+        for known in [k for k in self._durable_folders if k == location or k.startswith(inside)]:
+            del self._durable_folders[known]
 
     def _forget(self, node: Node) -> None:
         del self._nodes[node.path]

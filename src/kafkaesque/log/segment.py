@@ -170,16 +170,29 @@ class Segment:
 
     # --- looking up ------------------------------------------------------------------------------
 
-    def read(self, offset: Offset, bytes_max: int) -> memoryview:
-        """Return whole batches from that of `offset` on; empty if the segment has none there."""
-        return self._guarded(lambda: self._read(offset, bytes_max))
+    def read(
+        self, offset: Offset, bytes_max: int, *, first_always: bool = True
+    ) -> memoryview | None:
+        """Return whole batches from that of `offset` on; None if the segment has none there.
 
-    def _read(self, offset: Offset, bytes_max: int) -> memoryview:
+        Without `first_always` none are returned either if the first is larger than `bytes_max`.
+        """
+        return self._guarded(lambda: self._read(offset, bytes_max, first_always=first_always))
+
+    def _read(self, offset: Offset, bytes_max: int, *, first_always: bool) -> memoryview | None:
         start, expected = self.index.position_of(offset)
         window = Window(self.file, self.size)
         window.load(start, bytes_max + self._config.index_interval_bytes)
         position = self._seek(window, start, expected, offset)
-        return window.batches(position, bytes_max) if position < self.size else EMPTY
+        if position >= self.size:
+            return None
+        if not first_always and window.head(position)[2] > bytes_max:
+            return EMPTY
+        return window.batches(position, bytes_max)
+
+    def bytes_from(self, offset: Offset) -> int:
+        """Return about how many bytes there are from `offset` on, never too few; reads none."""
+        return self.size - self.index.position_of(offset)[0]
 
     def batch_base(self, offset: Offset) -> Offset | None:
         """Return the base offset of the batch of `offset`, or of the next; None at the end."""
@@ -211,20 +224,41 @@ class Segment:
         if 0 < position < self.size:
             window.check_entry(position, expected)
 
-    def find_time(self, timestamp_ms: int) -> memoryview | None:
-        """Return the first batch whose greatest timestamp is not earlier, None if there is none."""
-        return self._guarded(lambda: self._find_time(timestamp_ms))
+    def find_time(self, timestamp_ms: int, first: Offset = 0) -> memoryview | None:
+        """Return the first batch whose greatest timestamp is not earlier, None if there is none.
 
-    def _find_time(self, timestamp_ms: int) -> memoryview | None:
-        position, expected = self.index.position_of_time(timestamp_ms)
+        Batches that end before the offset `first` are passed over.
+        """
+        return self._guarded(lambda: self._find_time(timestamp_ms, first))
+
+    def _find_time(self, timestamp_ms: int, first: Offset) -> memoryview | None:
+        position, expected = max(
+            self.index.position_of_time(timestamp_ms), self.index.position_of(first)
+        )
         window = Window(self.file, self.size)
         self._check_entry(window, position, expected)
         while position < self.size:
-            _, _, size, max_timestamp_ms = window.head(position)
-            if max_timestamp_ms >= timestamp_ms:
+            _, end, size, max_timestamp_ms = window.head(position)
+            if max_timestamp_ms >= timestamp_ms and end > first:
                 return window.batch(position, size)
             position += size
         return None
+
+    def newest_from(self, first: Offset) -> tuple[int, Offset]:
+        """Return the greatest timestamp at or behind `first`, and where; walks over the headers."""
+        return self._guarded(lambda: self._newest_from(first))
+
+    def _newest_from(self, first: Offset) -> tuple[int, Offset]:
+        position, expected = self.index.position_of(first)
+        window = Window(self.file, self.size)
+        self._check_entry(window, position, expected)
+        newest = NO_TIMESTAMP, first
+        while position < self.size:
+            base, end, size, max_timestamp_ms = window.head(position)
+            if end > first and max_timestamp_ms > newest[0]:
+                newest = max_timestamp_ms, max(base, first)
+            position += size
+        return newest
 
     def newest(self) -> tuple[int, Offset]:
         """Return the greatest timestamp and the offset of the first batch that has it."""

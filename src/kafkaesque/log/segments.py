@@ -183,18 +183,28 @@ class Segments:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def read(self, offset: Offset, bytes_max: int) -> memoryview:
+    def read(self, offset: Offset, bytes_max: int, *, first_always: bool = True) -> memoryview:
         """Return whole batches of one segment from the one that covers `offset`, or is next.
 
-        At least one, however large, then as many as `bytes_max` allows; none at the end.
+        As many as `bytes_max` allows; with `first_always` the first however large it is. None at
+        the end.
         """
         self._check_offset(offset)
         bytes_max = min(bytes_max, self.config.read_bytes_max)
         for segment in self._segments_from(offset):
-            data = segment.read(offset, bytes_max)
-            if data:
+            data = segment.read(offset, bytes_max, first_always=first_always)
+            if data is not None:
                 return data
         return EMPTY
+
+    def bytes_from(self, offset: Offset) -> int:
+        """Return about how many bytes lie in the segment of `offset` from there on; reads none.
+
+        Never too few; too many by the distance between two entries of the index.
+        """
+        self._check_offset(offset)
+        number = bisect_right(self._bases, offset) - 1
+        return self._touch(self._segments[number]).bytes_from(offset)
 
     def batch_base(self, offset: Offset) -> Offset:
         """Return the base offset of the batch that covers `offset`, or is next; else the end."""
@@ -205,24 +215,38 @@ class Segments:
                 return base
         return self.end_offset
 
-    def find_time(self, timestamp_ms: int) -> memoryview | None:
-        """Return the first batch with a timestamp not earlier than this; None if there is none."""
-        first = bisect_left(self._closed_maxima(), timestamp_ms)
-        for segment in self._segments[first:]:
+    def find_time(self, timestamp_ms: int, first: Offset = 0) -> memoryview | None:
+        """Return the first batch with a timestamp not earlier than this; None if there is none.
+
+        Batches that end before the offset `first` are passed over.
+        """
+        number = bisect_left(self._closed_maxima(), timestamp_ms)
+        number = max(number, bisect_right(self._bases, first) - 1)
+        for segment in self._segments[number:]:
             # The greatest timestamp may be one that compaction took away: then look further.
             if segment.newest()[0] >= timestamp_ms:
-                data = self._touch(segment).find_time(timestamp_ms)
+                data = self._touch(segment).find_time(timestamp_ms, first)
                 if data is not None:
                     return data
         return None
 
-    def newest_time(self) -> memoryview | None:
-        """Return the first batch that has the greatest timestamp; None if there is no batch."""
+    def newest_time(self, first: Offset = 0) -> memoryview | None:
+        """Return the first batch that has the greatest timestamp; None if there is no batch.
+
+        Batches that end before the offset `first` do not count.
+        """
         if self.size_bytes == 0:
             return None
-        segment = max(self._segments, key=lambda segment: segment.newest()[0])
-        data = self._touch(segment).read(segment.newest()[1], 1)
-        return data if data else self.read(self.first_base, 1)
+        number = max(bisect_right(self._bases, first) - 1, 0)
+        newest = [self._newest(segment, first) for segment in self._segments[number:]]
+        found = max(range(len(newest)), key=lambda place: newest[place][0])
+        data = self._touch(self._segments[number + found]).read(newest[found][1], 1)
+        return data if data else self.read(max(self.first_base, first), 1)
+
+    def _newest(self, segment: Segment, first: Offset) -> tuple[int, Offset]:
+        """Return a segment's greatest timestamp and where it is, at or behind `first`."""
+        newest = segment.newest()
+        return newest if newest[1] >= first else self._touch(segment).newest_from(first)
 
     def infos(self) -> list[SegmentInfo]:
         """Return what there is to know of each segment, oldest first."""

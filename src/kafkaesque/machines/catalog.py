@@ -12,7 +12,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from kafkaesque.errors import InvalidTopic, NewerFormat, TopicExists, UnknownTopic
+from kafkaesque.errors import (
+    InvalidPartitions,
+    InvalidTopic,
+    NewerFormat,
+    TopicExists,
+    UnknownTopic,
+    UnknownTopicId,
+)
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.topic_settings import resolve
 
@@ -81,6 +88,11 @@ class Catalog:
         self._by_id: dict[bytes, Topic] = {}
         self.cluster_id: str | None = None
         self.next_producer_id = 0
+        self.buried: set[bytes] = set()
+        """Ids of topics that were deleted and whose files may still be there.
+
+        Only a tombstone puts one here, and whoever has seen to the files takes it out.
+        """
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -98,6 +110,13 @@ class Catalog:
         """Return the topic with this id."""
         return self._by_id.get(topic_id)
 
+    def topic_of_id(self, topic_id: bytes) -> Topic:
+        """Return the topic with this id; raises UnknownTopicId."""
+        found = self._by_id.get(topic_id)
+        if found is None:
+            raise UnknownTopicId("there is no topic with this id")
+        return found
+
     # ── deciding ─────────────────────────────────────────────────────────────────────────────
 
     def name_cluster(self, cluster_id: str) -> list[MachineRecord]:
@@ -114,6 +133,7 @@ class Catalog:
         resolve(settings)
         if name in self._topics:
             raise TopicExists(f"topic {name} already exists")
+        self._check_collision(name)
         return [_set(Topic(name=name, topic_id=topic_id, partitions=partitions, settings=settings))]
 
     def delete_topic(self, name: str) -> list[MachineRecord]:
@@ -130,7 +150,7 @@ class Catalog:
         if topic.is_internal:
             raise InvalidTopic(f"{name} holds the broker's own state and cannot be changed")
         if partitions <= topic.partitions:
-            raise InvalidTopic(f"topic {name} already has {topic.partitions} partitions")
+            raise InvalidPartitions(f"topic {name} already has {topic.partitions} partitions")
         return [_set(_changed(topic, partitions=partitions))]
 
     def set_settings(self, name: str, settings: Mapping[str, str]) -> list[MachineRecord]:
@@ -177,10 +197,21 @@ class Catalog:
         for topic in self._topics.values():
             yield _set(topic)
 
+    def _check_collision(self, name: str) -> None:
+        """Refuse what Kafka refuses: in the names of metrics a dot and an underscore are one."""
+        plain = name.replace(".", "_")
+        if "_" not in plain:
+            return
+        for other in self._topics:
+            if other.replace(".", "_") == plain:
+                raise InvalidTopic(f"topic {name} differs from {other} only in dots, underscores")
+
     def _forget(self, key: bytes) -> None:
         if not key.startswith(_TOPIC_PREFIX):
             raise NewerFormat("the catalog", FORMAT + 1, FORMAT)
-        topic = self._by_id.pop(key.removeprefix(_TOPIC_PREFIX), None)
+        topic_id = key.removeprefix(_TOPIC_PREFIX)
+        self.buried.add(topic_id)
+        topic = self._by_id.pop(topic_id, None)
         # A tombstone may have outlived its topic, and the name may be another's by now.
         if topic is not None and self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
@@ -196,7 +227,7 @@ def check_name(name: str) -> None:
 
 def _check_partitions(partitions: int) -> None:
     if not 1 <= partitions <= PARTITIONS_MAX:
-        raise InvalidTopic(f"a topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}")
+        raise InvalidPartitions(f"a topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}")
 
 
 def _changed(

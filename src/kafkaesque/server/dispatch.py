@@ -10,6 +10,7 @@ from kafkaesque.server.handlers import (
     fetch,
     list_offsets,
     metadata,
+    offset_for_leader_epoch,
     produce,
 )
 from kafkaesque.server.session import Session
@@ -32,6 +33,7 @@ from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
+from kafkaesque.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafkaesque.wire.messages.produce import ProduceRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Awaitable[Any]]
@@ -42,6 +44,7 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     ProduceRequest: produce.handle,
     FetchRequest: fetch.handle,
     ListOffsetsRequest: list_offsets.handle,
+    OffsetForLeaderEpochRequest: offset_for_leader_epoch.handle,
     MetadataRequest: metadata.handle,
     CreateTopicsRequest: create_topics.handle,
 }

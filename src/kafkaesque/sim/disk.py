@@ -234,6 +234,42 @@ class SimDisk:
         self._unlink(inode)
         folder.change(name, None, None)
 
+    def rename_folder(self, source: str, target: str) -> None:
+        """Give a folder a name beside it that is free; durable when this returns."""
+        above, old_name = self._parent(source)
+        target_above, new_name = self._parent(target)
+        assert above is target_above, "a folder stays where it is"
+        if old_name not in above.folders:
+            raise FileNotFoundError(errno.ENOENT, "no such folder", source)
+        if new_name in above.names or new_name in above.folders:
+            raise FileExistsError(errno.EEXIST, "exists already", target)
+        self._begin_operation()
+        del above.folders[old_name]
+        above.folders[new_name] = None
+        inside = f"{source}/"
+        self._folders = {
+            target + path[len(source) :] if path == source or path.startswith(inside) else path: f
+            for path, f in self._folders.items()
+        }
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder."""
+        above, name = self._parent(path)
+        if name not in above.folders:
+            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        if self.list(path):
+            raise OSError(errno.ENOTEMPTY, "the folder is not empty", path)
+        self._begin_operation()
+        del above.folders[name], self._folders[path]
+
+    def location(self) -> str:
+        """Return where this disk is: nowhere."""
+        return "simulated"
+
+    def space(self) -> tuple[int, int]:
+        """Return how many bytes the disk has in all, and how many of them are free."""
+        return self._full_at, max(0, self._full_at - self.used_bytes)
+
     def sync(self, files: Sequence[File], folders: Sequence[str], done: Synced) -> None:
         """Make these files and folders durable as they are now, then call `done`."""
         try:

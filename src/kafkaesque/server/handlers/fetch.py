@@ -1,127 +1,196 @@
 """Fetch: hand out committed batches as they lie in the log, waiting for more if asked to."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from kafkaesque.broker.partition import EMPTY, Partition
-from kafkaesque.errors import KafkaesqueError, UnknownTopic
+from kafkaesque.broker.fetch_sessions import (
+    FINAL_EPOCH,
+    FULL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    FetchSessions,
+    Place,
+    TopicRef,
+    Want,
+)
+from kafkaesque.broker.fetching import Share, bytes_waiting, find_shares, read_shares
+from kafkaesque.errors import FetchSessionError
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
-    FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
     PartitionData,
 )
 
+IDS_SINCE = 13
+"""From this version on topics are named by their ids alone."""
 
-@dataclass(slots=True, kw_only=True)
-class _Wanted:
-    """One partition of a request, found or not."""
-
-    asked: FetchPartition
-    partition: Partition | None
-    code: ErrorCode = ErrorCode.NONE
-    data: memoryview = EMPTY
+READ_COMMITTED = 1
 
 
 async def handle(request: FetchRequest, version: int, session: Session) -> FetchResponse:
     """Read; if that is less than wanted, wait for more or for the time given, and read again."""
-    if request.session_id != 0:
-        # No sessions are kept: a client that names one begins anew with a full request.
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
-    wanted = [(t, [_find(t, asked, session) for asked in t.partitions]) for t in request.topics]
-    flat = [w for _, found in wanted for w in found]
-    if _read(flat, request.max_bytes) < request.min_bytes and request.max_wait_ms > 0:
-        deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
-        while await _more(flat, deadline):
-            if _read(flat, request.max_bytes) >= request.min_bytes:
-                break
-    return FetchResponse(
-        responses=tuple(
-            FetchableTopicResponse(
-                topic_id=topic.topic_id,
-                topic=topic.topic,
-                partitions=tuple(_answer(w) for w in found),
+    broker = session.broker
+    wants = _wants(request, uses_ids=version >= IDS_SINCE)
+    is_full = request.session_epoch in (FULL_EPOCH, FINAL_EPOCH)
+    try:
+        memory = _session(request, wants, broker.fetch_sessions, uses_ids=version >= IDS_SINCE)
+    except FetchSessionError as error:
+        return FetchResponse(error_code=code_of(error), responses=())
+    shares = find_shares(broker, wants if is_full or memory is None else memory.wants())
+    await _read(shares, request, broker.fetch.answer_bytes_max)
+    if memory is None:
+        return _answer(shares, request, NO_SESSION)
+    if not is_full and memory.epoch != request.session_epoch:
+        # Another request of the same session overtook this one, as none of a client's should.
+        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, responses=())
+    news = [share for share in shares if _is_news(share, memory)]
+    return _answer(shares if is_full else news, request, memory.session_id)
+
+
+def _wants(request: FetchRequest, *, uses_ids: bool) -> list[Want]:
+    """Return what the request asks for; of a partition that is named twice the last counts."""
+    wants: dict[Place, Want] = {}
+    for topic in request.topics:
+        ref: TopicRef = topic.topic_id if uses_ids else topic.topic
+        for asked in topic.partitions:
+            wants[ref, asked.partition] = Want(
+                ref,
+                asked.partition,
+                asked.fetch_offset,
+                asked.partition_max_bytes,
+                asked.current_leader_epoch,
+                asked.last_fetched_epoch,
             )
-            for topic, found in wanted
-        )
+    return list(wants.values())
+
+
+def _session(
+    request: FetchRequest, wants: Sequence[Want], sessions: FetchSessions, *, uses_ids: bool
+) -> FetchSession | None:
+    """Return the session that the request opens or goes on with; None if it wants none."""
+    if request.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
+        if request.session_id != NO_SESSION:
+            sessions.close(request.session_id)
+        if request.session_epoch == FINAL_EPOCH:
+            return None
+        return sessions.open(wants, uses_ids=uses_ids)
+    return sessions.resume(
+        request.session_id,
+        request.session_epoch,
+        wants,
+        _forgotten(request, uses_ids=uses_ids),
+        uses_ids=uses_ids,
     )
 
 
-def _find(topic: FetchTopic, asked: FetchPartition, session: Session) -> _Wanted:
-    broker = session.broker
-    try:
-        name = topic.topic
-        if not name:
-            found = broker.catalog.topic_by_id(topic.topic_id)
-            if found is None:
-                return _Wanted(asked=asked, partition=None, code=ErrorCode.UNKNOWN_TOPIC_ID)
-            name = found.name
-        partition = broker.partition(name, asked.partition)
-    except UnknownTopic as error:
-        return _Wanted(asked=asked, partition=None, code=code_of(error))
-    known = asked.current_leader_epoch
-    if known != -1 and known != partition.term:
-        is_old = known < partition.term
-        code = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
-        return _Wanted(asked=asked, partition=partition, code=code)
-    return _Wanted(asked=asked, partition=partition)
+def _forgotten(request: FetchRequest, *, uses_ids: bool) -> Iterable[Place]:
+    for topic in request.forgotten_topics_data:
+        for index in topic.partitions:
+            yield (topic.topic_id if uses_ids else topic.topic), index
 
 
-def _read(wanted: list[_Wanted], bytes_max: int) -> int:
-    """Read into every partition's share; return the bytes, or enough to stop at an error."""
-    total = 0
-    for one in wanted:
-        if one.partition is None or one.code is not ErrorCode.NONE:
-            return bytes_max
-        room = min(one.asked.partition_max_bytes, bytes_max - total)
-        # The first batch of an answer is given however large it is, or a consumer could starve.
-        if total and room <= 0:
-            one.data = EMPTY
+def _is_news(share: Share, memory: FetchSession) -> bool:
+    """Note in the session what its consumer is told; return whether it need be told at all."""
+    place = share.want.place
+    if share.error is not None:
+        memory.failed(place)
+        return True
+    is_news = memory.tell(place, share.high_watermark, share.first_offset)
+    if share.data:
+        memory.served(place)
+        return True
+    return is_news or share.diverging is not None
+
+
+async def _read(shares: Sequence[Share], request: FetchRequest, answer_bytes_max: int) -> None:
+    """Read as soon as there is as much as the client wants to wait for, or its time is up."""
+    bytes_max = min(request.max_bytes, answer_bytes_max)
+    bytes_min = min(request.min_bytes, bytes_max)
+    if request.max_wait_ms <= 0:
+        read_shares(shares, bytes_max)
+        return
+    if _is_enough(shares, bytes_min, bytes_max):
+        return
+    deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
+    while await _more(shares, deadline):
+        # What was read is read again each time: not before it can be enough.
+        if bytes_min > 1 and bytes_waiting(shares) < bytes_min:
             continue
-        try:
-            data = one.partition.read(one.asked.fetch_offset, max(room, 1))
-        except KafkaesqueError as error:
-            one.code = code_of(error)
-            return bytes_max
-        one.data = EMPTY if total and len(data) > room else data
-        total += len(one.data)
-    return total
+        if _is_enough(shares, bytes_min, bytes_max):
+            return
+    if bytes_min > 1:
+        read_shares(shares, bytes_max)
 
 
-async def _more(wanted: list[_Wanted], deadline: float) -> bool:
+def _is_enough(shares: Sequence[Share], bytes_min: int, bytes_max: int) -> bool:
+    """Read; return whether that is worth an answer. What is wrong is told without delay."""
+    total = read_shares(shares, bytes_max)
+    if total >= bytes_min or any(share.is_odd for share in shares):
+        return True
+    for share in shares:
+        share.drop()
+    return False
+
+
+async def _more(shares: Sequence[Share], deadline: float) -> bool:
     """Wait until some partition has more; return whether that was before the deadline."""
     loop = asyncio.get_running_loop()
-    more = loop.create_future()
+    if deadline <= loop.time():
+        return False
+    more: asyncio.Future[bool] = loop.create_future()
 
     def wake() -> None:
         if not more.done():
-            more.set_result(None)
+            more.set_result(True)
 
-    forgets = [w.partition.when_more(wake) for w in wanted if w.partition is not None]
+    def give_up() -> None:
+        if not more.done():
+            more.set_result(False)
+
+    forgets = [s.partition.when_more(wake) for s in shares if s.partition is not None]
+    timer = loop.call_at(deadline, give_up)
     try:
-        await asyncio.wait_for(more, deadline - loop.time())
-    except TimeoutError:
-        return False
+        return await more
     finally:
+        timer.cancel()
         for forget in forgets:
             forget()
-    return True
 
 
-def _answer(one: _Wanted) -> PartitionData:
-    partition = one.partition
-    high_watermark = -1 if partition is None else partition.high_watermark
+def _answer(shares: Sequence[Share], request: FetchRequest, session_id: int) -> FetchResponse:
+    topics: dict[TopicRef, list[PartitionData]] = {}
+    aborted = () if request.isolation_level == READ_COMMITTED else None
+    for share in shares:
+        topics.setdefault(share.want.topic, []).append(_partition(share, aborted))
+    return FetchResponse(
+        session_id=session_id,
+        responses=tuple(
+            FetchableTopicResponse(topic=topic, partitions=tuple(partitions))
+            if isinstance(topic, str)
+            else FetchableTopicResponse(topic_id=topic, partitions=tuple(partitions))
+            for topic, partitions in topics.items()
+        ),
+    )
+
+
+def _partition(share: Share, aborted: tuple[()] | None) -> PartitionData:
+    """There are no transactions yet, so all that is committed is also stable."""
+    if share.diverging is None:
+        diverging = EpochEndOffset()
+    else:
+        diverging = EpochEndOffset(epoch=share.diverging[0], end_offset=share.diverging[1])
     return PartitionData(
-        partition_index=one.asked.partition,
-        error_code=one.code,
-        high_watermark=high_watermark,
-        last_stable_offset=high_watermark,
-        log_start_offset=-1 if partition is None else partition.first_offset,
-        aborted_transactions=None,
-        records=one.data if one.code is ErrorCode.NONE else EMPTY,
+        partition_index=share.want.partition,
+        error_code=ErrorCode.NONE if share.error is None else code_of(share.error),
+        high_watermark=share.high_watermark,
+        last_stable_offset=share.high_watermark,
+        log_start_offset=share.first_offset,
+        diverging_epoch=diverging,
+        aborted_transactions=aborted,
+        records=share.data,
     )

@@ -17,6 +17,20 @@ LATEST = -1
 EARLIEST = -2
 GREATEST_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+SINCE = {
+    LATEST: 0,
+    EARLIEST: 0,
+    GREATEST_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The version in which each value came to stand for something that is no time."""
+
+UNKNOWN = -1, -1
 
 
 async def handle(
@@ -27,7 +41,9 @@ async def handle(
         topics=tuple(
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=tuple(_answer(topic.name, p, session) for p in topic.partitions),
+                partitions=tuple(
+                    _answer(topic.name, p, version, session) for p in topic.partitions
+                ),
             )
             for topic in request.topics
         )
@@ -35,31 +51,37 @@ async def handle(
 
 
 def _answer(
-    topic: str, asked: ListOffsetsPartition, session: Session
+    topic: str, asked: ListOffsetsPartition, version: int, session: Session
 ) -> ListOffsetsPartitionResponse:
+    index, wanted = asked.partition_index, asked.timestamp
+    if wanted < 0 and version < SINCE.get(wanted, version + 1):
+        code = ErrorCode.UNSUPPORTED_VERSION
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
     try:
-        partition = session.broker.partition(topic, asked.partition_index)
-        offset, timestamp_ms = _look_up(partition, asked.timestamp)
+        partition = session.broker.partition(topic, index)
+        partition.check_term(asked.current_leader_epoch)
+        offset, timestamp_ms = _look_up(partition, wanted)
     except KafkaesqueError as error:
-        return ListOffsetsPartitionResponse(
-            partition_index=asked.partition_index, error_code=code_of(error)
-        )
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=code_of(error))
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=index,
         error_code=ErrorCode.NONE,
         timestamp=timestamp_ms,
         offset=offset,
-        leader_epoch=partition.term,
+        leader_epoch=-1 if offset < 0 else partition.term_of(offset),
     )
 
 
 def _look_up(partition: Partition, timestamp_ms: int) -> tuple[int, int]:
+    """Return offset and time; all that is committed is stable, there being no transactions yet."""
     match timestamp_ms:
         case _ if timestamp_ms == LATEST:
             return partition.high_watermark, -1
         case _ if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
             return partition.first_offset, -1
         case _ if timestamp_ms == GREATEST_TIMESTAMP:
-            return partition.newest_time() or (-1, -1)
+            return partition.newest_time() or UNKNOWN
+        case _ if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return UNKNOWN  # everything lies on this disk
         case _:
-            return partition.find_time(timestamp_ms) or (-1, -1)
+            return partition.find_time(timestamp_ms) or UNKNOWN

@@ -1,10 +1,13 @@
 """Metadata: where topics live; a topic that is asked for by name may come to be by it."""
 
+from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import KafkaesqueError, TopicExists, UnknownTopic
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.errors import code_of
+from kafkaesque.server.partition_facts import facts_of
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import topic_created
+from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.metadata import (
@@ -58,30 +61,43 @@ async def _find(
             pass  # another client asked for it at the same time
         except KafkaesqueError as error:
             return _missing(wanted.name, NO_UUID, code_of(error))
-    return _describe(session.broker.catalog.topics[wanted.name], session)
+    made = session.broker.catalog.topics.get(wanted.name)
+    if made is None:  # and deleted again
+        return _missing(wanted.name, NO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return _describe(made, session)
 
 
 def _describe(topic: Topic, session: Session) -> MetadataResponseTopic:
-    node = session.broker.node
+    topics = session.broker.topics
     try:
-        partitions = session.broker.partitions(topic.name)
-    except UnknownTopic:  # it was decided on but is not committed yet
+        slots = topics.slots(topic.name)
+        is_open = topics.topic(topic.name).topic_id == topic.topic_id
+    except UnknownTopic:
+        is_open = False
+    if not is_open:  # it was decided on but is not committed yet
         return _missing(topic.name, topic.topic_id, ErrorCode.LEADER_NOT_AVAILABLE)
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
         partitions=tuple(
-            MetadataResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition_index=index,
-                leader_id=node,
-                leader_epoch=partition.term,
-                replica_nodes=(node,),
-                isr_nodes=(node,),
-            )
-            for index, partition in enumerate(partitions)
+            _describe_partition(index, slot, session.broker.node)
+            for index, slot in enumerate(slots)
         ),
+    )
+
+
+def _describe_partition(index: int, slot: Slot, node: NodeId) -> MetadataResponsePartition:
+    facts = facts_of(slot, node)
+    return MetadataResponsePartition(
+        error_code=facts.code,
+        partition_index=index,
+        leader_id=facts.leader,
+        leader_epoch=facts.term,
+        replica_nodes=(node,),
+        isr_nodes=facts.in_sync,
+        offline_replicas=facts.offline,
     )
 
 

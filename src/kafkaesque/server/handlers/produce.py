@@ -94,6 +94,8 @@ def _answer(share: _Appended, acks: int) -> PartitionProduceResponse:
     if acks == ACKS_ALL and share.fate is not None:
         if not share.fate.done():
             code, message = ErrorCode.REQUEST_TIMED_OUT, "not committed in the time given"
+        elif share.fate.result() is Outcome.DELETED:
+            code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted meanwhile"
         elif share.fate.result() is Outcome.UNKNOWN:
             # Retriable, and it says that the leader changed: what the client must find out.
             code, message = ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership was lost meanwhile"

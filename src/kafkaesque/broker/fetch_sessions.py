@@ -1,0 +1,210 @@
+"""What consumers read, remembered between their requests, so that they need not repeat it.
+
+Kafka's incremental fetch sessions (KIP-227). A consumer names all its partitions once and is given
+a session; from then on it sends only what changed, and is told only of partitions about which there
+is news. Every request of a session has an epoch, so that both sides notice when one of them lost
+track; then the consumer begins anew with a full request.
+
+A session is a convenience that a broker may take back at any time: the one unused longest goes
+when there are too many. It grants nothing: what a request may read is checked for each request.
+"""
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from kafkaesque.config import FetchConfig
+from kafkaesque.errors import FetchEpochWrong, FetchSessionUnknown, FetchTopicsMixed
+from kafkaesque.types import Offset, Term
+
+TopicRef: TypeAlias = str | bytes
+"""A topic by its name, or by its id."""
+
+Place: TypeAlias = tuple[TopicRef, int]
+"""A partition of a topic."""
+
+NO_SESSION = 0
+FULL_EPOCH = 0
+"""The request names all partitions and asks for a session."""
+FINAL_EPOCH = -1
+"""The request names all partitions and wants no session, or no longer the one it names."""
+
+_EPOCH_MAX = 2**31 - 1
+_UNTOLD = -1
+
+
+class Want(NamedTuple):
+    """What a consumer wants of one partition."""
+
+    topic: TopicRef
+    partition: int
+    offset: Offset
+    bytes_max: int
+    known_term: Term = -1
+    last_term: Term = -1
+    """The term of the last record that it has; -1 if it does not say."""
+
+    @property
+    def place(self) -> Place:
+        """The partition."""
+        return self.topic, self.partition
+
+
+class _Entry:
+    """One partition of a session: what is wanted, and what the consumer was told last."""
+
+    __slots__ = ("first_offset", "high_watermark", "want")
+
+    def __init__(self, want: Want) -> None:
+        self.want = want
+        self.high_watermark: Offset = _UNTOLD
+        self.first_offset: Offset = _UNTOLD
+
+
+class FetchSession:
+    """The partitions that one consumer reads, in the order in which they are read.
+
+    `epoch` is that of the request served last, `size` the number of partitions.
+    """
+
+    __slots__ = ("_entries", "epoch", "session_id", "uses_ids")
+
+    def __init__(self, session_id: int, wants: Iterable[Want], *, uses_ids: bool) -> None:
+        self.session_id = session_id
+        self.uses_ids = uses_ids
+        self.epoch = FULL_EPOCH
+        self._entries = {want.place: _Entry(want) for want in wants}
+
+    @property
+    def size(self) -> int:
+        """How many partitions it holds."""
+        return len(self._entries)
+
+    def wants(self) -> list[Want]:
+        """Return what to read, in order: the first are served first when there is too much."""
+        return [entry.want for entry in self._entries.values()]
+
+    def change(self, wants: Iterable[Want], forgotten: Iterable[Place]) -> None:
+        """Add partitions, or replace what is wanted of them; then drop those forgotten."""
+        entries = self._entries
+        for want in wants:
+            entry = entries.get(want.place)
+            if entry is None:
+                entries[want.place] = _Entry(want)
+            else:
+                entry.want = want
+        for place in forgotten:
+            entries.pop(place, None)
+
+    def tell(self, place: Place, high_watermark: Offset, first_offset: Offset) -> bool:
+        """Note what the consumer is told now; return whether any of it is news."""
+        entry = self._entries.get(place)
+        if entry is None:  # forgotten by a request that overtook this one
+            return True
+        if entry.high_watermark == high_watermark and entry.first_offset == first_offset:
+            return False
+        entry.high_watermark, entry.first_offset = high_watermark, first_offset
+        return True
+
+    def failed(self, place: Place) -> None:
+        """Note that the consumer is told of an error: when it is over, that will be news."""
+        entry = self._entries.get(place)
+        if entry is not None:
+            entry.high_watermark = entry.first_offset = _UNTOLD
+
+    def served(self, place: Place) -> None:
+        """Let a partition that brought records go last from now on, so that all get their turn."""
+        entry = self._entries.pop(place, None)
+        if entry is not None:
+            self._entries[place] = entry
+
+
+class FetchSessions:
+    """All sessions of one broker, bounded in number and in partitions."""
+
+    def __init__(self, chance: random.Random, config: FetchConfig) -> None:
+        self._chance = chance
+        self._config = config
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._partitions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions all sessions hold together."""
+        return self._partitions
+
+    def open(self, wants: Sequence[Want], *, uses_ids: bool) -> FetchSession | None:
+        """Begin a session; None where it would hold too much, which a consumer can live with."""
+        if not 0 < len(wants) <= self._config.session_partitions_max:
+            return None
+        session = FetchSession(self._new_id(), wants, uses_ids=uses_ids)
+        self._sessions[session.session_id] = session
+        self._partitions += session.size
+        self._evict()
+        return session
+
+    def resume(
+        self,
+        session_id: int,
+        epoch: int,
+        wants: Sequence[Want],
+        forgotten: Iterable[Place],
+        *,
+        uses_ids: bool,
+    ) -> FetchSession:
+        """Go on with a session at the epoch that follows; raises what makes a client begin anew.
+
+        One that holds nothing any more ends, and its id is then that of no session.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise FetchSessionUnknown(f"there is no fetch session {session_id}, or no longer")
+        expected = following(session.epoch)
+        if epoch != expected:
+            raise FetchEpochWrong(f"the fetch session expects epoch {expected}, not {epoch}")
+        if session.uses_ids != uses_ids:
+            raise FetchTopicsMixed("a fetch session names topics by id or by name, not both")
+        self._partitions -= session.size
+        session.change(wants, forgotten)
+        self._partitions += session.size
+        session.epoch = epoch
+        if session.size > self._config.session_partitions_max:
+            self.close(session_id)
+            raise FetchSessionUnknown(f"a fetch session cannot hold {session.size} partitions")
+        if session.size == 0:
+            self.close(session_id)
+            session.session_id = NO_SESSION
+            return session
+        self._sessions.move_to_end(session_id)
+        self._evict()
+        return session
+
+    def close(self, session_id: int) -> None:
+        """Forget a session; one that does not exist need not be."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= session.size
+
+    def _evict(self) -> None:
+        config = self._config
+        while (
+            len(self._sessions) > config.sessions_max
+            or self._partitions > config.sessions_partitions_max
+        ):
+            self.close(next(iter(self._sessions)))
+
+    def _new_id(self) -> int:
+        # Ends: fewer ids are in use than could be counted to, let alone drawn.
+        while True:
+            session_id = self._chance.getrandbits(31)
+            if session_id != NO_SESSION and session_id not in self._sessions:
+                return session_id
+
+
+def following(epoch: int) -> int:
+    """Return the epoch after this one; it never becomes that of a full request again."""
+    return 1 if epoch == _EPOCH_MAX else epoch + 1

@@ -1,0 +1,134 @@
+"""Reads what a consumer wants of many partitions into one answer of bounded size."""
+
+from collections.abc import Iterable, Sequence
+
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.fetch_sessions import TopicRef, Want
+from kafkaesque.broker.partition import EMPTY, Partition
+from kafkaesque.broker.topics import Slot
+from kafkaesque.errors import (
+    BrokerError,
+    InconsistentTopicId,
+    KafkaesqueError,
+    OffsetOutOfRange,
+    UnknownTopic,
+)
+from kafkaesque.types import Offset, Term
+
+
+class Share:
+    """One partition's share of an answer: its batches, or why there are none."""
+
+    __slots__ = (
+        "data",
+        "diverging",
+        "error",
+        "first_offset",
+        "high_watermark",
+        "partition",
+        "want",
+    )
+
+    def __init__(self, want: Want, found: Partition | KafkaesqueError) -> None:
+        self.want = want
+        self.partition: Partition | None = None
+        self.error: KafkaesqueError | None = None
+        self.diverging: tuple[Term, Offset] | None = None
+        """Where the log of the one who asks departs from this one: the last term that both know."""
+        self.data = EMPTY
+        self.high_watermark: Offset = -1
+        self.first_offset: Offset = -1
+        if isinstance(found, Partition):
+            self.partition = found
+        else:
+            self.error = found
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether there is something to be told at once that is no data."""
+        return self.error is not None or self.diverging is not None
+
+    def read(self, bytes_max: int, *, first_always: bool) -> int:
+        """Read anew, up to `bytes_max`; return how much came of it."""
+        partition, want = self.partition, self.want
+        if partition is None:
+            return 0
+        self.data = EMPTY
+        self.error = None
+        try:
+            partition.check_term(want.known_term)
+            self.diverging = self._divergence(partition)
+            if self.diverging is None:
+                self.data = partition.read(want.offset, bytes_max, first_always=first_always)
+            self.high_watermark = partition.high_watermark
+            self.first_offset = partition.first_offset
+        except KafkaesqueError as error:
+            self.error = error
+            self.high_watermark = self.first_offset = -1
+        return len(self.data)
+
+    def drop(self) -> None:
+        """Let go of what was read: it will be read again, and waiting may take long."""
+        self.data = EMPTY
+
+    def _divergence(self, partition: Partition) -> tuple[Term, Offset] | None:
+        want = self.want
+        if want.last_term < 0:
+            return None
+        known = partition.end_of_term(want.last_term)
+        if known is None:
+            raise OffsetOutOfRange(want.offset, partition.first_offset, partition.high_watermark)
+        term, end = known
+        return known if term < want.last_term or end < want.offset else None
+
+
+def find_shares(broker: Broker, wants: Iterable[Want]) -> list[Share]:
+    """Return a share for each that is wanted, in order; nothing is read yet."""
+    topics: dict[TopicRef, Sequence[Slot] | BrokerError] = {}
+    shares = []
+    for want in wants:
+        slots = topics.get(want.topic)
+        if slots is None:
+            slots = topics[want.topic] = _slots_of(broker, want.topic)
+        if isinstance(slots, BrokerError):
+            shares.append(Share(want, slots))
+        elif 0 <= want.partition < len(slots):
+            shares.append(Share(want, slots[want.partition]))
+        else:
+            shares.append(Share(want, UnknownTopic(f"there is no partition {want.partition}")))
+    return shares
+
+
+def read_shares(shares: Sequence[Share], bytes_max: int) -> int:
+    """Read each share in order until there is no more room; return how much it is in all.
+
+    The first batch of an answer is given however large it is, or its consumer could never go on. An
+    error in one share leaves the others as they are.
+    """
+    total = 0
+    for share in shares:
+        room = min(share.want.bytes_max, bytes_max - total)
+        total += share.read(max(room, 0), first_always=total == 0)
+    return total
+
+
+def bytes_waiting(shares: Sequence[Share]) -> int:
+    """Return about how much there is to read, without reading; never too little."""
+    return sum(
+        min(share.want.bytes_max, share.partition.bytes_from(share.want.offset))
+        for share in shares
+        if share.partition is not None
+    )
+
+
+def _slots_of(broker: Broker, topic: TopicRef) -> Sequence[Slot] | BrokerError:
+    try:
+        if isinstance(topic, str):
+            return broker.topics.slots(topic)
+        found = broker.catalog.topic_of_id(topic)
+        # A topic that was deleted and made again keeps its name, but not its id.
+        if broker.topics.topic(found.name).topic_id != topic:
+            return InconsistentTopicId(f"{found.name} is just being made anew")
+        return broker.topics.slots(found.name)
+    except BrokerError as error:
+        return error

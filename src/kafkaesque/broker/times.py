@@ -1,0 +1,53 @@
+"""Records by their time, among those that a consumer may see.
+
+The log finds batches by the greatest time that their headers claim. Only the records themselves say
+which of them it is, and whether it lies within the part that can be seen: records may have been
+deleted in the middle of a batch, and a header may claim a time that no record has.
+"""
+
+from kafkaesque.log.segments import Segments
+from kafkaesque.record.read import read_records
+from kafkaesque.record.view import BatchView
+from kafkaesque.types import Offset
+
+BATCHES_DECODED_MAX = 100
+"""Headers are believed after this many that claimed too much; honest ones are right at once."""
+
+
+def find_time(
+    segments: Segments, timestamp_ms: int, first: Offset, end: Offset
+) -> tuple[Offset, int] | None:
+    """Return offset and time of the first record in [first, end) that is not earlier."""
+    for _ in range(BATCHES_DECODED_MAX):
+        batch = segments.find_time(timestamp_ms, first)
+        if batch is None:
+            return None
+        view = BatchView(batch)
+        if view.base_offset >= end:
+            return None
+        found = _first_record(view, timestamp_ms, first, end)
+        if found is not None:
+            return found
+        first = view.end_offset
+        if first >= end:
+            return None
+    # Too early does no harm: a consumer that starts here misses nothing.
+    return first, timestamp_ms
+
+
+def newest_time(segments: Segments, first: Offset, end: Offset) -> tuple[Offset, int] | None:
+    """Return offset and time of the record with the greatest time, if it is in [first, end)."""
+    batch = segments.newest_time(first)
+    if batch is None:
+        return None
+    view = BatchView(batch)
+    return _first_record(view, view.max_timestamp_ms, first, end)
+
+
+def _first_record(
+    view: BatchView, timestamp_ms: int, first: Offset, end: Offset
+) -> tuple[Offset, int] | None:
+    for record in read_records(view):
+        if record.timestamp_ms >= timestamp_ms and first <= record.offset < end:
+            return record.offset, record.timestamp_ms
+    return None

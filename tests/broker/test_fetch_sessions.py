@@ -1,0 +1,84 @@
+"""Sessions are bounded: in number, in partitions each, and in partitions together."""
+
+import random
+
+import pytest
+
+from kafkaesque.broker.fetch_sessions import FetchSession, FetchSessions, Want, following
+from kafkaesque.config import FetchConfig
+from kafkaesque.errors import FetchSessionUnknown
+
+CONFIG = FetchConfig(sessions_max=3, session_partitions_max=5, sessions_partitions_max=10)
+
+
+def wants(count: int, first: int = 0) -> list[Want]:
+    return [Want("orders", place, 0, 100) for place in range(first, first + count)]
+
+
+def some_sessions() -> FetchSessions:
+    return FetchSessions(random.Random(1), CONFIG)
+
+
+def opened(sessions: FetchSessions, count: int = 1) -> FetchSession:
+    session = sessions.open(wants(count), uses_ids=False)
+    assert session is not None
+    return session
+
+
+def goes_on(sessions: FetchSessions, session: FetchSession, more: int = 0) -> None:
+    sessions.resume(
+        session.session_id,
+        following(session.epoch),
+        wants(more, first=100),
+        [],
+        uses_ids=False,
+    )
+
+
+def test_the_session_unused_longest_makes_room() -> None:
+    sessions = some_sessions()
+    first, second, third = (opened(sessions) for _ in range(3))
+    goes_on(sessions, first)
+    opened(sessions)
+    goes_on(sessions, first)
+    goes_on(sessions, third)
+    with pytest.raises(FetchSessionUnknown):
+        goes_on(sessions, second)
+    assert len(sessions) == 3
+
+
+def test_partitions_of_all_sessions_together_are_bounded() -> None:
+    sessions = some_sessions()
+    old = opened(sessions, 5)
+    opened(sessions, 5)
+    opened(sessions, 1)
+    assert (len(sessions), sessions.partitions) == (2, 6)
+    with pytest.raises(FetchSessionUnknown):
+        goes_on(sessions, old)
+
+
+def test_a_consumer_of_too_many_partitions_gets_no_session() -> None:
+    sessions = some_sessions()
+    assert sessions.open(wants(6), uses_ids=False) is None
+    assert (len(sessions), sessions.partitions) == (0, 0)
+
+
+def test_a_session_that_grows_too_large_is_taken_back() -> None:
+    sessions = some_sessions()
+    session = opened(sessions, 5)
+    with pytest.raises(FetchSessionUnknown):
+        goes_on(sessions, session, more=1)
+    assert (len(sessions), sessions.partitions) == (0, 0)
+
+
+def test_epochs_go_round_without_ever_asking_for_all() -> None:
+    assert following(0) == 1
+    assert following(2**31 - 1) == 1
+
+
+def test_ids_follow_no_order_and_are_never_zero() -> None:
+    sessions = some_sessions()
+    ids = [opened(sessions).session_id for _ in range(100)]
+    assert len(set(ids)) == 100
+    assert 0 not in ids
+    assert sorted(ids) != ids

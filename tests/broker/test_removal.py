@@ -1,0 +1,70 @@
+"""Folders go a little at a time, and large files by pieces."""
+
+from kafkaesque.broker.removal import Removal
+from kafkaesque.sim.disk import SimDisk
+from tests.log.logs import HandClock
+from tests.sim.disks import new_disk
+
+FOLDER = f"orders.{'0' * 32}"
+
+
+class SlowClock(HandClock):
+    """One millisecond passes whenever somebody looks."""
+
+    def monotonic_ms(self) -> int:
+        self.ms += 1
+        return self.ms
+
+
+def a_disk(files: int) -> SimDisk:
+    disk = new_disk()
+    disk.make_folder(f"{FOLDER}/0")
+    for number in range(files):
+        disk.create(f"{FOLDER}/0/{number}")
+    return disk
+
+
+def test_one_tick_removes_no_more_than_its_time_allows() -> None:
+    disk = a_disk(files=20)
+    removal = Removal(disk, SlowClock())
+    removal.take(FOLDER)
+    ticks = 0
+    left = [20]
+    while not removal.is_idle:
+        before = disk.operations
+        removal.tick()
+        ticks += 1
+        assert disk.operations - before <= 2
+        left.append(len(disk.list(f"{FOLDER}.deleted/0")))
+    assert ticks > 10
+    assert left == sorted(left, reverse=True)
+    assert disk.list("") == []
+
+
+def test_a_folder_is_named_before_anything_in_it_goes() -> None:
+    disk = a_disk(files=3)
+    removal = Removal(disk, SlowClock())
+    removal.take(FOLDER)
+    removal.take(FOLDER)
+    removal.tick()
+    assert disk.list("") == [f"{FOLDER}.deleted"]
+
+
+def test_a_folder_that_is_gone_already_is_no_error() -> None:
+    disk = a_disk(files=0)
+    removal = Removal(disk, HandClock())
+    removal.take("other")
+    removal.tick()
+    assert removal.is_idle
+    assert disk.list("") == [FOLDER]
+
+
+def test_a_large_file_is_cut_before_it_goes() -> None:
+    disk = a_disk(files=1)
+    disk.open(f"{FOLDER}/0/0").write((65 << 20) - 1, b"x")
+    removal = Removal(disk, HandClock())
+    removal.take(FOLDER)
+    before = disk.operations
+    removal.tick()
+    assert disk.operations - before == 5, "rename, cut, remove, and two folders"
+    assert disk.used_bytes == 0

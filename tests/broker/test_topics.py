@@ -1,0 +1,366 @@
+"""Topics are made, grown, changed and deleted; each change survives what comes after it."""
+
+import pytest
+
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import (
+    BatchTooLarge,
+    InvalidPartitions,
+    InvalidSetting,
+    OffsetOutOfRange,
+    PartitionOffline,
+    TopicExists,
+    UnknownTopic,
+)
+from kafkaesque.sim.disk import CrashPolicy, PowerLost
+from tests.broker.brokers import Answers, BrokerNode
+
+
+@pytest.mark.requirement("LOG-3")
+def test_a_new_topic_serves_when_it_is_answered() -> None:
+    node = BrokerNode()
+    assert node.create("orders", 3) == [None]
+    assert node.produce("orders", b"a", partition=2) == [Outcome.COMMITTED]
+    assert node.values("orders", 2) == [b"a"]
+
+
+def test_a_topic_is_not_there_before_it_is_committed() -> None:
+    node = BrokerNode()
+    node.holds_syncs = True
+    assert node.create("orders") == []
+    with pytest.raises(UnknownTopic):
+        node.broker.partitions("orders")
+    with pytest.raises(TopicExists):
+        node.create("orders")
+
+
+def test_topics_and_records_are_there_after_a_crash() -> None:
+    node = BrokerNode()
+    for name in ("a", "b", "c"):
+        node.create(name, 2, retention_ms="5000")
+        node.produce(name, name.encode(), partition=1)
+    node.crash(CrashPolicy.DROP_UNSYNCED)
+    for name in ("a", "b", "c"):
+        assert node.values(name, 1) == [name.encode()]
+        assert node.broker.partition(name, 0).settings.retention_ms == 5000
+
+
+def test_many_topics_are_elected_in_few_rounds() -> None:
+    node = BrokerNode()
+    for number in range(50):
+        node.create(f"t{number}", 2)
+    node.broker.stop()
+    node.disk.kill()
+    before = node.disk.syncs
+    node.start()
+    assert len(node.broker.partitions("t49")) == 2
+    rounds = node.disk.syncs - before
+    assert rounds < 150, "one sync for each log that is opened, and not one election after another"
+
+
+def test_added_partitions_serve_and_the_old_ones_keep_what_they_have() -> None:
+    node = BrokerNode()
+    node.create("orders", 2)
+    node.produce("orders", b"old")
+    old = node.broker.partition("orders", 0)
+    answers: Answers = []
+    node.broker.add_partitions("orders", 5, answers.append)
+    node.sync()
+    assert answers == [None]
+    assert node.broker.partition("orders", 0) is old
+    assert node.produce("orders", b"new", partition=4) == [Outcome.COMMITTED]
+    node.restart()
+    assert len(node.broker.partitions("orders")) == 5
+    assert (node.values("orders", 0), node.values("orders", 4)) == ([b"old"], [b"new"])
+
+
+def test_two_growths_at_once_both_come_to_be() -> None:
+    node = BrokerNode()
+    node.create("orders", 1)
+    answers: Answers = []
+    node.broker.add_partitions("orders", 2, answers.append)
+    node.broker.add_partitions("orders", 4, answers.append)
+    node.sync()
+    assert answers == [None, None]
+    assert len(node.broker.partitions("orders")) == 4
+
+
+def test_partitions_are_never_taken_away() -> None:
+    node = BrokerNode()
+    node.create("orders", 3)
+    answers: Answers = []
+    with pytest.raises(InvalidPartitions):
+        node.broker.add_partitions("orders", 2, answers.append)
+    assert answers == []
+
+
+@pytest.mark.requirement("LOG-2")
+def test_settings_act_at_once_and_after_a_restart() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.produce("orders", b"x" * 500)
+    answers: Answers = []
+    node.broker.set_settings("orders", {"max.message.bytes": "300"}, answers.append)
+    node.sync()
+    assert answers == [None]
+    with pytest.raises(BatchTooLarge):
+        node.produce("orders", b"x" * 500)
+    node.restart()
+    with pytest.raises(BatchTooLarge):
+        node.produce("orders", b"x" * 500)
+    with pytest.raises(InvalidSetting):
+        node.broker.set_settings("orders", {"max.message.bytes": "many"}, answers.append)
+
+
+# ── deleting ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_deleted_topic_is_gone_and_so_are_its_files() -> None:
+    node = BrokerNode()
+    node.create("orders", 3)
+    node.create("others")
+    node.produce("orders", b"a")
+    assert node.delete("orders") == [None]
+    with pytest.raises(UnknownTopic):
+        node.broker.partition("orders", 0)
+    node.tick(2)
+    assert node.broker.topics.is_tidy
+    assert [name.split(".")[0] for name in node.folders()] == ["others"]
+    assert [g for g in node.broker._store.journal.groups if g.startswith("orders")] == []
+    node.restart()
+    assert node.broker.topics.names == ["others"]
+
+
+def test_those_who_wait_for_a_deleted_topic_are_told() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    partition = node.broker.partition("orders", 0)
+    woken: list[str] = []
+    partition.when_more(lambda: woken.append("fetcher"))
+    node.delete("orders")
+    assert woken == ["fetcher"]
+    with pytest.raises(UnknownTopic):
+        partition.read(0, 100)
+    with pytest.raises(UnknownTopic):
+        partition.append(memoryview(b""), lambda _: None)
+
+
+def test_a_producer_whose_batch_was_not_synced_is_told_that_the_topic_is_gone() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.holds_syncs = True
+    deleted: Answers = []
+    node.broker.delete_topic("orders", deleted.append)
+    node.broker.flush()  # the tombstone's round is under way
+    fates = node.produce("orders", b"late")
+    node.sync()
+    assert deleted == [None]
+    assert fates == [Outcome.DELETED]
+
+
+def test_a_topic_that_is_deleted_before_it_is_made_is_gone() -> None:
+    node = BrokerNode()
+    node.holds_syncs = True
+    created, deleted = node.create("orders"), node.delete("orders")
+    again = node.create("orders", 2)
+    node.sync()
+    assert (created, deleted, again) == ([None], [None], [None])
+    assert len(node.broker.partitions("orders")) == 2
+    node.tick(2)
+    assert len(node.folders()) == 1
+
+
+@pytest.mark.parametrize("policy", list(CrashPolicy))
+def test_a_deletion_survives_a_crash_at_every_step(policy: CrashPolicy) -> None:
+    """At each operation of the disk the power fails; afterwards it is all there, or all gone."""
+    outcomes: set[bool] = set()
+    for step in range(1, 400):
+        node = BrokerNode(seed=step)
+        node.create("orders", 2)
+        node.create("others", 2)
+        node.produce("orders", b"a")
+        node.produce("others", b"b")
+        first = node.disk.operations
+        node.disk.crash_after = first + step
+        deleted = _delete_until_power_ends(node)
+        is_over = node.disk.operations < first + step
+        node.crash(policy)
+        node.tick(3)
+        assert node.failures == []
+        assert node.values("others") == [b"b"]
+        is_there = "orders" in node.broker.topics.names
+        assert not (is_there and deleted), "an answer was given for what did not last"
+        if is_there:
+            assert node.values("orders") == [b"a"]
+        assert len(node.folders()) == (2 if is_there else 1)
+        outcomes.add(is_there)
+        if is_over:
+            break
+    else:
+        raise AssertionError("a deletion takes fewer operations than that")
+    assert outcomes == {True, False}
+
+
+def _delete_until_power_ends(node: BrokerNode) -> Answers:
+    answers: Answers = []
+    try:
+        node.broker.delete_topic("orders", answers.append)
+        node.sync()
+        node.tick(2)
+    except PowerLost:
+        pass
+    return answers
+
+
+def test_a_folder_that_belongs_to_no_topic_is_left_alone_and_told_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = BrokerNode()
+    stranger = f"lost.{'0' * 31}1"
+    node.disk.make_folder(f"{stranger}/0")
+    node.disk.make_folder("old.deleted")
+    node.disk.create(f"{stranger}/0/00000000000000000000.log").write(0, b"records")
+    node.disk.sync_now([], [f"{stranger}/0"])
+    node.restart()
+    node.tick(3)
+    assert node.folders() == [stranger, "old.deleted"]
+    assert node.disk.list(f"{stranger}/0") == ["00000000000000000000.log"]
+    assert [r.getMessage() for r in caplog.records if stranger in r.getMessage()]
+
+
+def test_a_folder_that_an_earlier_run_named_is_removed() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.disk.make_folder(f"gone.{'0' * 31}1.deleted/0")
+    node.restart()
+    node.tick()
+    assert [name.split(".")[0] for name in node.folders()] == ["orders"]
+
+
+def test_what_cannot_be_removed_is_left_and_does_no_harm() -> None:
+    node = BrokerNode()
+    folder = f"gone.{'0' * 31}1.deleted"
+    node.disk.make_folder(f"{folder}/0/deeper")
+    node.restart()
+    node.tick(2)
+    assert node.folders() == [folder]
+    assert node.create("orders") == [None]
+
+
+def test_the_same_name_is_deleted_and_made_again_many_times() -> None:
+    """What is read is never what a namesake held."""
+    node = BrokerNode()
+    for number in range(200):
+        node.create("orders", 2)
+        node.produce("orders", b"%d" % number)
+        assert node.values("orders") == [b"%d" % number]
+        old = node.broker.partition("orders", 0)
+        node.delete("orders")
+        with pytest.raises(UnknownTopic):
+            old.read(0, 100)
+        if number % 20 == 0:
+            node.tick()
+        if number % 50 == 0:
+            node.crash()
+    node.tick(2)
+    assert node.folders() == []
+
+
+# ── damage ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_damaged_partition_is_offline_and_can_be_deleted() -> None:
+    node = BrokerNode()
+    node.create("orders", 2)
+    node.produce("orders", b"a" * 40)
+    node.produce("orders", b"b", partition=1)
+    node.tick(3)
+    (folder,) = node.folders()
+    node.broker.stop()
+    node.disk.kill()
+    node.disk.flip_bit(f"{folder}/0/00000000000000000000.log", 80, 1)
+    node.disk.open(f"{folder}/0/00000000000000000000.log").truncate(90)
+    node.start()
+    assert node.failures == []
+    with pytest.raises(PartitionOffline, match="damaged at byte"):
+        node.broker.partition("orders", 0)
+    assert node.values("orders", 1) == [b"b"]
+    assert len(node.broker.partitions("orders")) == 1
+    assert len(node.broker.topics.slots("orders")) == 2
+    assert node.delete("orders") == [None]
+    node.tick(2)
+    assert node.folders() == []
+    node.restart()
+    assert node.is_ready
+
+
+# ── deleting records ─────────────────────────────────────────────────────────────────────────
+
+
+def delete_records(node: BrokerNode, offset: int) -> Answers:
+    answers: Answers = []
+    node.broker.delete_records("orders", 0, offset, answers.append)
+    node.after_event()
+    return answers
+
+
+def test_records_before_an_offset_can_be_deleted_and_stay_so() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    for number in range(10):
+        node.produce("orders", b"%d" % (2 * number), b"%d" % (2 * number + 1))
+    assert delete_records(node, 7) == [None]
+    assert node.broker.partition("orders", 0).first_offset == 7
+    node.crash(CrashPolicy.DROP_UNSYNCED)
+    assert node.broker.partition("orders", 0).first_offset == 7
+    assert node.values("orders")[0] == b"7"
+    assert delete_records(node, 3) == [None], "what is gone already is no error"
+    assert node.broker.partition("orders", 0).first_offset == 7
+
+
+def test_all_records_can_be_deleted_at_once() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.produce("orders", b"a", b"b", b"c")
+    assert delete_records(node, -1) == [None]
+    node.restart()
+    assert node.values("orders") == []
+    assert node.broker.partition("orders", 0).high_watermark == 3
+    node.produce("orders", b"d")
+    assert node.values("orders") == [b"d"]
+
+
+def test_what_is_not_committed_is_not_deleted() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.produce("orders", b"a")
+    with pytest.raises(OffsetOutOfRange):
+        delete_records(node, 2)
+    with pytest.raises(OffsetOutOfRange):
+        delete_records(node, -2)
+    assert node.values("orders") == [b"a"]
+
+
+def test_two_deletions_of_records_are_answered_when_each_is_durable() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.produce("orders", *(b"%d" % number for number in range(10)))
+    node.holds_syncs = True
+    first, second = delete_records(node, 3), delete_records(node, 6)
+    while not second:
+        node.later.play()
+        node.broker.flush()
+    assert first == second == [None]
+    node.crash(CrashPolicy.DROP_UNSYNCED)
+    assert node.broker.partition("orders", 0).first_offset == 6
+
+
+def test_a_time_before_the_first_record_kept_finds_the_first_record_kept() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    for number in range(10):
+        node.produce("orders", b"%d" % number)
+    delete_records(node, 5)
+    found = node.broker.partition("orders", 0).find_time(0)
+    assert found is not None
+    assert found[0] == 5

@@ -1,0 +1,233 @@
+"""Real consumers read from where they want, in pieces of any size, whatever was sent."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+import asyncio
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.compat.broker_process import BrokerProcess
+
+pytestmark = pytest.mark.compat
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # their own, about things of theirs
+    import kafka
+    from aiokafka import AIOKafkaConsumer
+    from aiokafka.structs import TopicPartition as AioTopicPartition
+
+SECONDS_MAX = 20
+START_MS = 1_700_000_000_000
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+MANY = 50
+
+
+def create(broker: BrokerProcess, topic: str, partitions: int, **settings: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    configs = {name.replace("_", "."): value for name, value in settings.items()}
+    made = admin.create_topics([NewTopic(topic, partitions, config=configs)])
+    made[topic].result(SECONDS_MAX)
+
+
+def fill(broker: BrokerProcess, topic: str, count: int, **settings: object) -> None:
+    """Produce records 0, 1, … to partition 0, a second apart, in as few batches as possible."""
+    produce_all(broker, topic, {(0, number): b"%d" % number for number in range(count)}, settings)
+
+
+def produce_all(
+    broker: BrokerProcess,
+    topic: str,
+    values: Mapping[tuple[int, int], bytes],
+    settings: Mapping[str, object],
+) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 50, **settings})
+    for (partition, number), value in values.items():
+        producer.produce(
+            topic,
+            value,
+            partition=partition,
+            timestamp=START_MS + 1000 * number,
+            headers=[("number", b"%d" % number), ("empty", b"")],
+        )
+        producer.poll(0)
+    assert producer.flush(SECONDS_MAX) == 0
+
+
+@contextmanager
+def a_consumer(broker: BrokerProcess, **settings: object) -> Iterator[Consumer]:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            **named,
+        }
+    )
+    yield consumer
+    consumer.close()
+
+
+def read(consumer: Consumer, count: int) -> list[Message]:
+    messages: list[Message] = []
+    end = time.monotonic() + SECONDS_MAX
+    while len(messages) < count and time.monotonic() < end:
+        for message in consumer.consume(count - len(messages), 0.2):
+            assert message.error() is None, message.error()
+            messages.append(message)
+    return messages
+
+
+def an_old_consumer(broker: BrokerProcess, **settings: object) -> kafka.KafkaConsumer:
+    return kafka.KafkaConsumer(
+        bootstrap_servers=broker.bootstrap,
+        group_id=None,
+        consumer_timeout_ms=10_000,
+        **settings,
+    )
+
+
+@pytest.mark.requirement("CORE-5")
+@pytest.mark.parametrize("codec", CODECS)
+def test_librdkafka_reads_from_within_a_batch(broker: BrokerProcess, codec: str) -> None:
+    create(broker, "orders", 1)
+    fill(broker, "orders", 100, **{"compression.type": codec})
+    with a_consumer(broker) as consumer:
+        for offset in (37, 99, 0):
+            consumer.assign([TopicPartition("orders", 0, offset)])
+            first = read(consumer, 1)[0]
+            assert (first.offset(), first.value()) == (offset, b"%d" % offset)
+            assert first.headers() == [("number", b"%d" % offset), ("empty", b"")]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("codec", CODECS)
+def test_kafka_python_reads_from_within_a_batch(broker: BrokerProcess, codec: str) -> None:
+    create(broker, "orders", 1)
+    fill(broker, "orders", 100, **{"compression.type": codec})
+    consumer = an_old_consumer(broker)
+    place = kafka.TopicPartition("orders", 0)
+    consumer.assign([place])
+    for offset in (37, 99, 0):
+        consumer.seek(place, offset)
+        record = next(consumer)
+        assert (record.offset, record.value) == (offset, b"%d" % offset)
+        assert list(record.headers) == [("number", b"%d" % offset), ("empty", b"")]
+    consumer.close()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_aiokafka_reads_from_within_a_batch(broker: BrokerProcess, codec: str) -> None:
+    create(broker, "orders", 1)
+    fill(broker, "orders", 100, **{"compression.type": codec})
+
+    async def go() -> list[tuple[int, bytes | None]]:
+        consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)
+        await consumer.start()
+        place = AioTopicPartition("orders", 0)
+        consumer.assign([place])
+        found = []
+        for offset in (37, 99, 0):
+            consumer.seek(place, offset)
+            record = await asyncio.wait_for(consumer.getone(), SECONDS_MAX)
+            found.append((record.offset, record.value))
+        await consumer.stop()
+        return found
+
+    assert asyncio.run(go()) == [(37, b"37"), (99, b"99"), (0, b"0")]
+
+
+def test_every_client_finds_the_same_offset_by_time(broker: BrokerProcess) -> None:
+    create(broker, "orders", 1)
+    fill(broker, "orders", 100)
+    wanted_ms = START_MS + 41_500
+
+    async def by_aiokafka() -> int | None:
+        consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)
+        await consumer.start()
+        place = AioTopicPartition("orders", 0)
+        found = await consumer.offsets_for_times({place: wanted_ms})
+        await consumer.stop()
+        return None if found[place] is None else found[place].offset
+
+    with a_consumer(broker) as consumer:
+        (found,) = consumer.offsets_for_times([TopicPartition("orders", 0, wanted_ms)], SECONDS_MAX)
+    old = an_old_consumer(broker)
+    place = kafka.TopicPartition("orders", 0)
+    by_kafka_python = old.offsets_for_times({place: wanted_ms})[place].offset
+    old.close()
+    assert (found.offset, by_kafka_python, asyncio.run(by_aiokafka())) == (42, 42, 42)
+
+
+def test_librdkafka_reads_many_partitions_in_small_pieces(broker: BrokerProcess) -> None:
+    create(broker, "orders", MANY)
+    sent = {(p, n): b"%d/%d" % (p, n) for n in range(20) for p in range(MANY)}
+    produce_all(broker, "orders", sent, {})
+    with a_consumer(broker, fetch_max_bytes=2000, message_max_bytes=1000) as consumer:
+        consumer.assign([TopicPartition("orders", p, 0) for p in range(MANY)])
+        found = {(m.partition(), m.offset()): m.value() for m in read(consumer, len(sent))}
+    assert found == sent
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_kafka_python_reads_many_partitions_by_a_session(broker: BrokerProcess) -> None:
+    create(broker, "orders", MANY)
+    sent = {(p, n): b"%d/%d" % (p, n) for n in range(20) for p in range(MANY)}
+    produce_all(broker, "orders", sent, {})
+    consumer = an_old_consumer(
+        broker, fetch_max_bytes=2000, max_partition_fetch_bytes=500, auto_offset_reset="earliest"
+    )
+    consumer.assign([kafka.TopicPartition("orders", p) for p in range(MANY)])
+    found = {(r.partition, r.offset): r.value for r in islice(consumer, len(sent))}
+    late = {(p, n): b"late %d" % p for p in (3, 7) for n in (20,)}
+    produce_all(broker, "orders", late, {})
+    found |= {(r.partition, r.offset): r.value for r in islice(consumer, len(late))}
+    consumer.close()
+    assert found == sent | late
+
+
+def test_aiokafka_reads_many_partitions_in_small_pieces(broker: BrokerProcess) -> None:
+    create(broker, "orders", MANY)
+    sent = {(p, n): b"%d/%d" % (p, n) for n in range(20) for p in range(MANY)}
+    produce_all(broker, "orders", sent, {})
+
+    async def go() -> dict[tuple[int, int], bytes | None]:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=broker.bootstrap,
+            fetch_max_bytes=2000,
+            max_partition_fetch_bytes=500,
+            auto_offset_reset="earliest",
+        )
+        await consumer.start()
+        consumer.assign([AioTopicPartition("orders", p) for p in range(MANY)])
+        found: dict[tuple[int, int], bytes | None] = {}
+        async with asyncio.timeout(SECONDS_MAX):
+            while len(found) < len(sent):
+                record = await consumer.getone()
+                found[record.partition, record.offset] = record.value
+        await consumer.stop()
+        return found
+
+    assert asyncio.run(go()) == sent
+
+
+def test_large_messages_come_through_whatever_the_fetch_size(broker: BrokerProcess) -> None:
+    create(broker, "orders", 1, max_message_bytes="8000000")
+    values = {(0, number): bytes([number]) * 3_000_000 for number in range(4)}
+    produce_all(broker, "orders", values, {"message.max.bytes": 8_000_000})
+    wanted = list(values.values())
+    with a_consumer(broker, fetch_message_max_bytes=1000) as consumer:
+        consumer.assign([TopicPartition("orders", 0, 0)])
+        assert [message.value() for message in read(consumer, 4)] == wanted
+    old = an_old_consumer(broker, max_partition_fetch_bytes=1000, auto_offset_reset="earliest")
+    old.assign([kafka.TopicPartition("orders", 0)])
+    assert [record.value for record in islice(old, len(wanted))] == wanted
+    old.close()

@@ -1,5 +1,7 @@
 """What all connections of the text protocol share."""
 
+from collections.abc import Sequence
+
 from kafkaesque.client.channel import Channel
 from kafkaesque.clock import Clock
 from kafkaesque.config import TextLimits
@@ -19,10 +21,10 @@ class TextDesk:
         self.subscriptions = Subscriptions(self.limits)
         self._turns: dict[str, int] = {}
 
-    def next_partition(self, topic: str, partitions: int) -> int:
-        """Return the partition of a record without a key: each in turn."""
+    def next_partition(self, topic: str, available: Sequence[int]) -> int:
+        """Return the partition of a record without a key: each of those available in turn."""
         if len(self._turns) >= TURNS_MAX and topic not in self._turns:
             self._turns.clear()
-        turn = self._turns.get(topic, 0) % partitions
+        turn = self._turns.get(topic, 0) % len(available)
         self._turns[topic] = turn + 1
-        return turn
+        return available[turn]

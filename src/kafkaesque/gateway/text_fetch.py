@@ -52,7 +52,11 @@ async def read(desk: TextDesk, place: TopicPlace, partition: int, offset: Offset
     position = offset
     while True:  # ends: every turn gets further in the log, or returns
         (data,) = await fetch(desk, place, {partition: position}, wait_ms=0)
-        check(data, position)
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            first = await find_offset(desk, place, partition, EARLIEST)
+            end = await find_offset(desk, place, partition, LATEST)
+            raise BadCommand(f"offset {position} is outside the log, which holds [{first}, {end})")
+        check(data)
         found = visible_records(data, position)
         if found.end == position:
             return records
@@ -96,11 +100,8 @@ async def fetch(
     return answer.responses[0].partitions if answer.responses else ()
 
 
-def check(data: PartitionData, position: Offset) -> None:
+def check(data: PartitionData) -> None:
     """Raise BadCommand if a partition could not be read."""
-    if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.high_watermark >= 0:
-        kept = f"[{max(data.log_start_offset, 0)}, {data.high_watermark})"
-        raise BadCommand(f"offset {position} is outside the log, which holds {kept}")
     if data.error_code != ErrorCode.NONE:
         raise BadCommand(sentence(data.error_code))
 

@@ -60,7 +60,7 @@ def _spread(desk: TextDesk, place: TopicPlace, messages: Sequence[Message]) -> d
     spread: dict[int, list[int]] = {}
     for member, message in enumerate(messages):
         if message.key is None:
-            partition = desk.next_partition(place.name, place.partitions)
+            partition = desk.next_partition(place.name, place.available)
         else:
             partition = partition_of(message.key, place.partitions)
         spread.setdefault(partition, []).append(member)

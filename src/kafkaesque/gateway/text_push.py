@@ -112,7 +112,7 @@ class Pusher:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._positions[partition] = await self._back_in_range(partition, position)
             return
-        check(data, position)
+        check(data)
         found = visible_records(data, position)
         for piece, end in _pieces(found.records, partition):
             await self._send(piece)

@@ -17,6 +17,7 @@ from kafkaesque.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+    MetadataResponseTopic,
 )
 
 TOPIC_CHARS_MAX = 249
@@ -34,6 +35,8 @@ class TopicPlace:
     name: str
     topic_id: bytes
     partitions: int
+    available: tuple[int, ...]
+    """The partitions with a leader, for records that can go anywhere; all if none has one."""
 
 
 async def find_topic(channel: Channel, name: str, *, may_create: bool) -> TopicPlace:
@@ -47,14 +50,21 @@ async def find_topic(channel: Channel, name: str, *, may_create: bool) -> TopicP
     )
     for _ in range(LOOKS_MAX):
         (found,) = (await channel.call(request, MetadataResponse)).topics
-        if found.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
+        if not _is_opening(found):
             break
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
     if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise BadCommand(f"there is no topic {shown(name)}")
     if found.error_code != ErrorCode.NONE:
         raise BadCommand(sentence(found.error_code))
-    return TopicPlace(name=name, topic_id=found.topic_id, partitions=len(found.partitions))
+    able = [p.partition_index for p in found.partitions if p.error_code == ErrorCode.NONE]
+    count = len(found.partitions)
+    return TopicPlace(
+        name=name,
+        topic_id=found.topic_id,
+        partitions=count,
+        available=tuple(able or range(count)),
+    )
 
 
 async def list_topics(channel: Channel) -> list[dict[str, str | int]]:
@@ -88,6 +98,16 @@ async def create_topic(channel: Channel, command: CreateTopic, timeout_ms: int) 
         raise BadCommand(unknown_outcome(str(error))) from error
     if result.error_code != ErrorCode.NONE:
         raise BadCommand(change_sentence(result.error_code, result.error_message))
+
+
+def _is_opening(topic: MetadataResponseTopic) -> bool:
+    """Return whether it will be usable soon: a partition that is lost is not waited for."""
+    if topic.error_code == ErrorCode.LEADER_NOT_AVAILABLE:
+        return True
+    return any(
+        partition.error_code == ErrorCode.LEADER_NOT_AVAILABLE and not partition.offline_replicas
+        for partition in topic.partitions
+    )
 
 
 def _check(name: str) -> None:

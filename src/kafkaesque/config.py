@@ -3,7 +3,7 @@
 Checked once when built, then passed down in slices: a package is given only its own class.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,9 @@ class LogConfig:
 
     segment_age_ms_max: int = 7 * 24 * 3600 * 1000
     """Roll a segment whose first record is older than this, so that retention by time can act."""
+
+    internal_segment_bytes_max: int = 1 << 20
+    """The same for what machines live on: small, for only closed segments are compacted."""
 
     index_interval_bytes: int = 4096
     """One index entry per this many bytes of batches; a lookup reads about this much too much."""
@@ -81,6 +84,29 @@ class RaftConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HousekeepingConfig:
+    """How a broker keeps its logs in shape while it runs."""
+
+    check_interval_ms: int = 30_000
+    """How often each log is looked at; Kafka does so every five minutes, but a look is cheap."""
+
+    retry_interval_ms: int = 1_000
+    """How soon it is looked at again when something was begun that takes several looks."""
+
+    slice_ms: int = 2
+    """How long all of this may take in one tick: a stalled loop would look like a dead node."""
+
+    steps_max: int = 256
+    """Steps in one tick, however short they are: a step is a look, or a batch that is compacted."""
+
+    segments_per_look: int = 4
+    """Segments of one log that a look may delete: to delete a large file takes time."""
+
+    dirty_share_min: float = 0.5
+    """Compact when this share of a log was never compacted, so that a pass is worth its reading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What a broker offers to its clients."""
 
@@ -95,6 +121,9 @@ class BrokerConfig:
 
     tick_ms: int = 50
     """How often replicas look at the time; an election takes 10 to 20 of these."""
+
+    housekeeping: HousekeepingConfig = field(default_factory=HousekeepingConfig)
+    """How retention and compaction are paced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ PLUGINS = {"src/kafkaesque/testing/pytest_plugin.py: pytest"}
 
 WAITING_FOR_A_USER: Mapping[str, str] = {
     "kafkaesque.log.producer_snapshot": "the idempotent producers of the one broker",
-    "kafkaesque.log.retention": "the broker's housekeeping",
 }
 """Modules that came before the first module that imports them, and who that will be."""
 

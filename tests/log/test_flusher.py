@@ -1,9 +1,10 @@
 """Rounds: one at a time, for all logs together, and none after a failure."""
 
 import random
+from collections.abc import Sequence
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import DiskFailed, DiskFull, LogError
+from kafkaesque.errors import DiskFailed, LogError
 from kafkaesque.log.disk import File
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
@@ -38,6 +39,10 @@ class ALog:
         self.events.append(f"begins at {self.size}")
         self._captured = self.size
         return [self._file], [""]
+
+    def round_postponed(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        assert (list(files), folders) == ([self._file], [""])
+        self.events.append("postponed")
 
     def round_done(self) -> SyncedPoint | None:
         self.events.append(f"done to {self._captured}")
@@ -154,17 +159,49 @@ def test_a_failed_sync_is_reported_once_and_nothing_goes_on() -> None:
     assert len(node.failures) == 1
 
 
-def test_a_full_disk_is_reported_once_and_nothing_goes_on() -> None:
+def test_a_round_that_finds_no_room_is_tried_again_as_time_passes() -> None:
     node = Rounds()
     log = ALog(node, "a")
     log.write()
     node.disk.faults = DiskFaults(full_at_bytes=node.disk.used_bytes + 3)
     node.flusher.kick()
-    assert [type(failure) for failure in node.failures] == [DiskFull]
+    assert (node.flusher.is_full, node.flusher.rounds) == (True, 0)
+    assert log.events == ["begins at 1", "postponed"]
     node.disk.faults = DiskFaults()
     node.flusher.kick()
     assert node.later.waiting == []
-    assert log.events == ["begins at 1"]
+    node.flusher.pass_time(1)
+    node.flusher.kick()
+    node.later.play()
+    assert log.events == ["begins at 1", "postponed", "begins at 1", "done to 1"]
+    assert (node.flusher.is_full, node.failures) == (False, [])
+
+
+def test_a_round_that_is_due_later_begins_then_and_only_then() -> None:
+    node = Rounds()
+    log = ALog(node, "a")
+    node.flusher.pass_time(100)
+    node.flusher.request_within(log, 50)
+    node.flusher.request_within(log, 500)  # the first request stands
+    for now_ms, events in ((149, []), (150, ["begins at 0"])):
+        node.flusher.pass_time(now_ms)
+        node.flusher.kick()
+        assert log.events == events
+    node.later.play()
+    node.flusher.pass_time(1_000)
+    node.flusher.kick()
+    assert log.events == ["begins at 0", "done to 0"]
+
+
+def test_a_report_is_made_at_the_next_kick_and_needs_no_round() -> None:
+    node = Rounds()
+    told: list[str] = []
+    node.flusher.before_next_round(lambda: told.append("written"))
+    assert told == []
+    node.flusher.kick()
+    node.flusher.kick()
+    assert told == ["written"]
+    assert node.flusher.rounds == 0
 
 
 def test_after_a_stop_the_round_under_way_is_not_heard_of() -> None:

@@ -284,6 +284,31 @@ def test_a_full_disk_during_a_rewrite_is_reported_and_the_old_journal_stays() ->
     assert Journal.open(disk, SMALL).groups["a"].hard_state.term == 4
 
 
+def test_a_round_that_found_no_room_can_be_tried_again() -> None:
+    disk = a_disk()
+    journal = a_journal(disk, terms=2)
+    journal.add(saved(9))
+    disk.faults = DiskFaults(full_at_bytes=disk.used_bytes + 10)
+    with pytest.raises(DiskFull):
+        journal.write_round([], [], lambda _: pytest.fail("the round never began"))
+    disk.faults = DiskFaults()
+    journal.write_round([], [], lambda error: None)
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 9
+
+
+def test_a_rewrite_without_room_leaves_the_round_to_a_frame_that_needs_less() -> None:
+    disk = a_disk()
+    journal = a_journal(disk, terms=4, config=SMALL)
+    journal.add(saved(9))
+    disk.faults = DiskFaults(full_at_bytes=disk.used_bytes + 60)
+    journal.write_round([], [], lambda error: None)
+    disk.faults = DiskFaults()
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    assert disk.list("") == ["journal"]
+    assert Journal.open(disk, SMALL).groups["a"].hard_state.term == 9
+
+
 def test_a_sync_that_fails_at_once_when_it_is_waited_for_is_raised() -> None:
     disk = a_disk()
     journal = a_journal(disk)

@@ -313,7 +313,7 @@ def test_what_is_not_durable_is_never_trimmed() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 3)
-    with pytest.raises(AssertionError, match="only what is durable"):
+    with pytest.raises(AssertionError, match="only what is stable"):
         log.trim(2)
 
 

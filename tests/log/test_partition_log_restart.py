@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.errors import CorruptLog, DiskFailed, DiskFull, LogError
+from kafkaesque.errors import CorruptLog, DiskFailed, LogError
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults
 from tests.log.stores import (
     ALL_BYTES,
@@ -70,36 +70,63 @@ def test_a_log_that_was_closed_cleanly_opens_stable_and_writes_nothing() -> None
 # --- failures ----------------------------------------------------------------------------------
 
 
-def test_a_full_disk_reaches_whoever_owns_the_log_and_nothing_more_becomes_stable() -> None:
+@pytest.mark.requirement("LOG-4")
+def test_a_batch_that_finds_no_room_waits_and_is_written_when_there_is_some() -> None:
     node = ANode()
     log = node.a_log()
     append(log, 1)
     node.settle()
-    failures: list[LogError] = []
-    log.on_failed = failures.append
     node.disk.faults = DiskFaults(full_at_bytes=node.disk.used_bytes + 10)
-    append(log, 1)
-    assert [type(failure) for failure in failures] == [DiskFull]
-    assert log.error is failures[0]
-    assert not log.is_settled
+    append(log, 2)
+    node.store.flusher.kick()
+    assert (log.is_full, log.error, log.stable) == (True, None, 2)
+    assert len(everything(log)) == 4, "readers see what waits"
+    node.store.flusher.pass_time(1)  # still full
+    assert log.is_full
     node.disk.faults = DiskFaults()
+    node.store.flusher.pass_time(2)
     node.settle()
-    assert log.stable == 2
+    assert (log.is_full, log.stable) == (False, log.end)
+    wanted = everything(log)
     node.crash()
-    assert node.store.open_log(GROUP).end == 2
+    assert everything(node.store.open_log(GROUP)) == wanted
 
 
-def test_a_full_disk_while_waiting_entries_are_written_is_reported_too() -> None:
+def test_entries_that_waited_for_a_round_wait_for_room_as_well() -> None:
     node = ANode()
     log = node.a_log()
-    failures: list[LogError] = []
-    log.on_failed = failures.append
     log.append([opened(log, 2)])
     append(log, 1)
     node.begin_round()
     node.disk.faults = DiskFaults(full_at_bytes=node.disk.used_bytes + 10)
     node.end_round()
-    assert [type(failure) for failure in failures] == [DiskFull]
+    assert log.is_full
+    node.disk.faults = DiskFaults()
+    node.store.flusher.pass_time(1)
+    node.settle()
+    assert log.stable == log.end == 3
+
+
+def test_a_journal_without_room_postpones_its_round_and_loses_nothing_of_it() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 1)
+    log.append([opened(log, 2)])
+    node.disk.faults = DiskFaults(full_at_bytes=node.disk.used_bytes + 10)
+    node.store.flusher.kick()
+    assert node.later.waiting == []
+    assert node.store.flusher.is_full
+    assert node.failures == []
+    node.disk.faults = DiskFaults()
+    node.store.flusher.kick()
+    assert node.later.waiting == [], "it is tried again only as time passes"
+    node.store.flusher.pass_time(1)
+    node.settle()
+    assert not node.store.flusher.is_full
+    wanted = everything(log)
+    assert log.stable == log.end
+    node.crash()
+    assert everything(node.store.open_log(GROUP)) == wanted
 
 
 def test_a_sync_that_fails_inside_a_cut_reaches_whoever_owns_the_log() -> None:

@@ -26,7 +26,9 @@ def segments(*newest_ms: int, modified_ms: int = NOW, size: int = 100) -> list[S
 
 
 def start_after(infos: list[SegmentInfo], rules: RetentionRules, below: Offset = 1000) -> Offset:
-    return expired(infos, now_ms=NOW, rules=rules, below=below)
+    size_bytes = sum(info.bytes for info in infos)
+    start = expired(infos, size_bytes=size_bytes, now_ms=NOW, rules=rules, below=below)
+    return infos[0].base if start is None else start
 
 
 def test_without_rules_everything_is_kept() -> None:

@@ -127,7 +127,7 @@ MUTANTS = (
     Mutant(
         name="(a) a batch is written before the mark under it is durable",
         target=f"{_LOG}._write",
-        old="yield  # rule (a)\n",
+        old="yield Wait.ROUND  # rule (a)\n",
         new="pass\n",
     ),
     Mutant(
@@ -143,24 +143,20 @@ MUTANTS = (
     Mutant(
         name="(c) segments are dropped before the new start is durable",
         target=f"{_LOG}._trim",
-        old="    yield  # rule (c)\n",
+        old="    yield Wait.ROUND  # rule (c)\n",
         new="    self._segments.drop_before(start.offset)\n    yield\n",
     ),
     Mutant(
         name="(c) an install drops the old log before the new start is durable",
         target=f"{_LOG}._install",
-        old="    yield  # rule (c)\n    self._segments.reset(start.offset)\n",
+        old="    yield Wait.ROUND  # rule (c)\n    self._segments.reset(start.offset)\n",
         new="    self._segments.reset(start.offset)\n    yield\n",
     ),
     Mutant(
         name="(d) what is written counts as durable",
         target=f"{_LOG}.append",
-        old="        self._flusher.request(self)\n",
-        new=(
-            "        self._flusher.request(self)\n"
-            "        self.stable = self.end\n"
-            "        self.on_stable(self.end)\n"
-        ),
+        old="        self._want_stable()\n",
+        new=("        self._want_stable()\n        self._stability.synced(self.end)\n"),
     ),
     Mutant(
         name="(e) recovery keeps marks beyond the last batch",
@@ -226,8 +222,8 @@ MUTANTS = (
     Mutant(
         name="a cut does not hold back what counts as stable",
         target=f"{_LOG}._clamp",
-        old="self._clamps.append(index)",
-        new="self._clamps.append(1 << 60)",
+        old="self._stability.clamps.append(index)",
+        new="self._stability.clamps.append(1 << 60)",
     ),
     Mutant(
         name="compaction rewrites the segment that the synced point lies in",

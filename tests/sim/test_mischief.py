@@ -125,11 +125,19 @@ def test_compaction_leaves_holes_where_records_were_superseded() -> None:
     assert any(len(values_on_disk(each)) < each.log.end_offset for each in replicas(worlds))
 
 
-def test_a_full_disk_stops_its_broker_which_is_started_again() -> None:
+def test_a_full_disk_stops_no_broker_and_is_waited_out() -> None:
     world = World(3, only("full_disks"))
-    Mischief(world).begin()
-    assert world.run_until(lambda: any(not node.is_up for node in world.nodes.values()), 50_000)
-    assert world.run_until(lambda: all(node.is_up for node in world.nodes.values()), 50_000)
+    mischief = Mischief(world)
+    mischief.begin()
+
+    def is_full() -> bool:
+        return any(replica.log.is_full for replica in replicas([world]))
+
+    assert world.run_until(is_full, 50_000)
+    mischief.stop()
+    world.heal()
+    assert world.run_until(lambda: not is_full(), 5_000)
+    assert all(node.is_up and node.error is None for node in world.nodes.values())
 
 
 def test_who_is_told_to_stop_breaks_nothing_more() -> None:

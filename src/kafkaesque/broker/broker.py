@@ -5,6 +5,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 
 from kafkaesque.broker.fetch_sessions import FetchSessions
+from kafkaesque.broker.housekeeper import Housekeeper
+from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.replica import Replica
@@ -17,6 +19,7 @@ from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog import Catalog
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Roster
+from kafkaesque.topic_settings import DEFAULTS
 from kafkaesque.types import GroupId, NodeId, Offset
 
 __all__ = ["CATALOG_GROUP", "Answer", "Broker"]
@@ -47,6 +50,7 @@ class Broker:
         self._failed = failed
         self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
         self._replicas: dict[GroupId, Replica] = {}
+        self._housekeeper = Housekeeper(clock, config.housekeeping)
         self._catalog: MachineHost[Catalog]
         self.topics: Topics
 
@@ -54,6 +58,9 @@ class Broker:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
         self._ready = ready
         replica = self.open_replica(CATALOG_GROUP)
+        settings = internal(DEFAULTS, replica.log.segments.config)
+        configure_log(replica.log, settings)
+        self._housekeeper.watch(replica, lambda: settings)
         self._catalog = MachineHost(replica, self._clock, Catalog, self._on_catalog, self._failed)
         self.topics = Topics(self._catalog, self, self._store, self._clock)
         replica.campaign()
@@ -65,7 +72,9 @@ class Broker:
         for group in list(self._roster.awake):
             self._replicas[group].tick()
         self.topics.tick()
+        self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._store.flusher.settle()
+        self._housekeeper.tick()
         self.flush()
 
     def flush(self) -> None:
@@ -74,6 +83,7 @@ class Broker:
 
     def stop(self) -> None:
         """Stop cleanly."""
+        self._housekeeper.stop()
         self._store.close()
 
     @property
@@ -115,6 +125,10 @@ class Broker:
     def delete_records(self, topic: str, partition: int, offset: Offset, answer: Answer) -> None:
         """Forget the records before an offset, -1 for all; raises at once what cannot be."""
         self.topics.delete_records(topic, partition, offset, answer)
+
+    def look_after(self, partition: Partition) -> None:
+        """Let retention and compaction act on a partition from now on."""
+        self._housekeeper.watch(partition.replica, lambda: partition.settings)
 
     def open_replica(self, group: GroupId) -> Replica:
         """Open a group's replica, beginning its log if there is none; raises LogError."""

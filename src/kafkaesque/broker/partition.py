@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from kafkaesque.broker import times
+from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
 from kafkaesque.errors import (
@@ -26,13 +27,25 @@ _SCAN_BYTES = 1 << 20
 class Partition:
     """A replica behind its front. One thread owns it; what takes time is told to callbacks."""
 
-    def __init__(self, replica: Replica, settings: TopicSettings) -> None:
+    def __init__(
+        self, replica: Replica, settings: TopicSettings, *, is_internal: bool = False
+    ) -> None:
         self.replica = replica
-        self.settings = settings
         self.is_deleted = False
+        self._is_internal = is_internal
+        self.configure(settings)
         self._waiting: dict[Callable[[], None], None] = {}
         replica.on_commit = self._wake
         replica.on_serving = self._wake
+
+    def configure(self, settings: TopicSettings) -> None:
+        """Let these settings hold from now on; those of the log do from its next append.
+
+        What machines live on is always synced and compacted, whatever is set.
+        """
+        log = self.replica.log
+        self.settings = internal(settings, log.segments.config) if self._is_internal else settings
+        configure_log(log, self.settings)
 
     @property
     def term(self) -> Term:
@@ -59,15 +72,12 @@ class Partition:
         """Whether what was trimmed is durable and nothing else waits for the disk either."""
         return self.replica.log.is_settled
 
-    def configure(self, settings: TopicSettings) -> None:
-        """Act by other settings from now on."""
-        self.settings = settings
-
     def append(self, batches: memoryview, done: Done) -> Offset:
         """Append what a producer sent, after checking it; return the first base offset.
 
         Nothing is appended if any batch is refused. `done` is told the fate of the last batch:
-        what precedes it is committed before it.
+        what precedes it is committed before it. Raises DiskFull when there is no room: then it may
+        be appended later, when there is.
         """
         views = self._checked(batches)
         first: Offset | None = None
@@ -76,6 +86,7 @@ class Partition:
             offset = self.replica.propose(bytearray(view.data), done if is_last else _ignore)
             first = offset if first is None else first
         assert first is not None
+        self.replica.check_room()  # else a producer that does not wait would never hear of it
         return first
 
     def check_term(self, known: Term) -> None:

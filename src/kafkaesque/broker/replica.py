@@ -12,7 +12,7 @@ from collections.abc import Callable
 from kafkaesque.broker.watermark import Done, Outcome, Watermark
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import BatchError, LogError, NotLeader
+from kafkaesque.errors import BatchError, DiskFull, LogError, NotLeader
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import RecoverySet, StateSaved
@@ -111,10 +111,12 @@ class Replica:
     def propose(self, batch: bytearray, done: Done) -> Offset:
         """Append a checked batch as the leader; return its base offset, tell `done` its fate.
 
-        The batch is stamped in place and belongs to the log from here on.
+        The batch is stamped in place and belongs to the log from here on. Raises DiskFull as long
+        as an earlier one waits for room.
         """
         if self.error is not None:
             raise NotLeader(None)
+        self.check_room()
         count = BatchView(batch).last_offset_delta + 1
         index = self.raft.propose(batch, count)
         offset = self.log.offset_at(index)
@@ -122,6 +124,11 @@ class Replica:
         self._watermark.wait(index + count, done)
         self._carry_out()
         return offset
+
+    def check_room(self) -> None:
+        """Raise DiskFull while something waits for room on the disk: nothing more is taken."""
+        if self.log.is_full or self._flusher.is_full:
+            raise DiskFull(f"there is no room on the disk for {self.group}")
 
     def when_committed(self, done: Done) -> None:
         """Tell `done` once everything that is in the log now is committed."""

@@ -60,6 +60,10 @@ class Replicas(Protocol):
         """Let a replica have no more ticks."""
         ...
 
+    def look_after(self, partition: Partition) -> None:
+        """Let retention and compaction act on a partition from now on."""
+        ...
+
 
 class _OpenTopic:
     """A topic as it was last committed, and its partitions."""
@@ -201,7 +205,8 @@ class Topics:
             except LogError as error:
                 found.slots.append(_offline(group, error))
                 continue
-            partition = Partition(replica, settings)
+            partition = Partition(replica, settings, is_internal=topic.is_internal)
+            self._replicas.look_after(partition)
             found.slots.append(partition)
             added.append(partition)
             replica.campaign()

@@ -12,17 +12,21 @@ A tombstone, a key without a value, says for a while that the key is gone, and t
 before its own pass is over, for until then older values of its key may still be there.
 
 Each segment is written to a file of its own, which is synced and then takes the old one's name.
-A crash leaves the old segment or the new one.
+A crash leaves the old segment or the new one. A segment of which nothing is left is removed, unless
+the log begins in it. Small segments are not put together: their number is bounded by that of keys.
+
+Nothing here waits: where a sync is under way, a step only says so.
 """
 
 from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from hashlib import blake2b
 
 from kafkaesque.config import RecordLimits
-from kafkaesque.errors import BatchError, CorruptLog
+from kafkaesque.errors import BatchError, CorruptLog, DiskFull
 from kafkaesque.log.disk import File
 from kafkaesque.log.disk_errors import disk_errors, translate
 from kafkaesque.log.segment import Segment
@@ -38,6 +42,14 @@ SHORT_KEY_BYTES = 32
 """Longer keys are remembered by a digest, one byte longer so that no key can be taken for it."""
 
 
+class Step(Enum):
+    """What one step of a pass did."""
+
+    WORKED = auto()
+    WAITED = auto()
+    """A sync is under way: there is nothing to do before it is done."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRules:
     """How a topic wants to be compacted."""
@@ -50,7 +62,7 @@ class CompactionRules:
 
 def compact(
     segments: Segments, *, below: Offset, now_ms: int, rules: CompactionRules
-) -> Iterator[None]:
+) -> Iterator[Step]:
     """Run one pass over the closed segments that lie wholly before `below`, a slice per step.
 
     `below` is at most the committed offset and the base of the segment that the synced point on
@@ -73,22 +85,24 @@ class _Pass:
         self._clean_to = segments.compacted_to
         self._last: dict[bytes, Offset] = {}
 
-    def run(self) -> Iterator[None]:
+    def run(self) -> Iterator[Step]:
         reached = yield from self._remember()
         for segment in self._victims:
             if segment.base >= reached:
                 break
-            if (yield from self._is_worthwhile(segment)):
+            if segment.size == 0:
+                yield from self._remove(segment)
+            elif (yield from self._is_worthwhile(segment)):
                 yield from self._rewrite(segment)
         if self._segments.compacted_to == self._clean_to:  # else the log began anew meanwhile
             self._segments.compacted_to = reached
 
-    def _remember(self) -> Generator[None, None, Offset]:
+    def _remember(self) -> Generator[Step, None, Offset]:
         """Note the last offset of each key from where the last pass ended; returns how far."""
         reached = self._clean_to
         for segment in self._new_victims():
             for view in self._batches(segment):
-                yield
+                yield Step.WORKED
                 if view.end_offset <= self._clean_to:
                     continue
                 if len(self._last) >= self._segments.config.compaction_keys_max:
@@ -105,16 +119,16 @@ class _Pass:
         bases = [segment.base for segment in self._victims]
         return self._victims[max(bisect_right(bases, self._clean_to) - 1, 0) :]
 
-    def _is_worthwhile(self, segment: Segment) -> Generator[None, None, bool]:
+    def _is_worthwhile(self, segment: Segment) -> Generator[Step, None, bool]:
         """Tell whether the segment would lose a record, before it is written anew for nothing."""
         for view in self._batches(segment):
             records = self._records(segment, view)
             if len(self._kept(segment, view, records)) < len(records):
                 return True
-            yield
+            yield Step.WORKED
         return False
 
-    def _rewrite(self, segment: Segment) -> Iterator[None]:
+    def _rewrite(self, segment: Segment) -> Iterator[Step]:
         disk = self._segments.disk
         path = segment.path + CLEANED_SUFFIX
         with disk_errors(path):
@@ -123,20 +137,69 @@ class _Pass:
             file = disk.create(path)
         try:
             index = yield from self._write(segment, file)
-            yield from self._sync(file)
-            if self._segments.holds(segment):
-                self._segments.replace(segment, path, index)
+            yield from self._sync([file], [])
+            if file.size() == 0 and not self._segments.is_first(segment):
+                yield from self._remove(segment)
+            else:
+                yield from self._replace(segment, path, index)
         finally:
             file.close()
             with disk_errors(path), suppress(FileNotFoundError):
                 disk.remove(path)
 
-    def _write(self, segment: Segment, file: File) -> Generator[None, None, SegmentIndex]:
+    def _replace(self, segment: Segment, path: str, index: SegmentIndex) -> Iterator[Step]:
+        """Let the new file take the old one's place, then write its indexes."""
+        folder = self._segments.folder
+        try:
+            if self._segments.holds(segment):
+                self._segments.hide_index(segment)
+                yield from self._sync([], [folder])
+            if self._segments.holds(segment):
+                self._segments.replace(segment, path, index)
+                yield from self._sync([], [folder])
+            if self._segments.holds(segment) and segment.size:
+                yield from self._write_index(segment)
+        finally:
+            segment.is_index_hidden = False
+
+    def _remove(self, segment: Segment) -> Iterator[Step]:
+        """Remove a segment of which nothing is left: first its indexes, durably, then itself."""
+        folder = self._segments.folder
+        try:
+            if self._segments.holds(segment) and not self._segments.is_first(segment):
+                self._segments.hide_index(segment)
+                yield from self._sync([], [folder])
+            if self._segments.holds(segment) and not self._segments.is_first(segment):
+                self._segments.remove(segment)
+                yield from self._sync([], [folder])
+        finally:
+            segment.is_index_hidden = False
+
+    def _write_index(self, segment: Segment) -> Iterator[Step]:
+        """Write the index files, if there is room; without them they are made anew when needed."""
+        index = segment.index
+        try:
+            file = index.begin_writing()
+        except DiskFull:
+            return
+        is_finished = False
+        try:
+            yield from self._sync([file], [])
+            if self._segments.holds(segment) and segment.is_loaded and segment.index is index:
+                is_finished = True
+                index.finish_writing(file)
+        except DiskFull:
+            index.remove_files()
+        finally:
+            if not is_finished:
+                index.give_up_writing(file)
+
+    def _write(self, segment: Segment, file: File) -> Generator[Step, None, SegmentIndex]:
         """Write what is kept of the segment; returns the index of that."""
         index = segment.new_index()
         position = 0
         for view in self._batches(segment):
-            yield
+            yield Step.WORKED
             records = self._records(segment, view)
             kept = self._kept(segment, view, records)
             if len(kept) == len(records):
@@ -151,14 +214,14 @@ class _Pass:
             position += len(batch)
         return index
 
-    def _sync(self, file: File) -> Iterator[None]:
-        """Wait, in steps, for the file to be durable: a sync of a large one takes long."""
+    def _sync(self, files: list[File], folders: list[str]) -> Iterator[Step]:
+        """Wait, in steps, for these to be durable: a sync of a large file takes long."""
         answers: list[OSError | None] = []
-        self._segments.disk.sync([file], [], answers.append)
+        self._segments.disk.sync(files, folders, answers.append)
         while not answers:
-            yield
+            yield Step.WAITED
         if answers[0] is not None:
-            raise translate(answers[0], file.path)
+            raise translate(answers[0], self._segments.folder)
 
     def _kept(self, segment: Segment, view: BatchView, records: list[Record]) -> list[Record]:
         if view.is_control:

@@ -5,12 +5,14 @@
 Everything that was written before a round began is durable when it is done; what comes meanwhile
 waits for the next one. How far each group's segments are durable is noted in the journal with the
 *next* round, so that noting it costs no sync of its own; recovery reads a little more for it.
+
+A round for which the journal finds no room does not begin; it is tried again as time passes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kafkaesque.errors import DiskFailed, LogError
+from kafkaesque.errors import DiskFailed, DiskFull, LogError
 from kafkaesque.log.disk import File
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import synced_record
@@ -25,6 +27,10 @@ class Flushed(Protocol):
 
     def round_begins(self) -> tuple[list[File], list[str]]:
         """Return the files and folders to sync for this log."""
+        ...
+
+    def round_postponed(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        """Learn that the round did not begin, and that these are not synced."""
         ...
 
     def round_done(self) -> SyncedPoint | None:
@@ -43,6 +49,13 @@ class Flusher:
         self._failed = failed
         self._waiting: dict[GroupId, Flushed] = {}
         self._callbacks: list[Callable[[], None]] = []
+        self._reports: list[Callable[[], None]] = []
+        self._due: dict[GroupId, tuple[int, Flushed]] = {}
+        self._now_ms = 0
+        self._wanting_room: list[Callable[[], None]] = []
+        self._is_postponed = False
+        self.is_full = False
+        """Whether the journal found no room when it was last written."""
         self._is_busy = False
         self._is_stopped = False
         self.rounds = 0
@@ -54,6 +67,28 @@ class Flusher:
     def after_next_round(self, callback: Callable[[], None]) -> None:
         """Call back when everything added to the journal so far is durable."""
         self._callbacks.append(callback)
+
+    def before_next_round(self, callback: Callable[[], None]) -> None:
+        """Call back when the driver next kicks, whether a round begins then or not."""
+        self._reports.append(callback)
+
+    def request_within(self, log: Flushed, delay_ms: int) -> None:
+        """Ask for a round for `log` that begins after this time at the latest, by `pass_time`."""
+        self._due.setdefault(log.group, (self._now_ms + delay_ms, log))
+
+    def wait_for_room(self, callback: Callable[[], None]) -> None:
+        """Call back when a little time has passed and the disk may have room again."""
+        self._wanting_room.append(callback)
+
+    def pass_time(self, now_ms: int) -> None:
+        """Learn the monotonic time; what is due, or waits for room, is tried at the next kick."""
+        self._now_ms = now_ms
+        self._is_postponed = False
+        for log in [log for due_ms, log in self._due.values() if due_ms <= now_ms]:
+            self.request(log)
+        wanting_room, self._wanting_room = self._wanting_room, []
+        for callback in wanting_room:
+            callback()
 
     def settle(self) -> None:
         """Write what the journal has to note although nobody waits for it.
@@ -67,22 +102,27 @@ class Flusher:
 
     def kick(self) -> None:
         """Begin a round if one is wanted and none is under way; the driver calls this per event."""
-        if self._is_busy or self._is_stopped or not (self._waiting or self._callbacks):
+        if self._is_stopped:
             return
+        reports, self._reports = self._reports, []
+        for report in reports:
+            report()
+        is_wanted = bool(self._waiting or self._callbacks)
+        if is_wanted and not (self._is_busy or self._is_postponed or self._is_stopped):
+            self._begin_round()
+
+    def _begin_round(self) -> None:
         logs, self._waiting = list(self._waiting.values()), {}
         callbacks, self._callbacks = self._callbacks, []
-        files: list[File] = []
-        folders: list[str] = []
+        for log in logs:
+            self._due.pop(log.group, None)
         try:
-            for log in logs:
-                log_files, log_folders = log.round_begins()
-                files += log_files
-                folders += log_folders
+            dirty = [log.round_begins() for log in logs]
         except LogError as error:
             self._fail(error)
             return
-        self._is_busy = True
-        self.rounds += 1
+        files = [file for log_files, _ in dirty for file in log_files]
+        folders = [folder for _, log_folders in dirty for folder in log_folders]
 
         def done(error: OSError | None) -> None:
             if self._is_stopped:
@@ -99,10 +139,26 @@ class Flusher:
             self._is_busy = False
             self.kick()
 
+        self._is_busy = True
+        self.is_full = False
+        self.rounds += 1
         try:
             self._journal.write_round(files, folders, done)
+        except DiskFull:
+            for log, (log_files, log_folders) in zip(logs, dirty, strict=True):
+                log.round_postponed(log_files, log_folders)
+            self._postpone(logs, callbacks)
         except LogError as error:
             self._fail(error)
+
+    def _postpone(self, logs: list[Flushed], callbacks: list[Callable[[], None]]) -> None:
+        """Wait for time to pass: the journal found no room for this round."""
+        self.is_full = self._is_postponed = True
+        self._is_busy = False
+        self.rounds -= 1
+        self._callbacks = callbacks + self._callbacks
+        for log in logs:
+            self._waiting.setdefault(log.group, log)
 
     def _fail(self, error: LogError) -> None:
         self.stop()

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import CorruptLog, ForeignFile, NewerFormat
+from kafkaesque.errors import CorruptLog, DiskFull, ForeignFile, NewerFormat
 from kafkaesque.log.disk import Disk, File, Synced
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.journal_records import (
@@ -118,12 +118,17 @@ class Journal:
     def write_round(self, files: list[File], folders: list[str], done: Synced) -> None:
         """Write what was added as one frame and sync it together with `files` and `folders`.
 
-        One round at a time: the caller waits for `done` before it begins another.
+        One round at a time: the caller waits for `done` before it begins another. After DiskFull
+        nothing has begun, and the same round can be tried again.
         """
         assert self._file is not None
         if self._size > self._rewrite_at:
-            self._rewrite(files, folders, done)
-            return
+            try:
+                self._rewrite(files, folders, done)
+            except DiskFull:  # a frame takes less
+                self._rewrite_at = self._size + self._config.journal_rewrite_bytes
+            else:
+                return
         if self._added:
             with disk_errors(PATH):
                 self._append_frame(self._file, self._added)
@@ -189,13 +194,22 @@ class Journal:
         self._disk.sync([*files, file], folders, written)
 
     def _write_new(self) -> File:
-        self._added = []
-        file = self._newest = self._disk.create(_NEW_PATH)
+        """Write the whole state to a new file; after an error all is as before."""
+        size = self._size
+        file = self._disk.create(_NEW_PATH)
         head = _HEADER.pack(_MAGIC, FORMAT, self.node, 0)
-        file.write(0, head[:-4] + struct.pack(">I", crc32c(head[:-4])))
-        self._size = _HEADER.size
         records = [r for group, state in self.groups.items() for r in state.snapshot(group)]
-        self._append_frame(file, records)
+        try:
+            file.write(0, head[:-4] + struct.pack(">I", crc32c(head[:-4])))
+            self._size = _HEADER.size
+            self._append_frame(file, records)
+        except OSError:
+            self._size = size
+            file.close()
+            self._disk.remove(_NEW_PATH)
+            raise
+        self._newest = file
+        self._added = []
         return file
 
     def _adopt_new(self, file: File) -> None:

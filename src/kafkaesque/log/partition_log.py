@@ -6,25 +6,27 @@ in this file and nowhere else; each one broken loses data (`tests/mutants` break
 (a) a journal change, a mark or a cut, is durable before a later batch is written;
 (b) truncation: segments are cut and synced, then the journal is cut and synced;
 (c) trim and install: the journal's new start is durable, then segments are dropped;
-(d) an index is stable when segments *and* journal are durable up to it;
+(d) an index is stable when segments *and* journal are durable up to it (of the segments a topic
+    may be content with less: see `configure`);
 (e) recovery drops marks beyond the segments' end; terms come from marks, never from batches;
 (f) the newest batch is never compacted away, so the segments always show where the log ends;
 (g) marks at offset o precede record o;
 (h) `boundary` gives the leader the places at which it may probe.
 
 What cannot be done at once, because something must be durable first, is an *operation*: a
-generator that does one step, yields to wait for a round of the flusher, and goes on. Operations
-run in order and everything behind one waits in memory; readers see the log as it will be. In the
-usual case (batches only) nothing waits: they are written when they come.
+generator that does one step, yields to wait for a round of the flusher, and goes on
+(`log/operations.py`). Readers see the log as it will be. In the usual case (batches only) nothing
+waits: they are written when they come.
+
+A full disk is waited out: what found no room stays in memory and is written when there is some.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig
 from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
-from kafkaesque.errors import LogError
+from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
@@ -36,9 +38,12 @@ from kafkaesque.log.journal_records import (
     start_record,
     synced_record,
 )
+from kafkaesque.log.operations import Operation, Operations, Wait
 from kafkaesque.log.segments import Segments, SyncedPoint
+from kafkaesque.log.stability import Stability
 from kafkaesque.log.visible_log import VisibleLog
 from kafkaesque.record.view import BatchView
+from kafkaesque.topic_settings import FlushPolicy
 from kafkaesque.types import GroupId, Index, Offset, Term
 
 _NEVER_STABLE: Index = -1
@@ -54,7 +59,8 @@ class PartitionLog:
         self.group = group
         self._visible = VisibleLog(group, marks.trimmed(marks.start), segments)
         self._visible.has_holes = journal.groups[group].has_holes
-        self.stable: Index = self.end
+        self.is_full = False
+        """Whether something could not be written for want of room, and waits for it."""
         self.on_stable: Callable[[Index], None] = _ignore
         self.on_failed: Callable[[LogError], None] = _ignore
         self.error: LogError | None = None
@@ -62,14 +68,17 @@ class PartitionLog:
         self._flusher = flusher
         self._segments = segments
         self._written: Index = self.end
-        self._operations: deque[Iterator[None]] = deque()
-        self._clamps: deque[Index] = deque()
-        self._is_waiting = False
-        self._is_waiting_for_this_round = False
+        self._operations = Operations(
+            needs_round=lambda: flusher.request(self),
+            needs_room=flusher.wait_for_room,
+            failed=self._fail,
+        )
+        self._stability = Stability(self, flusher, self.end, self._countable)
         self._captured: Index = _NEVER_STABLE
         self._captured_point: SyncedPoint | None = None
         self._is_out = False
         self._may_compact = journal.groups[group].has_holes
+        self._wants_holes = self._may_compact
         self._noted_base: Offset = self._synced_base()
         """The synced point that the journal holds durably lies in the segment of this base."""
         self._captured_base: Offset = self._noted_base
@@ -91,8 +100,7 @@ class PartitionLog:
         segments = Segments.create(disk, group, config, clock, start.offset)
         journal.add(start_record(group, start, is_reset=False))
         log = cls(group, journal, flusher, segments)
-        log.stable = _NEVER_STABLE
-        log._begin(_one_round())
+        log._wait_a_round()
         return log
 
     @classmethod
@@ -118,9 +126,18 @@ class PartitionLog:
             dirty = True
         log = cls(group, journal, flusher, segments)
         if dirty:
-            log.stable = _NEVER_STABLE
-            log._begin(_one_round())
+            log._wait_a_round()
         return log
+
+    @property
+    def stable(self) -> Index:
+        """Everything before counts as written: it is durable, unless the topic asks for less."""
+        return self._stability.stable
+
+    @property
+    def durable(self) -> Index:
+        """Everything before survives a loss of power."""
+        return self._stability.durable
 
     # ── what Raft reads ──────────────────────────────────────────────────────────────────────
 
@@ -192,10 +209,19 @@ class PartitionLog:
         A log without that note has none, so that there a hole is seen for what it is: damage to a
         base offset, which lies outside a batch's checksum.
         """
-        if not self._visible.has_holes:
-            self._begin(self._allow_holes())
+        if not self._wants_holes:
+            self._wants_holes = True
+            self._operations.begin(self._allow_holes())
 
     # ── changes ──────────────────────────────────────────────────────────────────────────────
+
+    def configure(self, config: LogConfig, *, policy: FlushPolicy, flush_ms: int) -> None:
+        """Let these hold from the next append on; see `log/stability.py` for the policies."""
+        self._segments.config = config
+        self._stability.policy = policy
+        self._stability.flush_ms = flush_ms
+        if self._written > self.durable:
+            self._want_stable()
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Add entries behind the end; a hole before the first is legal (see rule (f))."""
@@ -203,10 +229,10 @@ class PartitionLog:
         is_plain = self._visible.add(entries)
         if is_plain and not self._operations:
             self._write_batches(entries)
-            self._flusher.request(self)
+            self._want_stable()
         else:
             self._visible.hold(entries, old_end)
-            self._begin(self._write(tuple(entries)))
+            self._operations.begin(self._write(tuple(entries)))
 
     def truncate(self, index: Index) -> None:
         """Cut everything from `index`, an entry's boundary, on."""
@@ -214,7 +240,7 @@ class PartitionLog:
         offset = self.offset_at(index)
         self._visible.cut(index)
         self._clamp(index)
-        self._begin(self._cut(index, offset))
+        self._operations.begin(self._cut(index, offset))
 
     def trim(self, offset: Offset) -> None:
         """Let the log begin at `offset` for clients; whole segments before it are dropped.
@@ -224,18 +250,46 @@ class PartitionLog:
         if offset <= self.start.first_offset:
             return
         assert offset <= self._visible.marks.offset_at(self.stable), (
-            "only what is durable is trimmed"
+            "only what is stable is trimmed"
         )
+        is_durable = offset <= self._visible.marks.offset_at(self.durable)
         base = min(offset, self._segments.batch_base(offset))
         start = self._visible.marks.start_at(base, visible_offset=offset)
         self._visible.marks = self._visible.marks.trimmed(start)
-        self._begin(self._trim(start))
+        self._operations.begin(self._trim(start, is_durable=is_durable))
+
+    def drop_trimmed(self) -> bool:
+        """Drop segments before the start that a synced point still lay in when it moved.
+
+        Returns whether some are left, for the next time: the point moves with the next round.
+        """
+        if self._is_out or self._operations:
+            return False
+        if self._segments.drop_before(min(self.start.offset, self._noted_base)):
+            self._flusher.request(self)
+        return self._segments.has_before(self.start.offset) and self.note_point()
+
+    def note_point(self) -> bool:
+        """Ask for a round if the journal knows of a later synced segment than a crash would find.
+
+        Only what lies before that one may be dropped or compacted. Returns whether it asked.
+        """
+        is_behind = not self._is_out and self._synced_base() > self._noted_base
+        if is_behind:
+            self._flusher.request(self)
+        return is_behind
+
+    def roll(self) -> None:
+        """Close the active segment, so that it may be dropped or compacted; raises DiskFull."""
+        if not self._is_out and not self._operations:
+            self._segments.roll()
+            self._flusher.request(self)
 
     def install(self, start: LogStart) -> None:
         """Throw everything away and begin anew at `start`."""
         self._visible.begin_anew(start)
         self._clamp(_NEVER_STABLE)
-        self._begin(self._install(start))
+        self._operations.begin(self._install(start))
 
     # ── rounds ───────────────────────────────────────────────────────────────────────────────
 
@@ -244,25 +298,24 @@ class PartitionLog:
         if self._is_out:
             return [], []
         self._captured = self._written
-        self._captured_point = None if self._clamps else self._segments.point()
+        self._captured_point = None if self._stability.clamps else self._segments.point()
         self._captured_base = self._synced_base()
-        self._is_waiting_for_this_round = self._is_waiting
+        self._operations.round_begins()
         return self._segments.take_dirty()
+
+    def round_postponed(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        """Learn that a round did not begin after all; it is tried again."""
+        self._segments.put_back_dirty(files, folders)
 
     def round_done(self) -> SyncedPoint | None:
         """Learn that what was written before the round is durable; go on with what waited."""
         if self._is_out:
             return None
         self._noted_base = self._captured_base
-        if self._is_waiting_for_this_round:
-            self._is_waiting = self._is_waiting_for_this_round = False
-            self._advance()
-        # A cut that was made since the round began is still clamped: it waits for a later round.
-        stable = min(self._captured, *self._clamps) if self._clamps else self._captured
-        if self.error is None and stable > self.stable:
-            self.stable = stable
-            self.on_stable(stable)
-        return None if self._clamps else self._captured_point
+        self._operations.round_done()
+        if self.error is None:
+            self._stability.synced(self._captured)
+        return None if self._stability.clamps else self._captured_point
 
     def unsynced(self) -> list[File]:
         """Return the files that are not known to be durable, a round under way or not."""
@@ -273,6 +326,11 @@ class PartitionLog:
         """Whether nothing waits: then a sync of the segments makes everything durable."""
         return self.error is None and not self._operations
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether this log takes no part any more, by its own failure or its owner's wish."""
+        return self._is_out
+
     def close(self) -> None:
         """Close the files; rounds under way no longer matter to this log."""
         self._is_out = True
@@ -280,26 +338,7 @@ class PartitionLog:
 
     # ── operations ───────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, operation: Iterator[None]) -> None:
-        self._operations.append(operation)
-        if not self._is_waiting:
-            self._advance()
-
-    def _advance(self) -> None:
-        """Run operations until one must wait for a round, or all are done."""
-        try:
-            while self._operations:
-                if next(self._operations[0], "done") == "done":
-                    self._operations.popleft()
-                    continue
-                self._is_waiting = True
-                break
-        except LogError as error:
-            self._fail(error)
-        if self._is_waiting:
-            self._flusher.request(self)
-
-    def _write(self, entries: tuple[Entry, ...]) -> Iterator[None]:
+    def _write(self, entries: tuple[Entry, ...]) -> Operation:
         must_wait = False
         for entry in entries:
             if entry.first > self._written and not self._visible.has_holes:
@@ -307,20 +346,22 @@ class PartitionLog:
                 must_wait = True
             if isinstance(entry.payload, TermOpened | Voters):
                 if entry.first > self._written:
-                    yield
+                    yield Wait.ROUND
                     self._skip_hole(entry.first)
                 self._journal.add(mark_record(self.group, entry.first, entry.term, entry.payload))
                 must_wait = True
             else:
                 if must_wait:
-                    yield  # rule (a)
+                    yield Wait.ROUND  # rule (a)
                     must_wait = False
-                self._segments.append(BatchView(entry.payload))
-                self._flusher.request(self)
+                view = BatchView(entry.payload)
+                while not self._try_write(view):
+                    yield Wait.ROOM
+                self._want_stable()
             self._written = entry.end
             self._visible.written(entry)
         if must_wait:
-            yield  # rule (a), for the batches that come later
+            yield Wait.ROUND  # rule (a), for the batches that come later
 
     def _skip_hole(self, index: Index) -> None:
         """Let the segments end where a mark behind a hole sits, and note it with the mark.
@@ -336,54 +377,83 @@ class PartitionLog:
         self._journal.add(HolesAllowed(group=self.group))
         self._visible.has_holes = True
 
-    def _allow_holes(self) -> Iterator[None]:
-        self._note_holes()
-        yield
+    def _allow_holes(self) -> Operation:
+        if not self._visible.has_holes:
+            self._note_holes()
+        yield Wait.ROUND
         self._may_compact = True
 
-    def _cut(self, index: Index, offset: Offset) -> Iterator[None]:
+    def _cut(self, index: Index, offset: Offset) -> Operation:
         synced = self._journal.groups[self.group].synced
         if synced is not None and synced.end_offset > offset:
             # Segments shorter than the synced point would look like damage to synced data.
             self._journal.add(synced_record(self.group, self._segments.point_at(offset)))
-            yield
+            yield Wait.ROUND
         self._segments.truncate(offset)
         self._captured_point = None
         self._written = index
-        yield  # rule (b)
+        yield Wait.ROUND  # rule (b)
         self._journal.add(MarksCut(group=self.group, index=index))
-        yield  # rule (a)
-        self._clamps.popleft()
+        yield Wait.ROUND  # rule (a)
+        self._stability.clamps.popleft()
 
-    def _trim(self, start: LogStart) -> Iterator[None]:
+    def _trim(self, start: LogStart, *, is_durable: bool) -> Operation:
+        if not is_durable:
+            yield Wait.ROUND  # else a loss of power could leave a log that ends before it starts
         self._journal.add(start_record(self.group, start, is_reset=False))
-        yield  # rule (c)
+        yield Wait.ROUND  # rule (c)
         self._segments.drop_before(min(start.offset, self._noted_base))
 
-    def _install(self, start: LogStart) -> Iterator[None]:
+    def _install(self, start: LogStart) -> Operation:
         self._journal.add(start_record(self.group, start, is_reset=True))
-        yield  # rule (c)
+        yield Wait.ROUND  # rule (c)
         self._segments.reset(start.offset)
         self._captured_point = None
-        self._may_compact = self._visible.has_holes = False  # the note went with the old log
+        # The note went with the old log.
+        self._may_compact = self._wants_holes = self._visible.has_holes = False
         self._written = start.index
-        yield
+        yield Wait.ROUND
         self._journal.add(start_record(self.group, start, is_reset=False))
-        yield  # rule (a): a batch written before this would be dropped by recovery
-        self._clamps.popleft()
+        yield Wait.ROUND  # rule (a): a batch written before this would be dropped by recovery
+        self._stability.clamps.popleft()
+
+    def _wait_a_round(self) -> None:
+        """Let nothing be stable before what was added to the journal is durable."""
+        self._stability.lower(_NEVER_STABLE)
+        self._operations.begin(_one_round())
 
     def _write_batches(self, entries: Sequence[Entry]) -> None:
         try:
-            for entry in entries:
-                self._segments.append(BatchView(entry.payload))  # type: ignore[arg-type]
+            for place, entry in enumerate(entries):
+                if not self._try_write(BatchView(entry.payload)):  # type: ignore[arg-type]
+                    self._visible.hold(entries[place:], self._written)
+                    self._operations.begin(self._write(tuple(entries[place:])))
+                    return
                 self._written = entry.end
         except LogError as error:
             self._fail(error)
 
+    def _try_write(self, view: BatchView) -> bool:
+        """Write a batch, unless there is no room for it now."""
+        try:
+            self._segments.append(view)
+        except DiskFull:
+            self.is_full = True
+            return False
+        self.is_full = False
+        return True
+
+    def _want_stable(self) -> None:
+        self._stability.want(has_rolled=self._segments.has_rolled)
+
+    def _countable(self) -> Index:
+        """Return up to where batches may count unsynced: nowhere while the journal is behind."""
+        return _NEVER_STABLE if self._operations or self._is_out else self._written
+
     def _clamp(self, index: Index) -> None:
         """Report nothing beyond `index` as stable until the cut that is about to begin is done."""
-        self._clamps.append(index)
-        self.stable = min(self.stable, index)
+        self._stability.clamps.append(index)
+        self._stability.lower(index)
 
     def _fail(self, error: LogError) -> None:
         self.error = error
@@ -414,9 +484,9 @@ def _recover_segments(
     )
 
 
-def _one_round() -> Iterator[None]:
+def _one_round() -> Operation:
     """Do nothing but wait: what was added to the journal must be durable before a batch."""
-    yield
+    yield Wait.ROUND
 
 
 def _ignore(_: object) -> None:

@@ -1,6 +1,6 @@
 """Which segments have outlived what their topic promises to keep."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kafkaesque.log.segment import SegmentInfo
@@ -16,38 +16,43 @@ class RetentionRules:
 
 
 def expired(
-    infos: Sequence[SegmentInfo], *, now_ms: int, rules: RetentionRules, below: Offset
-) -> Offset:
+    infos: Iterable[SegmentInfo],
+    *,
+    size_bytes: int,
+    now_ms: int,
+    rules: RetentionRules,
+    below: Offset,
+) -> Offset | None:
     """Return the log's new start: the first offset, oldest segment first, that is to be kept.
 
     Whole segments go, never the active one, and none that reaches beyond `below`, the committed
     offset. By time a segment goes when its newest record has expired. By size it goes while the
-    log without it would still hold the bytes promised.
+    log, of `size_bytes` in all, would still hold the bytes promised. None if nothing goes. No more
+    of `infos` is asked for than that takes.
     """
-    start = infos[0].base
-    excess_bytes = _excess_bytes(infos, rules)
+    start: Offset | None = None
+    excess_bytes = -1 if rules.retention_bytes is None else size_bytes - rules.retention_bytes
     for info in infos:
         if info.is_active or info.end > below:
             break
-        if not _is_too_old(info, now_ms, rules) and excess_bytes < info.bytes:
+        if not is_too_old(info, now_ms, rules) and excess_bytes < info.bytes:
             break
         excess_bytes -= info.bytes
         start = info.end
     return start
 
 
-def _is_too_old(info: SegmentInfo, now_ms: int, rules: RetentionRules) -> bool:
-    if rules.retention_ms is None:
-        return False
+def is_too_old(info: SegmentInfo, now_ms: int, rules: RetentionRules) -> bool:
+    """Tell whether the newest record of a segment has expired."""
+    return rules.retention_ms is not None and age_ms(info, now_ms) > rules.retention_ms
+
+
+def age_ms(info: SegmentInfo, now_ms: int) -> int:
+    """Return how long ago the newest record of a segment was written, as far as can be told.
+
+    A timestamp from the future would keep the segment, and all behind it, for as long as its
+    producer likes; a missing one would keep it not at all. Then the file's own time counts.
+    """
     newest_ms = info.max_timestamp_ms
-    # A timestamp from the future would keep the segment, and all behind it, for as long as its
-    # producer likes; a missing one would keep it not at all.
-    if newest_ms > now_ms or newest_ms < 0:
-        newest_ms = info.modified_ms
-    return now_ms - newest_ms > rules.retention_ms
-
-
-def _excess_bytes(infos: Sequence[SegmentInfo], rules: RetentionRules) -> int:
-    if rules.retention_bytes is None:
-        return -1
-    return sum(info.bytes for info in infos) - rules.retention_bytes
+    is_plausible = 0 <= newest_ms <= now_ms
+    return now_ms - (newest_ms if is_plausible else info.modified_ms)

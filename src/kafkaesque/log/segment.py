@@ -73,6 +73,7 @@ class Segment:
         "file",
         "first_append_ms",
         "is_closed",
+        "is_index_hidden",
         "modified_ms",
         "path",
         "size",
@@ -95,6 +96,7 @@ class Segment:
         self.first_append_ms = 0
         self.modified_ms = 0
         self.is_closed = False
+        self.is_index_hidden = False
 
     @classmethod
     def create(cls, disk: Disk, folder: str, config: LogConfig, base: Offset) -> "Segment":
@@ -347,6 +349,8 @@ class Segment:
             index.trim_files()
             return
         index.finish()
+        if self.is_index_hidden:
+            return
         with suppress(DiskFull, DiskFailed):  # the indexes serve from memory as well
             index.write_repaired()
 
@@ -387,26 +391,31 @@ class Segment:
             yield view
             position += size
 
-    def replace_file(self, path: str, folder: str, index: SegmentIndex) -> None:
+    def hide_index(self) -> None:
+        """Remove the index files and write none until `is_index_hidden` is taken back.
+
+        For a file that is about to be replaced: once that is durable, no crash can leave indexes
+        beside batches that they do not fit.
+        """
+        self.is_index_hidden = True
+        self.index.remove_files()
+
+    def take_file(self, path: str, index: SegmentIndex) -> None:
         """Give a synced file with the same offsets this segment's name; `index` belongs to it.
 
-        The old indexes are gone for good before, so that a crash cannot leave them beside batches
-        that they do not fit; the new ones are written when the new name is durable.
+        The indexes were hidden, durably. The name is durable when the folder has been synced.
         """
-        self.close()
-        self._index = None
-        self._newest = None
+        assert self.is_index_hidden
         with disk_errors(self.path):
-            for suffix in INDEX_SUFFIXES:
-                with suppress(FileNotFoundError):
-                    self._disk.remove(self.stem + suffix)
-            self._disk.sync_now([], [folder])
             self._disk.rename(path, self.path)
-            self._disk.sync_now([], [folder])
-            self.file = self._disk.open(self.path)
-            self.size = self.file.size()
+            file = self._disk.open(self.path)
+            size = file.size()
+        self.close()
+        self.file = file
+        self.size = size
+        index.finish()
         self._index = index
-        self._repair_files(index)
+        self._newest = None
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ durable, and what a crash leaves of them is checked when it is read.
 from bisect import bisect_left
 from contextlib import suppress
 
-from kafkaesque.errors import DiskFull
+from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
@@ -226,13 +226,20 @@ class SegmentIndex:
             self.trim_files()
             return
         try:
-            self._replace_times()
-            self._write_offsets()
+            file = self.begin_writing()
+            try:
+                with disk_errors(self._time_path):
+                    self._disk.sync_now([file], [])
+            except LogError:
+                self.give_up_writing(file)
+                raise
+            self.finish_writing(file)
         except DiskFull:
             self.remove_files()
             raise
 
-    def _replace_times(self) -> None:
+    def begin_writing(self) -> File:
+        """Write the time index under another name; `finish_writing` follows when it is synced."""
         unfinished = self._time_path + CLEANED_SUFFIX
         with disk_errors(self._time_path):
             with suppress(FileNotFoundError):
@@ -240,17 +247,28 @@ class SegmentIndex:
             file = self._disk.create(unfinished)
             try:
                 file.write(0, self.times.encode(0))
-                self._disk.sync_now([file], [])
-                self._disk.rename(unfinished, self._time_path)
             except OSError:
+                file.close()
                 self._disk.remove(unfinished)
                 raise
-            finally:
-                file.close()
+        return file
+
+    def finish_writing(self, file: File) -> None:
+        """Let the synced time index take its place, and write the offset index."""
+        file.close()
+        with disk_errors(self._time_path):
+            self._disk.rename(file.path, self._time_path)
             if self._time_file is not None:
                 self._time_file.close()
             self._time_file = self._disk.open(self._time_path)
         self._times_written = len(self.times)
+        self._write_offsets()
+
+    def give_up_writing(self, file: File) -> None:
+        """Remove the time index that was begun."""
+        file.close()
+        with disk_errors(self._time_path), suppress(FileNotFoundError):
+            self._disk.remove(file.path)
 
     def remove_files(self) -> None:
         """Remove the files and keep the entries in memory."""

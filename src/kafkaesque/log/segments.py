@@ -147,6 +147,23 @@ class Segments:
         self.end_offset = end
         self._is_active_dirty = True
 
+    def roll(self) -> None:
+        """Close the active segment and begin another, unless it is empty; raises DiskFull."""
+        if self._active.size:
+            self._roll()
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the active segment would be closed by its age at the next append."""
+        active = self._active
+        age_ms = self._clock.now_ms() - active.first_append_ms
+        return active.size > 0 and age_ms > self.config.segment_age_ms_max
+
+    @property
+    def has_rolled(self) -> bool:
+        """Whether a closed segment is yet to be synced."""
+        return bool(self._dirty_files)
+
     def _must_roll(self, active: Segment, size: int, end: Offset, now_ms: int) -> bool:
         return (
             active.size + size > self.config.segment_bytes_max
@@ -250,18 +267,28 @@ class Segments:
 
     def infos(self) -> list[SegmentInfo]:
         """Return what there is to know of each segment, oldest first."""
-        ends = [*self._bases[1:], self.end_offset]
-        return [
-            SegmentInfo(
-                base=segment.base,
-                end=end,
-                bytes=segment.size,
-                max_timestamp_ms=segment.newest()[0],
-                modified_ms=segment.modified_ms,
-                is_active=segment is self._active,
-            )
-            for segment, end in zip(self._segments, ends, strict=True)
-        ]
+        return list(self.each_info())
+
+    def each_info(self) -> Iterator[SegmentInfo]:
+        """Yield the same one by one: what was never asked for since the start is read from disk."""
+        for number in range(len(self._segments)):
+            yield self._info(number)
+
+    def active_info(self) -> SegmentInfo:
+        """Return what there is to know of the segment that is appended to."""
+        return self._info(len(self._segments) - 1)
+
+    def _info(self, number: int) -> SegmentInfo:
+        segment = self._segments[number]
+        is_last = number + 1 == len(self._bases)
+        return SegmentInfo(
+            base=segment.base,
+            end=self.end_offset if is_last else self._bases[number + 1],
+            bytes=segment.size,
+            max_timestamp_ms=segment.newest()[0],
+            modified_ms=segment.modified_ms,
+            is_active=is_last,
+        )
 
     def _check_offset(self, offset: Offset) -> None:
         if not self._bases[0] <= offset <= self.end_offset:
@@ -328,6 +355,10 @@ class Segments:
         self._is_folder_dirty = True
         return sum(segment.size for segment in dropped)
 
+    def has_before(self, offset: Offset) -> bool:
+        """Tell whether a closed segment holds only offsets before this."""
+        return len(self._bases) > 1 and self._bases[1] <= offset
+
     def reset(self, offset: Offset) -> None:
         """Remove everything and begin anew at `offset`; durable but for the new, empty segment."""
         self._remove(self._segments)
@@ -357,20 +388,48 @@ class Segments:
         closed = zip(self._segments, ends, strict=False)
         return [segment for segment, end in closed if end <= below and segment.base < newest]
 
+    def bytes_to_compact(self, below: Offset) -> tuple[int, int]:
+        """Return how much of `compactable` no pass has seen yet, and how much one has."""
+        dirty = clean = 0
+        for segment in self.compactable(below):
+            end = self._bases[bisect_right(self._bases, segment.base)]
+            if end > self.compacted_to:
+                dirty += segment.size
+            else:
+                clean += segment.size
+        return dirty, clean
+
     def holds(self, segment: Segment) -> bool:
         """Tell whether this is still one of the closed segments."""
         number = bisect_left(self._bases, segment.base)
         is_there = number < len(self._segments) and self._segments[number] is segment
         return is_there and segment.is_closed
 
-    def replace(self, segment: Segment, path: str, index: SegmentIndex) -> None:
-        """Let the synced file at `path` take the place of a closed segment's, durably."""
+    def hide_index(self, segment: Segment) -> None:
+        """Take the index files of a closed segment away; its file is about to change."""
         assert self.holds(segment)
-        for file in segment.files:
+        for file in self._touch(segment).files:
             self._dirty_files.pop(file, None)
-        segment.replace_file(path, self.folder, index)
+        segment.hide_index()
+
+    def replace(self, segment: Segment, path: str, index: SegmentIndex) -> None:
+        """Let the synced file at `path` take the place of a closed segment's."""
+        assert self.holds(segment)
+        segment.take_file(path, index)
         self._maxima = None
         self._touch(segment)
+
+    def is_first(self, segment: Segment) -> bool:
+        """Tell whether the log begins in this segment: without it recovery would miss its start."""
+        return self._segments[0] is segment
+
+    def remove(self, segment: Segment) -> None:
+        """Remove a closed segment of which no record is left; those before it take its offsets."""
+        assert self.holds(segment) and segment.is_index_hidden and not self.is_first(segment)
+        number = bisect_left(self._bases, segment.base)
+        self._remove([segment])
+        del self._segments[number], self._bases[number]
+        self._maxima = None
 
     # --- syncing ---------------------------------------------------------------------------------
 
@@ -390,6 +449,11 @@ class Segments:
         self._is_active_dirty = False
         self._is_folder_dirty = False
         return files, folders
+
+    def put_back_dirty(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        """Take back what `take_dirty` gave and was not synced."""
+        self._dirty_files.update(dict.fromkeys(files))
+        self._is_folder_dirty = self._is_folder_dirty or bool(folders)
 
     def files_from(self, base: Offset) -> list[File]:
         """Return the open files of the segments from `base` on."""

@@ -11,7 +11,7 @@ from functools import partial
 from kafkaesque.broker.replica import Replica
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, LogError, RaftError
-from kafkaesque.log.compaction import CompactionRules, compact
+from kafkaesque.log.compaction import CompactionRules, Step, compact
 from kafkaesque.log.journal import Journal
 from kafkaesque.raft.quorum import majority
 from kafkaesque.sim.node import SimNode
@@ -32,7 +32,7 @@ class Mischief:
         self._world = world
         self._chance = world.chance
         self._is_stopped = False
-        self._begun: list[Iterator[None]] = []
+        self._begun: list[Iterator[Step]] = []
         """Held so that the end of a process does not run what a dead process cannot."""
         self._compacting: set[Replica] = set()
         self._victim = world.chance.choice(list(world.nodes))
@@ -305,7 +305,7 @@ class Mischief:
         self._compacting.add(replica)
         self._world.schedule(1, partial(self._compact_on, machine, replica, work))
 
-    def _compact_on(self, machine: SimNode, replica: Replica, work: Iterator[None]) -> None:
+    def _compact_on(self, machine: SimNode, replica: Replica, work: Iterator[Step]) -> None:
         """Run a slice of a compaction, and the next one later, as long as the process lives."""
         if machine.replicas.get(replica.group) is not replica:
             return

@@ -77,6 +77,8 @@ class SimNode:
 
     def tick(self) -> None:
         """Let a tick pass on every replica."""
+        if self.store is not None:
+            self.store.flusher.pass_time(self._clock.monotonic_ms())
         for beat in self.roster.tick():
             self._send("", beat)
         for group in list(self.roster.awake):

@@ -182,7 +182,7 @@ class World:
 
         try:
             self.act(machine, propose)
-        except RaftError:
+        except (RaftError, DiskFull):
             self.count("refused")
 
     def stop_clients(self) -> None:

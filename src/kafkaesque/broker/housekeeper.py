@@ -1,0 +1,198 @@
+"""Keeps logs in shape while the broker runs: what has expired goes, what is superseded goes.
+
+Every log is looked at now and then, the one that waits longest first. A look closes a segment that
+is old enough, deletes segments by the topic's retention, and decides whether compaction is worth
+while; passes of compaction run one at a time, in the order in which they were found worthwhile. All
+of it happens in small steps within ticks, and a tick gives it little time.
+
+Kafka closes an old segment only at the next append. Here an idle log is closed too, when its
+segment is older than `segment.ms` or when all in it has expired: else retention and compaction
+could not act on a topic that nobody writes to.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from itertools import islice
+
+from kafkaesque.broker.log_settings import retention_rules
+from kafkaesque.broker.replica import Replica
+from kafkaesque.clock import Clock
+from kafkaesque.config import HousekeepingConfig
+from kafkaesque.errors import DiskFull, LogError
+from kafkaesque.log.compaction import CompactionRules, Step, compact
+from kafkaesque.log.retention import age_ms, expired, is_too_old
+from kafkaesque.topic_settings import CleanupPolicy, TopicSettings
+from kafkaesque.types import GroupId, Offset
+
+
+class _Watched:
+    """A log that is looked after, and what its topic wants of it now."""
+
+    __slots__ = ("is_waiting_for_compaction", "replica", "settings")
+
+    def __init__(self, replica: Replica, settings: Callable[[], TopicSettings]) -> None:
+        self.replica = replica
+        self.settings = settings
+        self.is_waiting_for_compaction = False
+
+
+class Housekeeper:
+    """Looks after the logs of one broker. A log that is closed is forgotten by itself.
+
+    `errors` tells which logs could not be looked after and why; those are not compacted any more
+    until the broker starts again. They are read and written as before: compaction comes upon damage
+    that nobody has asked for yet.
+    """
+
+    def __init__(self, clock: Clock, config: HousekeepingConfig) -> None:
+        self.errors: dict[GroupId, LogError] = {}
+        self.passes = 0
+        """How often compaction has come to its end."""
+        self._clock = clock
+        self._config = config
+        self._looks: list[tuple[int, int, _Watched]] = []
+        """A heap: when to look, in which order among equals, and at what."""
+        self._serial = 0
+        self._to_compact: deque[_Watched] = deque()
+        self._work: Iterator[Step] | None = None
+
+    def watch(self, replica: Replica, settings: Callable[[], TopicSettings]) -> None:
+        """Look after a replica's log from now on; `settings` is asked at each look."""
+        self._look_at(self._clock.monotonic_ms(), _Watched(replica, settings))
+
+    def tick(self) -> None:
+        """Work for a little while."""
+        config, clock = self._config, self._clock
+        until_ms = clock.monotonic_ms() + config.slice_ms
+        for _ in range(config.steps_max):
+            is_busy = self._look() or self._compact_a_little()
+            if not is_busy or clock.monotonic_ms() >= until_ms:
+                return
+
+    def stop(self) -> None:
+        """Give up what is under way; it leaves nothing behind."""
+        self._work = None
+        self._to_compact.clear()
+        self._looks.clear()
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────
+
+    def _look_at(self, due_ms: int, watched: _Watched) -> None:
+        self._serial += 1
+        heappush(self._looks, (due_ms, self._serial, watched))
+
+    def _look(self) -> bool:
+        """Look at one log, if one is due."""
+        now_ms = self._clock.monotonic_ms()
+        if not self._looks or self._looks[0][0] > now_ms:
+            return False
+        watched = heappop(self._looks)[2]
+        if watched.replica.log.is_closed:
+            return True
+        is_begun = False
+        try:
+            is_begun = self._look_after(watched)
+        except DiskFull:
+            pass  # nothing was changed, and there may be room next time
+        except LogError as error:
+            self.errors[watched.replica.group] = error
+        config = self._config
+        delay_ms = config.retry_interval_ms if is_begun else config.check_interval_ms
+        self._look_at(now_ms + delay_ms, watched)
+        return True
+
+    def _look_after(self, watched: _Watched) -> bool:
+        """Do what is due; return whether something is begun that another look completes."""
+        settings = watched.settings()
+        log = watched.replica.log
+        is_begun = log.drop_trimmed()
+        deletes = settings.cleanup_policy is not CleanupPolicy.COMPACT
+        if log.segments.is_old or (deletes and self._has_expired_wholly(watched, settings)):
+            log.roll()
+            is_begun = True
+        if deletes:
+            is_begun = self._delete(watched, settings) or is_begun
+        if settings.cleanup_policy is not CleanupPolicy.DELETE:
+            is_begun = self._consider(watched) or is_begun
+        return is_begun
+
+    def _has_expired_wholly(self, watched: _Watched, settings: TopicSettings) -> bool:
+        """Tell whether even the active segment holds nothing that is to be kept."""
+        active = watched.replica.log.segments.active_info()
+        now_ms = self._clock.now_ms()
+        return active.bytes > 0 and is_too_old(active, now_ms, retention_rules(settings))
+
+    def _delete(self, watched: _Watched, settings: TopicSettings) -> bool:
+        log = watched.replica.log
+        start = expired(
+            islice(log.segments.each_info(), self._config.segments_per_look),
+            size_bytes=log.segments.size_bytes,
+            now_ms=self._clock.now_ms(),
+            rules=retention_rules(settings),
+            below=_settled_offset(watched.replica),
+        )
+        if start is None or start <= log.start.first_offset:
+            return False
+        log.trim(start)
+        return True
+
+    # ── compacting ───────────────────────────────────────────────────────────────────────────
+
+    def _consider(self, watched: _Watched) -> bool:
+        """Put the log on the list if so much of it is new that a pass is worth its reading."""
+        replica = watched.replica
+        if watched.is_waiting_for_compaction or replica.group in self.errors:
+            return False
+        replica.log.allow_holes()
+        dirty, clean = replica.log.segments.bytes_to_compact(self._compactable_below(watched))
+        if dirty and dirty >= self._config.dirty_share_min * (dirty + clean):
+            watched.is_waiting_for_compaction = True
+            self._to_compact.append(watched)
+        return replica.log.note_point()
+
+    def _compactable_below(self, watched: _Watched) -> Offset:
+        """Return up to where the log is committed, synced, and old enough to be compacted."""
+        log = watched.replica.log
+        below = min(_settled_offset(watched.replica), log.compactable_below)
+        lag_ms = watched.settings().min_compaction_lag_ms
+        if lag_ms == 0:
+            return below
+        now_ms = self._clock.now_ms()
+        young = (i.base for i in log.segments.each_info() if age_ms(i, now_ms) < lag_ms)
+        return min(below, next(young, below))
+
+    def _compact_a_little(self) -> bool:
+        """Do a step of the pass under way, or begin the next; return whether it can go on now."""
+        if not self._to_compact:
+            return False
+        watched = self._to_compact[0]
+        if self._work is None:
+            self._work = self._begin(watched)
+        step: Step | None = None
+        try:
+            if not watched.replica.log.is_closed:
+                step = next(self._work, None)
+                self.passes += step is None
+        except DiskFull:
+            pass  # the next look finds it worthwhile again
+        except LogError as error:
+            self.errors[watched.replica.group] = error
+        if step is None:
+            self._work = None
+            self._to_compact.popleft().is_waiting_for_compaction = False
+        return step is not Step.WAITED
+
+    def _begin(self, watched: _Watched) -> Iterator[Step]:
+        return compact(
+            watched.replica.log.segments,
+            below=self._compactable_below(watched),
+            now_ms=self._clock.now_ms(),
+            rules=CompactionRules(delete_retention_ms=watched.settings().delete_retention_ms),
+        )
+
+
+def _settled_offset(replica: Replica) -> Offset:
+    """Return up to where the log is committed and will survive a loss of power."""
+    settled = min(replica.raft.commit, replica.log.durable)
+    return replica.log.offset_at(max(settled, replica.log.start.index))

@@ -1,0 +1,48 @@
+"""What a topic's settings mean for the logs of its partitions."""
+
+from dataclasses import replace
+
+from kafkaesque.config import LogConfig
+from kafkaesque.log.partition_log import PartitionLog
+from kafkaesque.log.retention import RetentionRules
+from kafkaesque.topic_settings import (
+    UNLIMITED,
+    CleanupPolicy,
+    FlushPolicy,
+    TopicSettings,
+)
+
+
+def internal(settings: TopicSettings, config: LogConfig) -> TopicSettings:
+    """Return the settings of a log that a machine lives on, whatever was set for it.
+
+    It is always synced, and compacted in small segments, so that it stays about as large as the
+    machine; nothing of it is ever deleted by age or size.
+    """
+    return replace(
+        settings,
+        cleanup_policy=CleanupPolicy.COMPACT,
+        flush_policy=FlushPolicy.ALWAYS,
+        segment_bytes=min(settings.segment_bytes, config.internal_segment_bytes_max),
+    )
+
+
+def configure_log(log: PartitionLog, settings: TopicSettings) -> None:
+    """Let the settings hold for a log from its next append on."""
+    config = replace(
+        log.segments.config,
+        segment_bytes_max=settings.segment_bytes,
+        segment_age_ms_max=settings.segment_ms,
+    )
+    log.configure(config, policy=settings.flush_policy, flush_ms=settings.flush_ms)
+
+
+def retention_rules(settings: TopicSettings) -> RetentionRules:
+    """Return how long and how much a topic keeps."""
+    return RetentionRules(
+        retention_ms=_limit(settings.retention_ms), retention_bytes=_limit(settings.retention_bytes)
+    )
+
+
+def _limit(value: int) -> int | None:
+    return None if value == UNLIMITED else value

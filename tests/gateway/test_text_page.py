@@ -4,9 +4,11 @@ import asyncio
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from tests.gateway.text_clients import text_broker
 
@@ -29,13 +31,17 @@ def answers() -> list[str]:
     return [line for line in session() if not line.startswith(PROMPT)]
 
 
-def test_every_answer_on_the_page_is_the_one_that_comes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_every_answer_on_the_page_is_the_one_that_comes(
+    tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
     async def go() -> list[str]:
         async with text_broker(tmp_path) as broker:
             client = await broker.connect()
             return [await client.ask(line) for line in typed()]
 
-    assert asyncio.run(go()) == answers()
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(go()) == answers()
 
 
 def test_every_command_is_on_the_page() -> None:

@@ -7,8 +7,9 @@ closed. A line without its end is never done.
 
 import asyncio
 import logging
+import socket
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from kafkaesque.errors import BadCommand
 from kafkaesque.gateway import text_replies
@@ -65,10 +66,13 @@ class TextConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin; nothing is said before the client speaks."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
         self.closed = asyncio.get_running_loop().create_future()
-        transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
+        self._transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
+        # One who is pushed to may say nothing for days: this finds out whether he is still there.
+        sock: socket.socket | None = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._open.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -110,6 +114,15 @@ class TextConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Learn that it has read on."""
         self._writable.set()
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the client waits for records, and need not say anything."""
+        return self._session.is_pushing
+
+    def finish(self) -> None:
+        """Do what was sent, then hang up."""
+        self._end()
 
     def abort(self) -> None:
         """Hang up at once."""
@@ -211,12 +224,13 @@ class TextConnection(asyncio.Protocol):
 
     def _read_or_pause(self) -> None:
         """Read ahead a little while something is being done, and no more."""
-        is_full = self._splitter.held_bytes > self._limits.read_ahead_bytes
-        may_read = self._worker is None or not is_full
-        if may_read is self._is_reading or self._transport.is_closing():
+        if self._transport.is_closing():
             return
-        self._is_reading = may_read
-        if may_read:
-            self._transport.resume_reading()
-        else:
+        is_full = self._splitter.held_bytes > self._limits.read_ahead_bytes
+        if is_full and self._worker is not None:
+            # Each time anew: whoever watches over the connection may have let it go on.
             self._transport.pause_reading()
+            self._is_reading = False
+        elif not self._is_reading:
+            self._transport.resume_reading()
+            self._is_reading = True

@@ -9,6 +9,14 @@ import pytest
 
 from kafkaesque.client.channel import Channel
 from kafkaesque.config import TextLimits
+from kafkaesque.server.dispatch import HANDLERS
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from kafkaesque.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -143,14 +151,26 @@ class Keeper:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self.kept: dict[tuple[str, int], int] = {}
+        self.times_asked = 0
 
     async def call(self, request: Any, response: type[Any]) -> Any:
         """Answer for the coordinator, pass on the rest."""
+        if isinstance(request, FindCoordinatorRequest):
+            return self._find(request)
         if isinstance(request, OffsetFetchRequest):
             return self._fetch(request)
         if isinstance(request, OffsetCommitRequest):
             return self._commit(request)
         return await self._channel.call(request, response)
+
+    def _find(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        (group,) = request.coordinator_keys
+        self.times_asked += 1
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE if self.times_asked == 1 else ErrorCode.NONE
+        found = Coordinator(
+            key=group, node_id=1, host="", port=1, error_code=code, error_message=None
+        )
+        return FindCoordinatorResponse(coordinators=(found,))
 
     def _fetch(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
         (group,) = request.groups
@@ -213,3 +233,25 @@ def test_a_group_of_others_is_not_pushed_to(tmp_path: Path) -> None:
             assert len(broker.desk.subscriptions) == 0
 
     asyncio.run(go())
+
+
+@pytest.mark.skipif(api_of(OffsetCommitRequest).key not in HANDLERS, reason="no groups here yet")
+def test_the_broker_itself_keeps_the_positions_over_a_restart(tmp_path: Path) -> None:
+    async def first() -> None:
+        async with text_broker(tmp_path) as broker:
+            reader, writer = await broker.connect(), await broker.connect()
+            await writer.ask("CRTP t 1")
+            await reader.data("PUSH t g")
+            await writer.ask('PUBS t {"Body":"seen"}')
+            assert await pushed(reader, 1) == ["seen"]
+            assert await reader.ask("DISC") == "Bye"
+            await writer.ask('PUBS t {"Body":"missed"}')
+
+    async def second() -> None:
+        async with text_broker(tmp_path) as broker:
+            reader = await broker.connect()
+            await reader.data("PUSH t g")
+            assert await pushed(reader, 1) == ["missed"]
+
+    asyncio.run(first())
+    asyncio.run(second())

@@ -79,6 +79,7 @@ def test_a_message_may_be_plain_or_quoted(line: str) -> None:
         ("CONS t s1", "CONS topic subscription offset"),
         ("CONS t s1 -1", "-1 is no number"),
         ("CONS t s1 \u0663", "is no number"),
+        ("CONS t s1 " + "9" * 19, "is no number"),
         ("CONS t s1 " + "9" * 20, "is no number"),
         ("STOP now", "say it as: STOP"),
         ("SUBS t " + "g" * 256, "255 characters"),

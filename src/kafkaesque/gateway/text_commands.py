@@ -16,7 +16,8 @@ NAME_CHARS_SHOWN = 60
 """So much of what was typed is quoted back."""
 
 GROUP_CHARS_MAX = 255
-NUMBER_DIGITS_MAX = 19
+NUMBER_MAX = (1 << 63) - 1
+NUMBER_DIGITS_MAX = len(str(NUMBER_MAX))
 BLANKS = " \t"
 
 
@@ -224,7 +225,8 @@ def _closing_quote(text: str) -> int:
 
 def _number(word: str, usage: str) -> int:
     # Not int() alone: it takes signs, underscores and other scripts' digits, and long ones slowly.
-    if not (word.isascii() and word.isdecimal() and len(word) <= NUMBER_DIGITS_MAX):
+    is_number = word.isascii() and word.isdecimal() and len(word) <= NUMBER_DIGITS_MAX
+    if not is_number or int(word) > NUMBER_MAX:
         raise BadCommand(f"{shown(word)} is no number from 0 up; say it as: {usage}")
     return int(word)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.clock import SystemClock
 from kafkaesque.config import TextLimits
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_fetch import visible_records
@@ -21,9 +22,11 @@ from kafkaesque.wire.messages.produce import (
 )
 from tests.gateway.text_clients import text_broker
 
+NOW_MS = SystemClock().now_ms()  # else retention would take the records away
+
 
 def a_record(offset: int, value: bytes | None = b"x") -> Record:
-    return Record(offset=offset, timestamp_ms=1, key=None, value=value)
+    return Record(offset=offset, timestamp_ms=NOW_MS, key=None, value=value)
 
 
 async def produce(desk: TextDesk, batch: bytearray) -> None:
@@ -78,7 +81,9 @@ def test_records_of_kafka_clients_are_shown_whatever_is_in_them(tmp_path: Path) 
             client = await broker.connect()
             await client.ask("CRTP t 1")
             headers = (("trace", b"1"), ("Header", b"h"), ("Header", b"again"), ("raw", b"\xff"))
-            odd = Record(offset=0, timestamp_ms=1, key=b"\xfe", value=b"\xff\x00", headers=headers)
+            odd = Record(
+                offset=0, timestamp_ms=NOW_MS, key=b"\xfe", value=b"\xff\x00", headers=headers
+            )
             await produce(broker.desk, build_batch([odd, a_record(1, None), a_record(2, b"\r\n")]))
             (held,) = await client.data("SUBS t g")
             assert await client.data(f"CONS t {held} 0") == [

@@ -17,9 +17,10 @@ from kafkaesque.testing import Broker
 SECONDS_MAX = 20
 
 
-def produce(broker: Broker, topic: str, *values: bytes) -> None:
-    """Send values to partition 0 and wait until all are acknowledged."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 1_500})
+def produce(broker: Broker, topic: str, *values: bytes, seconds: float = SECONDS_MAX) -> None:
+    """Send values to partition 0; fails unless all are acknowledged in this time."""
+    timeout_ms = int(1_000 * seconds)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": timeout_ms})
     failures: list[object] = []
 
     def told(error: object, _: object) -> None:
@@ -28,7 +29,7 @@ def produce(broker: Broker, topic: str, *values: bytes) -> None:
 
     for value in values:
         producer.produce(topic, value, partition=0, on_delivery=told)
-    producer.flush(SECONDS_MAX)
+    producer.flush(2 * SECONDS_MAX)
     assert failures == []
 
 
@@ -92,7 +93,7 @@ def test_topics_are_made_as_the_broker_was_told() -> None:
     with Broker(auto_create_topics=False, partitions_default=7) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         with pytest.raises(AssertionError):
-            produce(broker, "letters", b"x")
+            produce(broker, "letters", b"x", seconds=1)
         admin.create_topics([NewTopic("letters", -1)])["letters"].result(SECONDS_MAX)
         assert len(admin.list_topics("letters", SECONDS_MAX).topics["letters"].partitions) == 7
 
@@ -140,7 +141,7 @@ broker.start()
 produce(broker, "letters", b"x")
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 try:
-    produce(broker, "letters", b"y")
+    produce(broker, "letters", b"y", seconds=1)
 except AssertionError:
     pass
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

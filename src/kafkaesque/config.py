@@ -107,6 +107,26 @@ class HousekeepingConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """What is remembered of idempotent producers, so that a retry is told from a new batch."""
+
+    expiration_ms: int = 24 * 3600 * 1000
+    """Forget a producer that was idle for this long in a partition; Kafka's own default."""
+
+    producers_max: int = 10_000
+    """Per partition, about 500 bytes each; beyond it those idle longest are forgotten."""
+
+    snapshot_bytes: int = 64 << 20
+    """Write the state down each time this much was appended: a restart reads no more anew."""
+
+    snapshot_at_stop_bytes: int = 1 << 20
+    """At a clean stop only if this much would have to be read anew: less is quicker read."""
+
+    ids_per_block: int = 1000
+    """Producer ids that a broker takes at once: most requests for one write nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What a broker offers to its clients."""
 

@@ -4,6 +4,8 @@ Inner code raises what happened and never mentions a protocol's error code; each
 these classes to its own codes, once. Broken promises of our own are assertions, not errors.
 """
 
+from collections.abc import Sequence
+
 from kafkaesque.types import NodeId, Offset
 
 
@@ -196,6 +198,49 @@ class InvalidSetting(BrokerError):
 
 class BatchTooLarge(BrokerError):
     """The batch is larger than the topic takes."""
+
+
+class RecordsRefused(BrokerError):
+    """Some records of a batch are not what the topic takes; nothing of the batch was appended."""
+
+    def __init__(self, reason: str, places: Sequence[int]) -> None:
+        super().__init__(f"{len(places)} of the batch's records are refused: {reason}")
+        self.reason = reason
+        self.places = places
+        """Which records of the batch, counted from 0."""
+
+
+class NotEnoughReplicas(BrokerError):
+    """The topic wants more copies of each record than the partition has replicas."""
+
+
+class InvalidAcks(BrokerError):
+    """A producer asks for acknowledgements in a way that does not exist."""
+
+
+class TransactionsUnsupported(BrokerError):
+    """A producer wants to use transactions, which are not served."""
+
+
+class StaleProducerEpoch(BrokerError):
+    """The producer was replaced by a newer one of the same id."""
+
+    def __init__(self, producer_id: int, epoch: int, current: int) -> None:
+        super().__init__(f"producer {producer_id} is at epoch {current}, this batch is of {epoch}")
+
+
+class OutOfOrderSequence(BrokerError):
+    """A producer's batch does not follow its last one: another must have been lost before it."""
+
+    def __init__(self, producer_id: int, found: int, expected: int) -> None:
+        super().__init__(f"producer {producer_id} sent sequence {found}, {expected} comes next")
+
+
+class DuplicateSequence(BrokerError):
+    """The batch is in the log already, too long ago for its offset to be remembered."""
+
+    def __init__(self, producer_id: int, sequence: int) -> None:
+        super().__init__(f"sequence {sequence} of producer {producer_id} was appended long ago")
 
 
 class OutcomeUnknown(BrokerError):

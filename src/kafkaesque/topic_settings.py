@@ -73,7 +73,7 @@ class TopicSettings:
     """The largest batch that is taken: Kafka's own default, so that its clients' settings fit."""
 
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    """The producer's time, or the time of the append: the latter decodes compressed batches."""
+    """The producer's time, or the time of the append."""
 
     min_compaction_lag_ms: int = 0
     """Records younger than this are not compacted away."""

@@ -14,9 +14,7 @@ ENTRY_POINTS = {"kafkaesque.__main__", "kafkaesque.testing.pytest_plugin"}
 PLUGINS = {"src/kafkaesque/testing/pytest_plugin.py: pytest"}
 """What only its own host imports may import its host."""
 
-WAITING_FOR_A_USER: Mapping[str, str] = {
-    "kafkaesque.log.producer_snapshot": "the idempotent producers of the one broker",
-}
+WAITING_FOR_A_USER: Mapping[str, str] = {}
 """Modules that came before the first module that imports them, and who that will be."""
 
 

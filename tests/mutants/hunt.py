@@ -22,6 +22,8 @@ SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
     "broker/test_replica.py",
     "broker/test_store.py",
+    "broker/test_producers.py",
+    "broker/test_producer_keeper.py",
     "log/test_marks.py",
     "log/test_partition_log.py",
     "log/test_partition_log_restart.py",

@@ -9,6 +9,7 @@ _LOG = "kafkaesque.log.partition_log:PartitionLog"
 _VISIBLE = "kafkaesque.log.visible_log:VisibleLog"
 _JOURNAL = "kafkaesque.log.journal:Journal"
 _SEGMENTS = "kafkaesque.log.segments:Segments"
+_KEEPER = "kafkaesque.broker.producer_keeper:ProducerKeeper"
 _RECOVERY = "kafkaesque.log.segments_recovery"
 
 MUTANTS = (
@@ -267,5 +268,36 @@ MUTANTS = (
         target="kafkaesque.raft.roster:Roster._take_table",
         old="            self._wake_all([group])\n",
         new="            pass\n",
+    ),
+    # ── producers ────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        name="what is known of producers is not rebuilt from the log",
+        target=f"{_KEEPER}._catch_up",
+        old="self._producers.apply(view, view.base_offset, now_ms)",
+        new="pass",
+    ),
+    Mutant(
+        name="who loses leadership keeps what was never committed",
+        target=f"{_KEEPER}.serving_changed",
+        old="self._producers = self._taken = None",
+        new="pass",
+    ),
+    Mutant(
+        name="a snapshot of producers is written before it is committed",
+        target=f"{_KEEPER}._write_taken",
+        old="self._taken is None or self._taken[0] > self._replica.high_watermark",
+        new="self._taken is None",
+    ),
+    Mutant(
+        name="a producer may leave out a sequence",
+        target="kafkaesque.broker.producers:Producers.check",
+        old="view.base_sequence == (known.last + 1) & SEQUENCE_MASK",
+        new="view.base_sequence in (known.last + 1, known.last + 2)",
+    ),
+    Mutant(
+        name="a batch is called a duplicate though it may never have come",
+        target="kafkaesque.broker.producers:_repeated",
+        old="behind + delta < known.run",
+        new="behind < _RUN_MAX",
     ),
 )

@@ -71,10 +71,10 @@ class MemoryBroker:
         ]
         outcomes: list[Outcome] = []
         batch = memoryview(build_batch(records))
-        offset = self.partition(topic, index).append(batch, outcomes.append)
+        appended = self.partition(topic, index).append(batch, outcomes.append)
         self.settle()
         assert outcomes == [Outcome.COMMITTED]
-        return offset
+        return appended.offset
 
     def delete_before(self, topic: str, index: int, offset: int) -> None:
         self.partition(topic, index).replica.log.trim(offset)

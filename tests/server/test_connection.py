@@ -220,9 +220,12 @@ def test_a_catalog_of_a_later_version_keeps_the_broker_from_starting(tmp_path: P
     async def spoil() -> None:
         node = Node(NodeSettings(port=0, data=tmp_path / "data"))
         await node.start()
+        committed = asyncio.Event()
+        record = MachineRecord(b"cluster", bytes.fromhex("926301"))
         with pytest.raises(NewerFormat):
-            record = MachineRecord(b"cluster", bytes.fromhex("926301"))
-            node.broker._catalog.write([record], lambda _: None)
+            node.broker._catalog.write([record], lambda _: committed.set())
+        node.broker.flush()
+        await committed.wait()
         await node.stop()
 
     async def start() -> None:

@@ -2,24 +2,27 @@
 
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.producer_ids import Give, ProducerIds
+from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Topics
+from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
-from kafkaesque.config import BrokerConfig, FetchConfig, RaftConfig
+from kafkaesque.config import BrokerConfig, FetchConfig, ProducerConfig, RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import LogError
-from kafkaesque.machines.catalog import Catalog
+from kafkaesque.machines.catalog import Catalog, Topic
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Roster
-from kafkaesque.topic_settings import DEFAULTS
+from kafkaesque.topic_settings import DEFAULTS, TopicSettings
 from kafkaesque.types import GroupId, NodeId, Offset
 
 __all__ = ["CATALOG_GROUP", "Answer", "Broker"]
@@ -38,6 +41,7 @@ class Broker:
         chance: random.Random,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
+        producers: ProducerConfig | None = None,
     ) -> None:
         self.node = node
         self.config = config
@@ -51,6 +55,9 @@ class Broker:
         self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
         self._replicas: dict[GroupId, Replica] = {}
         self._housekeeper = Housekeeper(clock, config.housekeeping)
+        self._producers = producers or ProducerConfig()
+        self._producer_ids = ProducerIds(self._producers.ids_per_block, self._take_producer_ids)
+        self._sweep = ProducerSweep(self._open_partitions, failed)
         self._catalog: MachineHost[Catalog]
         self.topics: Topics
 
@@ -75,6 +82,7 @@ class Broker:
         self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._store.flusher.settle()
         self._housekeeper.tick()
+        self._sweep.step()
         self.flush()
 
     def flush(self) -> None:
@@ -84,6 +92,7 @@ class Broker:
     def stop(self) -> None:
         """Stop cleanly."""
         self._housekeeper.stop()
+        self._sweep.stop()
         self._store.close()
 
     @property
@@ -122,13 +131,25 @@ class Broker:
         """Replace what was set for a topic; raises at once what the catalog refuses."""
         self.topics.set_settings(name, settings, answer)
 
+    def next_producer_id(self, give: Give) -> None:
+        """Give a producer id that nobody ever had; most calls write nothing."""
+        self._producer_ids.next(give)
+
     def delete_records(self, topic: str, partition: int, offset: Offset, answer: Answer) -> None:
         """Forget the records before an offset, -1 for all; raises at once what cannot be."""
         self.topics.delete_records(topic, partition, offset, answer)
 
-    def look_after(self, partition: Partition) -> None:
-        """Let retention and compaction act on a partition from now on."""
-        self._housekeeper.watch(partition.replica, lambda: partition.settings)
+    def new_partition(self, replica: Replica, settings: TopicSettings, topic: Topic) -> Partition:
+        """Put the front of a partition before its replica, and look after it from now on."""
+        partition = Partition(
+            replica, settings, self._clock, self._producers, is_internal=topic.is_internal
+        )
+        self._housekeeper.watch(replica, lambda: partition.settings)
+        return partition
+
+    def _open_partitions(self) -> Iterator[Partition]:
+        """Yield the partitions of the topics there are now, but of those deleted meanwhile."""
+        return self.topics.each_partition()
 
     def open_replica(self, group: GroupId) -> Replica:
         """Open a group's replica, beginning its log if there is none; raises LogError."""
@@ -154,6 +175,16 @@ class Broker:
     def data_folder(self) -> str:
         """Where everything is kept."""
         return self._store.disk.location()
+
+    def _take_producer_ids(self, count: int, taken: Callable[[int | None], None]) -> None:
+        catalog = self.catalog
+        first = catalog.next_producer_id
+
+        def done(outcome: Outcome) -> None:
+            taken(first if outcome is Outcome.COMMITTED else None)
+
+        self._catalog.write(catalog.give_producer_ids(count), done)
+        self.flush()
 
     def _on_catalog(self, catalog: Catalog) -> None:
         if catalog.cluster_id is None:

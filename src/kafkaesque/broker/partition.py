@@ -1,22 +1,27 @@
 """One partition as clients see it: append, read what is committed, look up offsets."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kafkaesque.broker import times
+from kafkaesque.broker.admission import Admission
 from kafkaesque.broker.log_settings import configure_log, internal
+from kafkaesque.broker.producer_keeper import ProducerKeeper
 from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.watermark import Done
+from kafkaesque.broker.watermark import Done, Outcome
+from kafkaesque.clock import Clock
+from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
-    BatchTooLarge,
     FutureTerm,
     LeaderNotReady,
+    NotEnoughReplicas,
     NotLeader,
     OffsetOutOfRange,
     PartitionOffline,
     StaleTerm,
     UnknownTopic,
 )
-from kafkaesque.record.view import BatchView, peek_size
+from kafkaesque.record.view import peek_size
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
@@ -24,19 +29,39 @@ EMPTY = memoryview(b"")
 _SCAN_BYTES = 1 << 20
 
 
+NO_APPEND_TIME = -1
+
+
+class Appended(NamedTuple):
+    """Where a batch is in the log, and the broker's time if that is what its topic keeps."""
+
+    offset: Offset
+    append_time_ms: int = NO_APPEND_TIME
+
+
 class Partition:
     """A replica behind its front. One thread owns it; what takes time is told to callbacks."""
 
     def __init__(
-        self, replica: Replica, settings: TopicSettings, *, is_internal: bool = False
+        self,
+        replica: Replica,
+        settings: TopicSettings,
+        clock: Clock,
+        config: ProducerConfig | None = None,
+        *,
+        is_internal: bool = False,
     ) -> None:
         self.replica = replica
+        self.producers = ProducerKeeper(replica, clock, config or ProducerConfig())
         self.is_deleted = False
+        self._clock = clock
         self._is_internal = is_internal
         self.configure(settings)
         self._waiting: dict[Callable[[], None], None] = {}
         replica.on_commit = self._wake
-        replica.on_serving = self._wake
+        replica.on_serving = self._on_serving
+        if replica.is_serving:
+            self.producers.serving_changed()
 
     def configure(self, settings: TopicSettings) -> None:
         """Let these settings hold from now on; those of the log do from its next append.
@@ -45,6 +70,7 @@ class Partition:
         """
         log = self.replica.log
         self.settings = internal(settings, log.segments.config) if self._is_internal else settings
+        self._admission = Admission(self.settings)
         configure_log(log, self.settings)
 
     @property
@@ -72,22 +98,38 @@ class Partition:
         """Whether what was trimmed is durable and nothing else waits for the disk either."""
         return self.replica.log.is_settled
 
-    def append(self, batches: memoryview, done: Done) -> Offset:
-        """Append what a producer sent, after checking it; return the first base offset.
+    def append(self, batches: memoryview, done: Done, *, needs_all: bool = False) -> Appended:
+        """Append the batch that a producer sent, or find that it did so before; `done` is told.
 
-        Nothing is appended if any batch is refused. `done` is told the fate of the last batch:
-        what precedes it is committed before it. Raises DiskFull when there is no room: then it may
-        be appended later, when there is.
+        Memory that can be written to is taken over: the batch is stamped in place. `needs_all` is
+        for those who will wait until it is committed (acks=all). A repeated batch is answered with
+        the place of the first, and its fate is that of the first. Raises BatchError and what the
+        topic's settings and the producer's sequence refuse; then nothing has happened. Raises
+        DiskFull when there is no room: then it may be appended later, when there is.
         """
-        views = self._checked(batches)
-        first: Offset | None = None
-        for view in views:
-            is_last = view is views[-1]
-            offset = self.replica.propose(bytearray(view.data), done if is_last else _ignore)
-            first = offset if first is None else first
-        assert first is not None
+        if not self.replica.is_serving:
+            self._check_serving()
+        if needs_all and self.settings.min_insync_replicas > 1:
+            self._check_replicas()
+        admission = self._admission
+        view = admission.check(batches)
+        repeated = self.producers.check(view)
+        if repeated is not None:
+            return self._append_again(repeated.base_offset, repeated.timestamp_ms, done)
+        now_ms = self._clock.now_ms() if admission.is_append_time else NO_APPEND_TIME
+        view = admission.prepare(view, now_ms)
+        offset = self.replica.propose(view.data, done, view.last_offset_delta + 1)
+        self.producers.appended(view, offset)
         self.replica.check_room()  # else a producer that does not wait would never hear of it
-        return first
+        return Appended(offset, now_ms)
+
+    def _append_again(self, offset: Offset, timestamp_ms: int, done: Done) -> Appended:
+        if offset < self.high_watermark:
+            done(Outcome.COMMITTED)
+        else:
+            self.replica.when_committed(done)
+        is_append_time = self._admission.is_append_time
+        return Appended(offset, timestamp_ms if is_append_time else NO_APPEND_TIME)
 
     def check_term(self, known: Term) -> None:
         """Raise unless this replica leads in the term that a client knows; -1 is any term."""
@@ -175,20 +217,6 @@ class Partition:
 
         return forget
 
-    def _checked(self, batches: memoryview) -> list[BatchView]:
-        self._check_serving()
-        views: list[BatchView] = []
-        position = 0
-        while position < len(batches):
-            view = BatchView(batches, position)
-            if view.size > self.settings.max_message_bytes:
-                limit = self.settings.max_message_bytes
-                raise BatchTooLarge(f"a batch of {view.size} bytes, the topic takes {limit}")
-            view.check()
-            views.append(view)
-            position += view.size
-        return views
-
     def _check_serving(self) -> None:
         if not self.replica.is_serving:
             if self.is_deleted:
@@ -198,6 +226,15 @@ class Partition:
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
+
+    def _check_replicas(self) -> None:
+        replicas, wanted = len(self.replica.raft.voters.voters), self.settings.min_insync_replicas
+        if replicas < wanted:
+            raise NotEnoughReplicas(f"the topic wants {wanted} replicas in sync, of {replicas}")
+
+    def _on_serving(self) -> None:
+        self.producers.serving_changed()
+        self._wake()
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, {}
@@ -214,7 +251,3 @@ def _cut_at(data: memoryview, end: Offset) -> memoryview:
             break
         position += size
     return data[:position]
-
-
-def _ignore(_: object) -> None:
-    """The last batch's fate stands for all."""

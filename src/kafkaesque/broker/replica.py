@@ -108,16 +108,20 @@ class Replica:
             return
         self._carry_out()
 
-    def propose(self, batch: bytearray, done: Done) -> Offset:
+    def propose(
+        self, batch: bytearray | memoryview, done: Done, count: int | None = None
+    ) -> Offset:
         """Append a checked batch as the leader; return its base offset, tell `done` its fate.
 
-        The batch is stamped in place and belongs to the log from here on. Raises DiskFull as long
-        as an earlier one waits for room.
+        The batch is stamped in place and belongs to the log from here on. How many offsets it
+        takes is read from it unless the caller already has. Raises DiskFull as long as an earlier
+        one waits for room.
         """
         if self.error is not None:
             raise NotLeader(None)
         self.check_room()
-        count = BatchView(batch).last_offset_delta + 1
+        if count is None:
+            count = BatchView(batch).last_offset_delta + 1
         index = self.raft.propose(batch, count)
         offset = self.log.offset_at(index)
         stamp(batch, offset, self.raft.term)

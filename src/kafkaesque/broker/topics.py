@@ -10,7 +10,7 @@ or the folder's new name, says how to go on. What neither speaks of is left alon
 import logging
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -30,7 +30,7 @@ from kafkaesque.errors import (
 )
 from kafkaesque.machines.catalog import Catalog, Topic
 from kafkaesque.machines.machine import MachineRecord
-from kafkaesque.topic_settings import resolve
+from kafkaesque.topic_settings import TopicSettings, resolve
 from kafkaesque.types import GroupId, Offset
 
 log = logging.getLogger(__name__)
@@ -60,8 +60,8 @@ class Replicas(Protocol):
         """Let a replica have no more ticks."""
         ...
 
-    def look_after(self, partition: Partition) -> None:
-        """Let retention and compaction act on a partition from now on."""
+    def new_partition(self, replica: Replica, settings: TopicSettings, topic: Topic) -> Partition:
+        """Put the front of a partition before its replica, and look after it from now on."""
         ...
 
 
@@ -113,6 +113,13 @@ class Topics:
         if isinstance(slot, PartitionOffline):
             raise PartitionOffline(str(slot))  # a new one: each raise adds to its traceback
         return slot
+
+    def each_partition(self) -> Iterator[Partition]:
+        """Yield all that are not offline, while topics may come and go."""
+        for name in list(self._by_name):
+            found = self._by_name.get(name)
+            if found is not None:
+                yield from (slot for slot in list(found.slots) if isinstance(slot, Partition))
 
     # ── changing ─────────────────────────────────────────────────────────────────────────────
 
@@ -205,8 +212,7 @@ class Topics:
             except LogError as error:
                 found.slots.append(_offline(group, error))
                 continue
-            partition = Partition(replica, settings, is_internal=topic.is_internal)
-            self._replicas.look_after(partition)
+            partition = self._replicas.new_partition(replica, settings, topic)
             found.slots.append(partition)
             added.append(partition)
             replica.campaign()

@@ -8,6 +8,7 @@ from kafkaesque.server.handlers import (
     api_versions,
     create_topics,
     fetch,
+    init_producer_id,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
@@ -31,6 +32,7 @@ from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
+from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
 from kafkaesque.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -47,6 +49,7 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     OffsetForLeaderEpochRequest: offset_for_leader_epoch.handle,
     MetadataRequest: metadata.handle,
     CreateTopicsRequest: create_topics.handle,
+    InitProducerIdRequest: init_producer_id.handle,
 }
 HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _HANDLERS.items()}
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""

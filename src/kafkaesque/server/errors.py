@@ -29,6 +29,13 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
     errors.InvalidTopic: ErrorCode.INVALID_TOPIC_EXCEPTION,
     errors.InvalidSetting: ErrorCode.INVALID_CONFIG,
+    errors.RecordsRefused: ErrorCode.INVALID_RECORD,
+    errors.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
+    errors.InvalidAcks: ErrorCode.INVALID_REQUIRED_ACKS,
+    errors.TransactionsUnsupported: ErrorCode.INVALID_TXN_STATE,
+    errors.StaleProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
+    errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    errors.DuplicateSequence: ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
     errors.OutcomeUnknown: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
 

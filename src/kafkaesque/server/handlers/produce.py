@@ -1,16 +1,23 @@
 """Produce: append what producers send, and answer when it is as safe as they asked for."""
 
 import asyncio
-from dataclasses import dataclass
 
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import KafkaesqueError, MalformedBatch, UnknownTopic
+from kafkaesque.errors import (
+    InvalidAcks,
+    InvalidTopic,
+    KafkaesqueError,
+    MalformedBatch,
+    RecordsRefused,
+    UnknownTopic,
+)
+from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import Waiter, waiter
-from kafkaesque.types import Offset
+from kafkaesque.types import Buffer
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -20,19 +27,60 @@ from kafkaesque.wire.messages.produce import (
 )
 
 ACKS_NONE = 0
+ACKS_LEADER = 1
 ACKS_ALL = -1
 
+RECORD_ERRORS_MAX = 100
+"""Refused records that an answer names; a batch may hold a million."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Appended:
-    """One partition's share of a request, appended or refused."""
 
-    index: int
-    code: ErrorCode
-    offset: Offset = -1
-    first_offset: Offset = -1
-    message: str | None = None
-    fate: Waiter | None = None
+class _Shares:
+    """One request's shares of partitions, and how many of them are not decided yet."""
+
+    __slots__ = ("_all_done", "left")
+
+    def __init__(self) -> None:
+        self.left = 0
+        self._all_done: asyncio.Future[None] | None = None
+
+    def one_done(self) -> None:
+        self.left -= 1
+        if self.left == 0 and self._all_done is not None and not self._all_done.done():
+            self._all_done.set_result(None)
+
+    async def wait(self, timeout_ms: int) -> None:
+        """Wait until all are decided, or the time is over."""
+        loop = asyncio.get_running_loop()
+        self._all_done = all_done = loop.create_future()
+        timer = loop.call_later(timeout_ms / 1000, self._give_up)
+        try:
+            await all_done
+        finally:
+            timer.cancel()
+
+    def _give_up(self) -> None:
+        if self._all_done is not None and not self._all_done.done():
+            self._all_done.set_result(None)
+
+
+class _Share:
+    """What one partition was sent: refused, or appended and waiting for its fate."""
+
+    __slots__ = ("append_time_ms", "error", "first_offset", "index", "offset", "outcome", "shares")
+
+    def __init__(self, index: int, shares: _Shares) -> None:
+        self.index = index
+        self.shares = shares
+        self.error: KafkaesqueError | None = None
+        self.offset = -1
+        self.append_time_ms = -1
+        self.first_offset = -1
+        self.outcome: Outcome | None = None
+
+    def done(self, outcome: Outcome) -> None:
+        """Learn what became of the batch."""
+        self.outcome = outcome
+        self.shares.one_done()
 
 
 async def handle(request: ProduceRequest, version: int, session: Session) -> ProduceResponse | None:
@@ -40,69 +88,112 @@ async def handle(request: ProduceRequest, version: int, session: Session) -> Pro
 
     Every weaker setting is answered as soon as the batch is written; acks=0 gets no answer.
     """
-    shares = [
-        (topic, [_append(topic, data, session) for data in topic.partition_data])
+    acks = request.acks
+    shares = _Shares()
+    topics = [
+        (topic, [_append(topic, data, acks, shares, session) for data in topic.partition_data])
         for topic in request.topic_data
     ]
     session.broker.flush()
-    if request.acks == ACKS_NONE:
+    if acks == ACKS_NONE:
         return None
-    fates = [s.fate for _, parts in shares for s in parts if s.fate is not None]
-    if request.acks == ACKS_ALL and fates:
-        await asyncio.wait(fates, timeout=request.timeout_ms / 1000)
+    if acks == ACKS_ALL and shares.left:
+        await shares.wait(request.timeout_ms)
     return ProduceResponse(
         responses=tuple(
             TopicProduceResponse(
                 topic_id=topic.topic_id,
                 name=topic.name,
-                partition_responses=tuple(_answer(share, request.acks) for share in parts),
+                partition_responses=tuple([_answer(share, acks) for share in parts]),
             )
-            for topic, parts in shares
+            for topic, parts in topics
         )
     )
 
 
-def _append(topic: TopicProduceData, data: PartitionProduceData, session: Session) -> _Appended:
+def _append(
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    acks: int,
+    shares: _Shares,
+    session: Session,
+) -> _Share:
+    share = _Share(data.index, shares)
     try:
+        if not ACKS_ALL <= acks <= ACKS_LEADER:
+            raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
         partition = session.broker.partition(_name_of(topic, session), data.index)
-        if not data.records:
-            raise MalformedBatch("a request to produce must bring records")
-        fate, done = waiter()
-        offset = partition.append(memoryview(data.records), done)
+        shares.left += 1
+        try:
+            appended = partition.append(
+                _whole(data.records), share.done, needs_all=acks == ACKS_ALL
+            )
+        except KafkaesqueError:
+            shares.left -= 1
+            raise
     except KafkaesqueError as error:
-        return _Appended(index=data.index, code=code_of(error), message=str(error))
-    return _Appended(
-        index=data.index,
-        code=ErrorCode.NONE,
-        offset=offset,
-        first_offset=partition.first_offset,
-        fate=fate,
-    )
+        share.error = error
+        return share
+    share.offset, share.append_time_ms = appended
+    share.first_offset = partition.first_offset
+    return share
+
+
+def _whole(records: Buffer | None) -> memoryview:
+    if not records:
+        raise MalformedBatch("a request to produce must bring records")
+    return records if isinstance(records, memoryview) else memoryview(records)
 
 
 def _name_of(topic: TopicProduceData, session: Session) -> str:
-    if topic.name:
-        return topic.name
-    found = session.broker.catalog.topic_by_id(topic.topic_id)
-    if found is None:
-        raise UnknownTopic("there is no topic with this id")
-    return found.name
+    name = topic.name
+    if not name:
+        found = session.broker.catalog.topic_by_id(topic.topic_id)
+        if found is None:
+            raise UnknownTopic("there is no topic with this id")
+        name = found.name
+    if name in INTERNAL_TOPICS:
+        raise InvalidTopic(f"{name} holds the broker's own state and cannot be written to")
+    return name
 
 
-def _answer(share: _Appended, acks: int) -> PartitionProduceResponse:
-    code, message = share.code, share.message
-    if acks == ACKS_ALL and share.fate is not None:
-        if not share.fate.done():
-            code, message = ErrorCode.REQUEST_TIMED_OUT, "not committed in the time given"
-        elif share.fate.result() is Outcome.DELETED:
+def _answer(share: _Share, acks: int) -> PartitionProduceResponse:
+    error = share.error
+    if error is not None:
+        return PartitionProduceResponse(
+            index=share.index,
+            error_code=code_of(error),
+            base_offset=-1,
+            record_errors=_record_errors(error),
+            error_message=str(error),
+        )
+    if acks == ACKS_ALL and share.outcome is not Outcome.COMMITTED:
+        code, message = ErrorCode.REQUEST_TIMED_OUT, "not committed in the time given"
+        if share.outcome is Outcome.DELETED:
             code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted meanwhile"
-        elif share.fate.result() is Outcome.UNKNOWN:
+        elif share.outcome is Outcome.UNKNOWN:
             # Retriable, and it says that the leader changed: what the client must find out.
             code, message = ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership was lost meanwhile"
+        return PartitionProduceResponse(
+            index=share.index,
+            error_code=code,
+            base_offset=-1,
+            log_start_offset=share.first_offset,
+            error_message=message,
+        )
     return PartitionProduceResponse(
         index=share.index,
-        error_code=code,
-        base_offset=share.offset if code is ErrorCode.NONE else -1,
+        error_code=ErrorCode.NONE,
+        base_offset=share.offset,
+        log_append_time_ms=share.append_time_ms,
         log_start_offset=share.first_offset,
-        error_message=message,
+    )
+
+
+def _record_errors(error: KafkaesqueError) -> tuple[BatchIndexAndErrorMessage, ...]:
+    if not isinstance(error, RecordsRefused):
+        return ()
+    return tuple(
+        BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=error.reason)
+        for place in error.places[:RECORD_ERRORS_MAX]
     )

@@ -1,0 +1,122 @@
+"""What a topic's settings make of a batch before it is appended.
+
+The usual topic looks at the header alone. Records are decoded only where a setting asks for it: on
+a compacted topic, where every record needs a key, and where compression.type says otherwise than
+the producer did. That takes far longer, and is bounded by `RecordLimits`.
+"""
+
+from collections.abc import Mapping
+
+from kafkaesque.config import RecordLimits
+from kafkaesque.errors import (
+    BatchTooLarge,
+    MalformedBatch,
+    RecordsRefused,
+    TransactionsUnsupported,
+)
+from kafkaesque.record.build import ProducerStamp, build_batch
+from kafkaesque.record.read import read_records
+from kafkaesque.record.record import Record
+from kafkaesque.record.view import (
+    CONTROL_BIT,
+    LOG_APPEND_TIME_BIT,
+    TRANSACTIONAL_BIT,
+    BatchView,
+    Codec,
+    stamp_append_time,
+)
+from kafkaesque.topic_settings import (
+    CleanupPolicy,
+    CompressionType,
+    TimestampType,
+    TopicSettings,
+)
+
+_CODECS: Mapping[CompressionType, Codec] = {
+    CompressionType.UNCOMPRESSED: Codec.NONE,
+    CompressionType.GZIP: Codec.GZIP,
+    CompressionType.SNAPPY: Codec.SNAPPY,
+    CompressionType.LZ4: Codec.LZ4,
+    CompressionType.ZSTD: Codec.ZSTD,
+}
+_TIME_SPREAD_MAX = (1 << 63) - 1
+_NOT_FOR_PRODUCERS = TRANSACTIONAL_BIT | CONTROL_BIT | LOG_APPEND_TIME_BIT
+
+
+class Admission:
+    """The settings of one topic, as far as they act on an append."""
+
+    def __init__(self, settings: TopicSettings, limits: RecordLimits | None = None) -> None:
+        self._bytes_max = settings.max_message_bytes
+        self._codec = _CODECS.get(settings.compression_type)
+        self._needs_keys = settings.cleanup_policy is not CleanupPolicy.DELETE
+        self._limits = RecordLimits() if limits is None else limits
+        self.is_append_time = settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+        """Whether the broker's time is written into each batch."""
+
+    def check(self, batches: memoryview) -> BatchView:
+        """Return the one batch that a producer sent; raises BatchError and what the topic refuses.
+
+        Kafka takes no more than one per partition either: with several, one could be a repetition
+        and the next new, and there is one offset to answer with.
+        """
+        view = BatchView(batches)
+        size = len(view.data)
+        if size != len(batches):
+            raise MalformedBatch("a producer sends one batch at a time to a partition")
+        if size > self._bytes_max:
+            raise BatchTooLarge(f"a batch of {size} bytes, the topic takes {self._bytes_max}")
+        if view.attributes & _NOT_FOR_PRODUCERS:
+            _refuse_traits(view)
+        view.check()
+        return view
+
+    def prepare(self, view: BatchView, now_ms: int) -> BatchView:
+        """Return the batch as it is to be appended, in memory that may be written to.
+
+        A batch that lies in writable memory is taken as ours and changed in place.
+        """
+        must_repack = self._codec is not None and self._codec != view.codec
+        if must_repack or self._needs_keys:
+            records = read_records(view, self._limits)
+            if self._needs_keys:
+                _check_keys(records)
+            if must_repack:
+                view = self._repacked(view, records)
+        if view.data.readonly:
+            view = BatchView(bytearray(view.data))
+        if self.is_append_time:
+            stamp_append_time(view.data, now_ms)
+            view = BatchView(view.data)
+        return view
+
+    def _repacked(self, view: BatchView, records: list[Record]) -> BatchView:
+        assert self._codec is not None
+        producer = ProducerStamp(
+            producer_id=view.producer_id,
+            producer_epoch=view.producer_epoch,
+            base_sequence=view.base_sequence,
+        )
+        times = [record.timestamp_ms for record in records]
+        if max(times) - min(times) > _TIME_SPREAD_MAX:
+            raise MalformedBatch("the records' times are further apart than a batch can say")
+        packed = BatchView(build_batch(records, codec=self._codec, producer=producer))
+        if packed.size > self._bytes_max:
+            raise BatchTooLarge(
+                f"a batch of {packed.size} bytes after packing, the topic takes {self._bytes_max}"
+            )
+        return packed
+
+
+def _refuse_traits(view: BatchView) -> None:
+    if view.is_control:
+        raise MalformedBatch("only a broker writes control batches")
+    if view.is_transactional:
+        raise TransactionsUnsupported("transactions are not served yet")
+    raise MalformedBatch("only a broker says that a timestamp is the broker's")
+
+
+def _check_keys(records: list[Record]) -> None:
+    without = [place for place, record in enumerate(records) if record.key is None]
+    if without:
+        raise RecordsRefused("a compacted topic takes no record without a key", without)

@@ -1,0 +1,196 @@
+"""Keeps the state of a partition's producers in step with its log, and on disk.
+
+A leader applies each batch when it appends it, so the next one is already held against it. Whoever
+stops leading drops the state, which may hold what will never be committed, and goes on as everyone
+who follows: from the newest snapshot through the headers of what is committed, a slice at a time.
+Whoever begins to lead reads on to the end of its log.
+
+A snapshot holds only what is committed, so no truncation reaches behind one. One that lies beyond
+the end of the log, which only a disk that loses what it synced can bring about, is removed when the
+log is opened, before other records can take those offsets.
+
+Records go by retention and by compaction, and with them what they say of their producers. The state
+in memory is not touched by either. On disk the newest snapshot must not be older than what goes:
+one is taken whenever a segment begins, and those who compact keep below `snapshot_offset`.
+"""
+
+from kafkaesque.broker.producers import Producers, RememberedBatch
+from kafkaesque.broker.replica import Replica
+from kafkaesque.clock import Clock
+from kafkaesque.config import ProducerConfig
+from kafkaesque.errors import BatchError, CorruptLog, LogError
+from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.producer_snapshot import (
+    load_snapshot,
+    remove_snapshot,
+    snapshot_offsets,
+    write_snapshot,
+)
+from kafkaesque.record.view import BatchView, split_batches
+from kafkaesque.types import Offset
+
+SNAPSHOTS_KEPT = 2
+"""The newest, and the one before it in case the newest is damaged."""
+
+_READ_BYTES = 1 << 20
+"""Read at once when catching up; a follower reads this much per upkeep."""
+
+
+class ProducerKeeper:
+    """The producers of one partition. `check` and `appended` are the leader's hot path."""
+
+    def __init__(self, replica: Replica, clock: Clock, config: ProducerConfig) -> None:
+        self._replica = replica
+        self._clock = clock
+        self._config = config
+        self._producers: Producers | None = None
+        self._applied: Offset = 0
+        """The state is that before the record at this offset."""
+        self._bytes_since = 0
+        self._taken: tuple[Offset, bytes] | None = None
+        """A state that is to be written as soon as it is committed."""
+        self.snapshot_offset: Offset = replica.log.start.offset
+        """From here on the log is needed to rebuild the state: what precedes may go."""
+        self._drop_unusable()
+
+    def __len__(self) -> int:
+        return 0 if self._producers is None else len(self._producers)
+
+    # ── leading ──────────────────────────────────────────────────────────────────────────────
+
+    def check(self, view: BatchView) -> RememberedBatch | None:
+        """Return the batch that `view` repeats, None for a new one; see `Producers.check`."""
+        assert self._producers is not None, "only a leader that serves takes batches"
+        return self._producers.check(view)
+
+    def appended(self, view: BatchView, base_offset: Offset) -> None:
+        """Learn that a batch that passed the check is in the log."""
+        self._applied = base_offset + view.last_offset_delta + 1
+        self._bytes_since += len(view.data)
+        if view.producer_id >= 0 and self._producers is not None:
+            self._producers.apply(view, base_offset, self._clock.now_ms())
+
+    def serving_changed(self) -> None:
+        """Begin to lead with all that the log says, or cease to with nothing uncommitted."""
+        if not self._replica.is_serving:
+            self._producers = self._taken = None
+            return
+        try:
+            while self._catch_up(self._replica.log.end_offset):
+                pass  # ends at the end of the log, which does not move meanwhile
+        except LogError as error:
+            self._replica.stop(error)
+
+    # ── upkeep ───────────────────────────────────────────────────────────────────────────────
+
+    def upkeep(self) -> bool:
+        """Do what is due, now and then: follow, forget the idle, write a snapshot.
+
+        Returns whether a snapshot was written, which waits for the disk. Raises DiskFull, after
+        which the next upkeep tries again, and DiskFailed.
+        """
+        if self._replica.error is not None:
+            return False
+        if not self._replica.is_serving:
+            try:
+                self._catch_up(self._settled_offset())
+            except LogError as error:
+                self._replica.stop(error)
+                return False
+        assert self._producers is not None
+        self._producers.expire(self._clock.now_ms())
+        if self._taken is None and self._is_snapshot_due():
+            self._taken = (self._applied, self._producers.state())
+            self._bytes_since = 0
+        return self._write_taken()
+
+    def stop(self) -> None:
+        """Write the state down for the next start, if that spares it much reading."""
+        if self._replica.error is not None or self._producers is None:
+            return
+        if self._bytes_since >= self._config.snapshot_at_stop_bytes:
+            self._taken = (self._applied, self._producers.state())
+        self._write_taken()
+
+    def _is_snapshot_due(self) -> bool:
+        if self._bytes_since >= self._config.snapshot_bytes:
+            return True
+        log = self._replica.log
+        begun = max(log.segments.point().segment_base, log.start.offset)
+        return self.snapshot_offset < begun <= self._applied
+
+    def _write_taken(self) -> bool:
+        if self._taken is None or self._taken[0] > self._replica.high_watermark:
+            return False
+        offset, state = self._taken
+        segments = self._replica.log.segments
+        write_snapshot(segments.disk, segments.folder, offset, state)
+        self._taken = None
+        self.snapshot_offset = offset
+        for old in snapshot_offsets(segments.disk, segments.folder)[:-SNAPSHOTS_KEPT]:
+            remove_snapshot(segments.disk, segments.folder, old)
+        return True
+
+    # ── reading the log ──────────────────────────────────────────────────────────────────────
+
+    def _settled_offset(self) -> Offset:
+        """Return the end of what is committed, and in the segments as it will stay there."""
+        log = self._replica.log
+        settled = min(self._replica.raft.commit, log.stable)
+        return log.offset_at(settled) if settled >= log.start.index else log.start.offset
+
+    def _catch_up(self, end: Offset) -> bool:
+        """Apply a slice of the log before `end`; return whether there is more."""
+        log = self._replica.log
+        if self._producers is None or not log.start.offset <= self._applied <= log.end_offset:
+            self._load()
+        assert self._producers is not None
+        if self._applied >= end:
+            return False
+        before = self._applied
+        now_ms = self._clock.now_ms()
+        try:
+            data = log.segments.read(self._applied, _READ_BYTES)
+            for view in split_batches(data):
+                if view.end_offset > end:
+                    break
+                # When it was appended is not known: as if just now forgets it late, never early.
+                self._producers.apply(view, view.base_offset, now_ms)
+                self._applied = view.end_offset
+                self._bytes_since += view.size
+        except BatchError as error:
+            raise CorruptLog(self._replica.group, self._applied, str(error)) from error
+        if not data:
+            self._applied = end  # behind the last batch compaction left a hole
+        return before < self._applied < end
+
+    def _load(self) -> None:
+        """Begin with the newest snapshot, or with nothing at the start of the log.
+
+        All snapshots hold what is committed, also those beyond what this replica, which may have
+        started a moment ago, knows to be.
+
+        One from before the start is of no use: what came between is gone, and a producer would be
+        refused for a gap that it has no part in.
+        """
+        self._drop_unusable()
+        log = self._replica.log
+        now_ms = self._clock.now_ms()
+        found = load_snapshot(log.segments.disk, log.segments.folder, log.end_offset)
+        self._bytes_since = 0
+        if found is not None and found[0] >= log.start.offset:
+            self._applied = self.snapshot_offset = found[0]
+            self._producers = Producers.from_state(found[1], self._config, now_ms)
+        else:
+            self._applied = self.snapshot_offset = log.start.offset
+            self._producers = Producers(self._config)
+
+    def _drop_unusable(self) -> None:
+        log = self._replica.log
+        disk, folder = log.segments.disk, log.segments.folder
+        beyond = [at for at in snapshot_offsets(disk, folder) if at > log.end_offset]
+        for offset in beyond:
+            remove_snapshot(disk, folder, offset)
+        if beyond:
+            with disk_errors(folder):
+                disk.sync_now([], [folder])

@@ -1,0 +1,177 @@
+"""What a topic's settings make of a batch: header only, unless a setting asks for more."""
+
+import pytest
+
+from kafkaesque.broker.admission import Admission
+from kafkaesque.config import RecordLimits
+from kafkaesque.errors import (
+    BatchTooLarge,
+    CorruptBatch,
+    MalformedBatch,
+    OversizedBatch,
+    RecordsRefused,
+    TransactionsUnsupported,
+    UnsupportedBatch,
+)
+from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
+from kafkaesque.record.crc import crc32c
+from kafkaesque.record.read import read_records
+from kafkaesque.record.record import Record
+from kafkaesque.record.view import HEADER_BYTES, BatchView, Codec
+from kafkaesque.topic_settings import resolve
+
+NOW_MS = 1_800_000_000_000
+STAMP = ProducerStamp(producer_id=7, producer_epoch=1, base_sequence=5)
+RECORDS = [
+    Record(offset=0, timestamp_ms=5, key=b"a", value=b"x" * 100),
+    Record(offset=1, timestamp_ms=9, key=b"b", value=None, headers=(("h", b"v"),)),
+]
+
+
+def a_batch(
+    codec: Codec = Codec.NONE, traits: BatchTraits | None = None, records: list[Record] = RECORDS
+) -> bytes:
+    traits = traits or BatchTraits()
+    return bytes(build_batch(records, codec=codec, producer=STAMP, traits=traits))
+
+
+def admitted(
+    batch: bytes | bytearray, limits: RecordLimits | None = None, **overrides: str
+) -> BatchView:
+    """Check and prepare a batch for a topic with some settings, `_` for their dots."""
+    settings = resolve({name.replace("_", "."): text for name, text in overrides.items()})
+    admission = Admission(settings, limits)
+    return admission.prepare(admission.check(memoryview(batch)), NOW_MS)
+
+
+def test_by_default_a_batch_stays_as_it_is_and_can_be_stamped() -> None:
+    batch = a_batch(Codec.ZSTD)
+    view = admitted(batch)
+    assert view.data == batch
+    assert not view.data.readonly
+
+
+def test_what_can_be_written_to_is_not_copied() -> None:
+    batch = bytearray(a_batch())
+    view = admitted(batch)
+    view.data[0] = 0x7F
+    assert batch[0] == 0x7F
+
+
+def test_records_are_not_looked_at_without_need() -> None:
+    batch = build_batch(RECORDS)
+    batch[HEADER_BYTES:] = bytes(len(batch) - HEADER_BYTES)
+    sealed = bytearray(batch)
+    sealed[17:21] = _checksum(sealed)
+    assert admitted(bytes(sealed)).data == sealed
+    with pytest.raises(MalformedBatch):
+        admitted(bytes(sealed), cleanup_policy="compact")
+
+
+def _checksum(batch: bytearray) -> bytes:
+    return crc32c(memoryview(batch)[21:]).to_bytes(4, "big")
+
+
+@pytest.mark.parametrize("extra", [b"\0", a_batch()])
+def test_one_batch_comes_alone(extra: bytes) -> None:
+    with pytest.raises(MalformedBatch, match="one batch"):
+        admitted(a_batch() + extra)
+
+
+def test_a_batch_larger_than_the_topic_takes_is_refused() -> None:
+    batch = a_batch()
+    assert admitted(batch, max_message_bytes=str(len(batch))).data == batch
+    with pytest.raises(BatchTooLarge):
+        admitted(batch, max_message_bytes=str(len(batch) - 1))
+
+
+def test_a_damaged_batch_is_refused() -> None:
+    batch = bytearray(a_batch())
+    batch[-1] ^= 1
+    with pytest.raises(CorruptBatch):
+        admitted(batch)
+
+
+def test_an_old_format_is_refused() -> None:
+    batch = bytearray(a_batch())
+    batch[16] = 1
+    with pytest.raises(UnsupportedBatch):
+        admitted(batch)
+
+
+def test_transactions_are_refused() -> None:
+    with pytest.raises(TransactionsUnsupported):
+        admitted(a_batch(traits=BatchTraits(is_transactional=True)))
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        BatchTraits(is_control=True),
+        BatchTraits(is_control=True, is_transactional=True),
+        BatchTraits(is_log_append_time=True),
+    ],
+)
+def test_what_only_brokers_write_is_refused(traits: BatchTraits) -> None:
+    with pytest.raises(MalformedBatch, match="only a broker"):
+        admitted(a_batch(traits=traits))
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_the_time_of_the_append_takes_the_place_of_the_producers(codec: Codec) -> None:
+    view = admitted(a_batch(codec), message_timestamp_type="LogAppendTime")
+    view.check()
+    assert view.codec is codec
+    assert view.max_timestamp_ms == NOW_MS
+    assert [record.timestamp_ms for record in read_records(view)] == [NOW_MS, NOW_MS]
+    assert [record.value for record in read_records(view)] == [r.value for r in RECORDS]
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_batches_are_packed_as_the_topic_says(codec: Codec, wanted: str) -> None:
+    batch = a_batch(codec)
+    view = admitted(batch, compression_type=wanted)
+    view.check()
+    assert view.codec is Codec["NONE" if wanted == "uncompressed" else wanted.upper()]
+    assert read_records(view) == RECORDS
+    assert (view.producer_id, view.producer_epoch, view.base_sequence) == (7, 1, 5)
+    if view.codec is codec:
+        assert view.data == batch
+
+
+def test_a_batch_that_grows_by_unpacking_is_held_against_the_limit() -> None:
+    record = Record(offset=0, timestamp_ms=0, key=None, value=bytes(100_000))
+    batch = a_batch(Codec.GZIP, records=[record])
+    with pytest.raises(BatchTooLarge, match="after packing"):
+        admitted(batch, compression_type="uncompressed", max_message_bytes="50000")
+
+
+def test_a_batch_that_unpacks_to_too_much_is_refused() -> None:
+    record = Record(offset=0, timestamp_ms=0, key=None, value=bytes(100_000))
+    limits = RecordLimits(decompressed_bytes_max=50_000, decompression_always_bytes=1000)
+    with pytest.raises(OversizedBatch):
+        admitted(a_batch(Codec.GZIP, records=[record]), limits, compression_type="zstd")
+
+
+def test_times_too_far_apart_to_be_packed_anew_are_refused() -> None:
+    first, last = -(1 << 63), (1 << 63) - 1
+    records = [
+        Record(offset=0, timestamp_ms=0, key=None, value=None),
+        Record(offset=1, timestamp_ms=first, key=None, value=None),
+        Record(offset=2, timestamp_ms=last, key=None, value=None),
+    ]
+    with pytest.raises(MalformedBatch, match="further apart"):
+        admitted(a_batch(records=records), compression_type="zstd")
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_compacted_topic_names_the_records_without_a_key(policy: str) -> None:
+    records = [
+        Record(offset=place, timestamp_ms=0, key=key, value=b"v")
+        for place, key in enumerate([b"a", None, b"", None])
+    ]
+    with pytest.raises(RecordsRefused, match="2 of the batch's records") as caught:
+        admitted(a_batch(records=records), cleanup_policy=policy)
+    assert caught.value.places == [1, 3]
+    assert admitted(a_batch(), cleanup_policy=policy).data == a_batch()

@@ -1,0 +1,280 @@
+"""What is known of producers follows the log: through restarts, crashes and lost leadership."""
+
+import pytest
+
+from kafkaesque.broker.producer_keeper import SNAPSHOTS_KEPT
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.config import ProducerConfig
+from kafkaesque.entry import Entry, TermOpened
+from kafkaesque.errors import LeaderNotReady, NotLeader, OutOfOrderSequence
+from kafkaesque.log.compaction import CompactionRules, compact
+from kafkaesque.log.producer_snapshot import snapshot_offsets, write_snapshot
+from kafkaesque.record.build import ProducerStamp, build_batch
+from kafkaesque.record.record import Record
+from kafkaesque.sim.disk import DiskFaults
+from tests.broker.nodes import GROUP, THREE, a_batch, append, entry
+from tests.broker.partitions import PRODUCER, PartitionNode, build, numbered
+from tests.log.logs import START_MS
+
+NEVER = ProducerConfig(snapshot_bytes=1 << 30, snapshot_at_stop_bytes=1 << 30)
+COMMITTED = [Outcome.COMMITTED]
+
+
+def a_leader_of_three() -> PartitionNode:
+    node = PartitionNode(THREE)
+    node.elect()
+    return node
+
+
+def test_a_retry_is_answered_with_the_offset_of_the_first() -> None:
+    node = PartitionNode()
+    first = node.send(numbered(0, b"a", b"b"))
+    again = node.send(numbered(0, b"a", b"b"))
+    assert first == again == (0, COMMITTED)
+    assert node.values() == [b"a", b"b"]
+
+
+def test_a_retry_of_what_is_not_committed_waits_for_the_first() -> None:
+    node = PartitionNode(holds_syncs=True)
+    first = node.send(numbered(0))
+    again = node.send(numbered(0))
+    assert first == again == (0, [])
+    node.sync()
+    assert first == again == (0, COMMITTED)
+
+
+def test_a_retry_shares_the_fate_of_the_first_when_leadership_is_lost() -> None:
+    node = a_leader_of_three()
+    first = node.send(numbered(0))
+    again = node.send(numbered(0))
+    term = node.replica.raft.term + 1
+    node.step(append(term, 1, prev_term=1))
+    assert first == again == (0, [Outcome.UNKNOWN])
+
+
+@pytest.mark.parametrize("way", ["stop", "crash"])
+def test_a_retry_after_a_restart_is_known(way: str) -> None:
+    node = PartitionNode()
+    offsets = [node.send(numbered(sequence))[0] for sequence in range(30)]
+    if way == "stop":
+        node.stop_and_start()
+    else:
+        node.crash_and_start()
+    assert [node.send(numbered(sequence))[0] for sequence in range(25, 30)] == offsets[25:]
+    assert node.send(numbered(30))[0] == 30
+
+
+def test_the_log_alone_is_enough() -> None:
+    node = PartitionNode(config=NEVER)
+    for sequence in range(30):
+        node.send(numbered(sequence))
+    node.stop_and_start()
+    assert snapshot_offsets(node.disk, GROUP) == []
+    assert node.send(numbered(27))[0] == 27
+    assert node.send(numbered(30))[0] == 30
+
+
+def test_a_batch_that_a_crash_took_is_new_again() -> None:
+    node = PartitionNode(holds_syncs=True)
+    node.send(numbered(0))
+    node.sync()
+    node.send(numbered(1))
+    node.crash_and_start()
+    assert node.send(numbered(1))[0] == 1
+    node.sync()
+    assert node.values() == [b"0", b"1"]
+
+
+def test_a_batch_that_another_leader_overwrote_is_new_again() -> None:
+    node = a_leader_of_three()
+    _, outcomes = node.send(numbered(0))
+    term = node.replica.raft.term + 1
+    opened = Entry(1, 2, term, TermOpened())
+    other = entry(2, term, a_batch(b"other", term=term))
+    node.step(append(term, 1, opened, other, prev_term=1, commit=3))
+    assert outcomes == [Outcome.UNKNOWN]
+    node.upkeep()
+    node.elect()
+    assert node.send(numbered(0))[0] == 1
+    assert node.values() == [b"other", b"0"]
+
+
+def test_a_batch_that_the_next_leader_kept_is_known_to_it() -> None:
+    node = a_leader_of_three()
+    node.send(numbered(0))
+    term = node.replica.raft.term + 1
+    opened = Entry(2, 3, term, TermOpened())
+    node.step(append(term, 2, opened, prev_term=1, commit=3))
+    node.elect()
+    assert node.send(numbered(0)) == (0, COMMITTED)
+    assert node.values() == [b"0"]
+
+
+def test_who_follows_knows_what_is_committed_and_no_more() -> None:
+    node = PartitionNode(THREE)
+    first = numbered(0)
+    opened = Entry(0, 1, 1, TermOpened())
+    stamped = bytearray(first)
+    stamped[12:16] = (1).to_bytes(4, "big")
+    node.step(append(1, 0, opened, entry(1, 1, stamped), commit=1))
+    node.upkeep()
+    assert len(node.partition.producers) == 0
+    node.step(append(1, 2, prev_term=1, commit=2))
+    node.upkeep()
+    assert len(node.partition.producers) == 1
+
+
+def test_only_a_leader_that_serves_takes_batches() -> None:
+    node = PartitionNode(THREE)
+    with pytest.raises(NotLeader):
+        node.send(numbered(0))
+    node.tick(20)
+    node.grants(2, 1, is_pre=True)
+    node.grants(2, 1, is_pre=False)
+    with pytest.raises(LeaderNotReady):
+        node.send(numbered(0))
+
+
+# ── snapshots ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_snapshots_are_written_as_the_log_grows_and_old_ones_go() -> None:
+    node = PartitionNode()
+    for sequence in range(100):
+        node.send(numbered(sequence))
+        node.upkeep()
+    offsets = snapshot_offsets(node.disk, GROUP)
+    assert len(offsets) == SNAPSHOTS_KEPT
+    assert offsets[-1] == node.partition.producers.snapshot_offset > 90
+
+
+def test_a_snapshot_is_taken_when_a_segment_begins() -> None:
+    node = PartitionNode(config=NEVER)
+    while node.replica.log.segments.point().segment_base == 0:
+        node.send(numbered(node.replica.log.end_offset))
+    node.upkeep()
+    assert snapshot_offsets(node.disk, GROUP) == [node.replica.log.end_offset]
+
+
+def test_a_snapshot_is_not_written_before_all_of_it_is_committed() -> None:
+    node = a_leader_of_three()
+    for sequence in range(10):
+        node.send(numbered(sequence))
+    node.upkeep()
+    assert snapshot_offsets(node.disk, GROUP) == []
+    node.accepts(2, node.replica.raft.end)
+    node.upkeep()
+    assert snapshot_offsets(node.disk, GROUP) == [10]
+
+
+def test_a_snapshot_taken_before_leadership_was_lost_is_not_written() -> None:
+    node = a_leader_of_three()
+    for sequence in range(10):
+        node.send(numbered(sequence))
+    node.upkeep()
+    term = node.replica.raft.term + 1
+    opened = Entry(1, 2, term, TermOpened())
+    batches = [entry(2 + at, term, a_batch(b"x", base=at, term=term)) for at in range(10)]
+    node.step(append(term, 1, opened, *batches, prev_term=1, commit=12))
+    node.upkeep()
+    node.elect()
+    assert len(node.partition.producers) == 0
+
+
+def test_who_starts_again_uses_its_snapshot_before_it_knows_what_is_committed() -> None:
+    node = a_leader_of_three()
+    for sequence in range(10):
+        node.send(numbered(sequence))
+    node.accepts(2, node.replica.raft.end)
+    node.upkeep()
+    node.crash_and_start()
+    assert node.replica.high_watermark == 0
+    node.upkeep()
+    assert len(node.partition.producers) == 1
+    assert node.partition.producers.snapshot_offset == 10
+
+
+def test_a_snapshot_beyond_the_end_of_the_log_is_never_used() -> None:
+    node = PartitionNode(config=NEVER)
+    for sequence in range(3):
+        node.send(numbered(sequence))
+    liar = PartitionNode(config=NEVER)
+    liar.send(numbered(77))
+    state = liar.partition.producers._producers
+    assert state is not None
+    write_snapshot(node.disk, GROUP, 5, state.state())
+    node.stop_and_start()
+    for sequence in range(3, 8):
+        node.send(numbered(sequence))
+    node.crash_and_start()
+    assert node.send(numbered(8))[0] == 8
+    with pytest.raises(OutOfOrderSequence):
+        node.send(numbered(78))
+
+
+def test_a_disk_without_room_for_a_snapshot_is_tried_again() -> None:
+    node = PartitionNode()
+    for sequence in range(10):
+        node.send(numbered(sequence))
+    node.disk.faults = DiskFaults(page_bytes=64, full_at_bytes=1)
+    with pytest.raises(Exception, match="room"):
+        node.upkeep()
+    node.disk.faults = DiskFaults(page_bytes=64)
+    node.upkeep()
+    assert snapshot_offsets(node.disk, GROUP) == [10]
+
+
+# ── what becomes of records ──────────────────────────────────────────────────────────────────
+
+
+def test_producers_survive_that_their_records_go() -> None:
+    node = PartitionNode()
+    node.send(numbered(0))
+    while node.replica.log.segments.point().segment_base == 0:
+        node.send(build(b"filler"))
+    node.upkeep()
+    node.replica.log.trim(node.replica.log.end_offset)
+    node.sync()
+    node.upkeep()
+    assert node.replica.log.segments.first_base > 0
+    node.crash_and_start()
+    assert node.send(numbered(0))[0] == 0
+    assert node.send(numbered(1))[0] == node.replica.log.end_offset - 1
+
+
+def test_a_snapshot_from_before_the_start_of_the_log_refuses_nobody() -> None:
+    node = PartitionNode()
+    for sequence in range(10):
+        node.send(numbered(sequence))
+    node.upkeep()
+    for sequence in range(10, 40):
+        node.send(numbered(sequence))
+    node.replica.log.trim(40)
+    node.sync()
+    node.crash_and_start()
+    assert node.send(numbered(40))[0] == 40
+
+
+def keyed(sequence: int, producer_id: int) -> bytes:
+    record = Record(offset=0, timestamp_ms=START_MS, key=b"same", value=b"v" * 50)
+    stamp = ProducerStamp(producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+    return bytes(build_batch([record], producer=stamp))
+
+
+def test_producers_survive_compaction() -> None:
+    node = PartitionNode()
+    node.send(keyed(0, PRODUCER))
+    for sequence in range(40):
+        node.send(keyed(sequence, PRODUCER + 1))
+        node.upkeep()
+    log = node.replica.log
+    log.allow_holes()
+    node.sync()
+    below = min(log.compactable_below, node.partition.producers.snapshot_offset)
+    rules = CompactionRules()
+    for _ in compact(log.segments, below=below, now_ms=START_MS, rules=rules):
+        node.sync()
+    assert log.entries(log.start.index, 1 << 20)[-1].end - len(node.values()) > 30
+    node.crash_and_start()
+    assert node.send(keyed(0, PRODUCER))[0] == 0
+    assert node.send(keyed(1, PRODUCER))[0] == 41

@@ -1,0 +1,69 @@
+"""The sweep sees every partition in its turn, and does not let one spoil it for the others."""
+
+from kafkaesque.broker.producer_sweep import PARTITIONS_PER_TICK, ProducerSweep
+from kafkaesque.errors import DiskFailed, LogError
+from kafkaesque.log.producer_snapshot import snapshot_offsets
+from kafkaesque.sim.disk import DiskFaults
+from tests.broker.nodes import GROUP
+from tests.broker.partitions import PartitionNode, numbered
+
+
+def a_sweep(*nodes: PartitionNode) -> tuple[ProducerSweep, list[LogError]]:
+    failures: list[LogError] = []
+    return ProducerSweep(lambda: (node.partition for node in nodes), failures.append), failures
+
+
+def a_busy_node() -> PartitionNode:
+    """A node whose producers are due to be written down."""
+    node = PartitionNode()
+    for sequence in range(10):
+        node.send(numbered(sequence))
+    return node
+
+
+def has_snapshot(node: PartitionNode) -> bool:
+    return snapshot_offsets(node.disk, GROUP) != []
+
+
+def test_one_step_waits_for_the_disk_at_most_once() -> None:
+    nodes = [a_busy_node() for _ in range(3)]
+    sweep, _ = a_sweep(*nodes)
+    sweep.step()  # begins the first round
+    for written in range(1, 4):
+        sweep.step()
+        assert sum(map(has_snapshot, nodes)) == written
+
+
+def test_every_partition_has_its_turn() -> None:
+    nodes = [PartitionNode() for _ in range(PARTITIONS_PER_TICK)]
+    nodes.append(a_busy_node())
+    sweep, _ = a_sweep(*nodes)
+    for _ in range(3):
+        sweep.step()
+    assert has_snapshot(nodes[-1])
+
+
+def test_a_full_disk_is_passed_over() -> None:
+    full, good = a_busy_node(), a_busy_node()
+    full.disk.faults = DiskFaults(page_bytes=64, full_at_bytes=1)
+    sweep, failures = a_sweep(full, good)
+    sweep.step()
+    sweep.step()
+    assert has_snapshot(good)
+    assert failures == []
+
+
+def test_a_disk_that_fails_is_told_of() -> None:
+    node = a_busy_node()
+    node.disk.fail_next_sync()
+    sweep, failures = a_sweep(node)
+    sweep.step()
+    sweep.step()
+    assert [type(failure) for failure in failures] == [DiskFailed]
+
+
+def test_a_clean_stop_writes_all() -> None:
+    nodes = [a_busy_node() for _ in range(3)]
+    sweep, _ = a_sweep(*nodes)
+    sweep.stop()
+    assert all(map(has_snapshot, nodes))

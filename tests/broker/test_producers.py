@@ -1,0 +1,228 @@
+"""Sequences: what is new, what is a repetition, and what is refused."""
+
+import pytest
+
+from kafkaesque.broker.producers import BATCHES_REMEMBERED, Producers
+from kafkaesque.config import ProducerConfig
+from kafkaesque.errors import (
+    DuplicateSequence,
+    MalformedBatch,
+    NewerFormat,
+    OutOfOrderSequence,
+    StaleProducerEpoch,
+)
+from kafkaesque.record.view import BatchView
+from tests.broker.partitions import PRODUCER, build, numbered
+
+LAST = (1 << 31) - 1
+NOW_MS = 1_700_000_000_000
+
+
+def view(
+    sequence: int, count: int = 1, *, producer_id: int = PRODUCER, epoch: int = 0
+) -> BatchView:
+    values = [b"x"] * count
+    return BatchView(numbered(sequence, *values, producer_id=producer_id, epoch=epoch))
+
+
+class Log:
+    """Producers that are told of every batch that they let pass, at dense offsets."""
+
+    def __init__(self, config: ProducerConfig | None = None) -> None:
+        self.config = config or ProducerConfig()
+        self.producers = Producers(self.config)
+        self.end = 0
+        self.now_ms = NOW_MS
+
+    def send(self, batch: BatchView) -> int:
+        """Append a batch unless it repeats one; return its offset."""
+        repeated = self.producers.check(batch)
+        if repeated is not None:
+            return repeated.base_offset
+        offset = self.end
+        self.end += batch.last_offset_delta + 1
+        self.producers.apply(batch, offset, self.now_ms)
+        return offset
+
+
+def test_batches_in_sequence_are_taken() -> None:
+    log = Log()
+    assert [log.send(view(0, 3)), log.send(view(3)), log.send(view(4, 2))] == [0, 3, 4]
+
+
+def test_a_repeated_batch_is_answered_with_its_first_offset_and_not_taken() -> None:
+    log = Log()
+    offsets = [log.send(view(sequence)) for sequence in range(BATCHES_REMEMBERED)]
+    assert [log.send(view(sequence)) for sequence in range(BATCHES_REMEMBERED)] == offsets
+    assert log.end == BATCHES_REMEMBERED
+
+
+def test_a_repetition_that_is_not_remembered_is_known_as_one() -> None:
+    log = Log()
+    for sequence in range(BATCHES_REMEMBERED + 1):
+        log.send(view(sequence))
+    with pytest.raises(DuplicateSequence):
+        log.send(view(0))
+    assert log.send(view(1)) == 1
+
+
+def test_a_batch_after_a_gap_is_refused() -> None:
+    log = Log()
+    log.send(view(0, 2))
+    with pytest.raises(OutOfOrderSequence, match="sent sequence 3, 2 comes next"):
+        log.send(view(3))
+    assert log.send(view(2)) == 2
+
+
+def test_a_batch_that_overlaps_the_end_is_refused() -> None:
+    log = Log()
+    log.send(view(0, 2))
+    with pytest.raises(OutOfOrderSequence):
+        log.send(view(1, 2))
+
+
+def test_what_precedes_all_that_is_known_is_not_called_a_duplicate() -> None:
+    # A client takes "duplicate" for "it is safe": it must not be said of what may be lost.
+    log = Log()
+    log.send(view(10))
+    with pytest.raises(OutOfOrderSequence):
+        log.send(view(9))
+
+
+def test_an_unknown_producer_may_begin_anywhere() -> None:
+    log = Log()
+    assert log.send(view(41)) == 0
+    assert log.send(view(42)) == 1
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_sequences_go_on_at_zero_after_the_last(count: int) -> None:
+    log = Log()
+    log.send(view(LAST - 1, 2))
+    assert log.send(view(0, count)) == 2
+    assert log.send(view(LAST - 1, 2)) == 0
+
+
+def test_a_batch_may_reach_over_the_last_sequence() -> None:
+    log = Log()
+    log.send(view(LAST, 3))
+    assert log.send(view(2)) == 3
+    assert log.send(view(LAST, 3)) == 0
+    with pytest.raises(OutOfOrderSequence):
+        log.send(view(4))
+
+
+def test_a_newer_epoch_begins_at_zero() -> None:
+    log = Log()
+    log.send(view(0, 5))
+    with pytest.raises(OutOfOrderSequence):
+        log.send(view(5, epoch=1))
+    assert log.send(view(0, epoch=1)) == 5
+
+
+def test_an_older_epoch_is_refused() -> None:
+    log = Log()
+    log.send(view(0, epoch=3))
+    with pytest.raises(StaleProducerEpoch):
+        log.send(view(1, epoch=2))
+
+
+def test_batches_of_an_earlier_epoch_are_no_repetitions() -> None:
+    log = Log()
+    log.send(view(0))
+    assert log.send(view(0, epoch=1)) == 1
+
+
+def test_producers_do_not_disturb_each_other() -> None:
+    log = Log()
+    assert [log.send(view(0, producer_id=number)) for number in range(4)] == [0, 1, 2, 3]
+    assert [log.send(view(0, producer_id=number)) for number in range(4)] == [0, 1, 2, 3]
+
+
+def test_batches_without_a_producer_are_all_new() -> None:
+    log = Log()
+    batch = BatchView(build(b"a"))
+    assert [log.send(batch), log.send(batch)] == [0, 1]
+    assert len(log.producers) == 0
+
+
+@pytest.mark.parametrize(("producer_id", "epoch", "sequence"), [(-2, 0, 0), (1, -1, 0), (1, 0, -1)])
+def test_negative_numbers_are_refused(producer_id: int, epoch: int, sequence: int) -> None:
+    with pytest.raises(MalformedBatch):
+        Log().send(view(sequence, producer_id=producer_id, epoch=epoch))
+
+
+def test_a_marker_of_the_brokers_has_no_sequence() -> None:
+    log = Log()
+    log.send(view(0))
+    log.producers.apply(view(-1), 1, NOW_MS)
+    assert log.send(view(1)) == 1
+
+
+def test_an_idle_producer_is_forgotten() -> None:
+    log = Log(ProducerConfig(expiration_ms=1000))
+    log.send(view(0, producer_id=1))
+    log.now_ms += 600
+    log.send(view(0, producer_id=2))
+    log.producers.expire(log.now_ms + 600)
+    assert len(log.producers) == 1
+    assert log.send(view(0, producer_id=2)) == 1
+
+
+def test_a_time_from_the_future_keeps_no_producer_alive() -> None:
+    log = Log(ProducerConfig(expiration_ms=1000))
+    log.send(BatchView(numbered(0, at_ms=1 << 60)))
+    log.producers.expire(NOW_MS + 1001)
+    assert len(log.producers) == 0
+
+
+def test_a_flood_of_producers_pushes_out_those_idle_longest() -> None:
+    log = Log(ProducerConfig(producers_max=100))
+    log.send(view(0, producer_id=1))
+    for number in range(1000, 1099):
+        log.send(view(0, producer_id=number))
+    log.send(view(1, producer_id=1))
+    for number in range(2000, 2099):
+        log.send(view(0, producer_id=number))
+    assert len(log.producers) == 100
+    assert log.send(view(1, producer_id=1)) == 100
+
+
+def test_the_state_comes_back_whole() -> None:
+    log = Log()
+    for sequence in range(8):
+        log.send(view(sequence))
+    log.send(view(0, 2, producer_id=9, epoch=4))
+    state = log.producers.state()
+    log.producers = Producers.from_state(state, log.config, NOW_MS)
+    assert log.producers.state() == state
+    assert [log.send(view(4)), log.send(view(8)), log.send(view(0, 2, producer_id=9, epoch=4))] == [
+        4,
+        10,
+        8,
+    ]
+    with pytest.raises(DuplicateSequence):
+        log.send(view(0))
+
+
+def test_the_state_is_as_documented() -> None:
+    log = Log()
+    log.end = 70
+    log.send(view(5, 2, epoch=1))
+    wanted = "01 00000001 0000000000000007 0001 0000018bcfe56800 00000002 01"
+    wanted += "00000005 00000006 0000000000000046 0000018bcfe56800"
+    assert log.producers.state() == bytes.fromhex(wanted)
+
+
+def test_a_state_from_after_the_clock_was_set_back_still_expires() -> None:
+    log = Log()
+    log.now_ms = NOW_MS + 10**12
+    log.send(view(0))
+    back = Producers.from_state(log.producers.state(), ProducerConfig(expiration_ms=10), NOW_MS)
+    back.expire(NOW_MS + 11)
+    assert len(back) == 0
+
+
+def test_a_state_of_a_later_version_is_not_guessed_at() -> None:
+    with pytest.raises(NewerFormat):
+        Producers.from_state(b"\x02\x00\x00\x00\x00", ProducerConfig(), NOW_MS)

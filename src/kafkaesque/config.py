@@ -340,3 +340,47 @@ class LimitsConfig:
 
     metrics_series_max: int = 1_000
     """Topics, and partitions, that have lines of their own in /metrics; the rest is in the sums."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLimits:
+    """What one connection of the text protocol may take of the broker."""
+
+    line_bytes_max: int = (1 << 20) + (1 << 16)
+    """A line: the largest message that a topic takes by default, its quoting and its command."""
+
+    read_ahead_bytes: int = 1 << 16
+    """While a command is being done no more than this is read of those that follow."""
+
+    write_buffer_bytes: int = 1 << 18
+    """Answers and pushed records that a client may leave unread before it is kept waiting."""
+
+    records_per_answer_max: int = 100
+    """Records in one answer to CONS: what a person can look at."""
+
+    answer_bytes_max: int = 4 << 20
+    """Keys and bodies in one answer to CONS; the first record is given however large it is."""
+
+    fetch_bytes: int = 1 << 18
+    """How much is asked for at a time, for CONS and PUSH; a larger batch still comes whole."""
+
+    publish_records_max: int = 500
+    """PUBS lines that wait together are written together, up to this many."""
+
+    publish_bytes_max: int = 1 << 18
+    """The same in bytes: well below what a topic takes as one batch."""
+
+    timeout_ms: int = 30_000
+    """Publishing and creating are given up after this long; then the outcome is unknown."""
+
+    push_wait_ms: int = 30_000
+    """A push asks again after this long without new records."""
+
+    commit_interval_ms: int = 1_000
+    """A push notes its group's position this often at most, and when it ends."""
+
+    subscriptions_per_connection_max: int = 1_000
+    """Subscriptions that one connection may hold."""
+
+    subscriptions_max: int = 100_000
+    """Subscriptions that all connections together may hold, some 500 bytes each."""

@@ -144,6 +144,14 @@ class UnsupportedVersion(WireError):
         self.last = last
 
 
+class ApiNotServed(WireError):
+    """The other side serves no such API."""
+
+
+class BadCommand(KafkaesqueError):
+    """A line of the text protocol that is no command, or one that cannot be done."""
+
+
 class BrokerError(KafkaesqueError):
     """Something that a client asked for and cannot have."""
 

@@ -1,0 +1,30 @@
+"""What all connections of the text protocol share."""
+
+from collections.abc import Sequence
+
+from kafkaesque.client.channel import Channel
+from kafkaesque.clock import Clock
+from kafkaesque.config import TextLimits
+from kafkaesque.gateway.text_subscriptions import Subscriptions
+
+TURNS_MAX = 10_000
+"""Topics whose turn is remembered; past that all begin anew."""
+
+
+class TextDesk:
+    """The way to the broker, the limits, the subscriptions, and whose turn it is."""
+
+    def __init__(self, channel: Channel, clock: Clock, limits: TextLimits | None = None) -> None:
+        self.channel = channel
+        self.clock = clock
+        self.limits = limits or TextLimits()
+        self.subscriptions = Subscriptions(self.limits)
+        self._turns: dict[str, int] = {}
+
+    def next_partition(self, topic: str, available: Sequence[int]) -> int:
+        """Return the partition of a record without a key: each of those available in turn."""
+        if len(self._turns) >= TURNS_MAX and topic not in self._turns:
+            self._turns.clear()
+        turn = self._turns.get(topic, 0) % len(available)
+        self._turns[topic] = turn + 1
+        return available[turn]

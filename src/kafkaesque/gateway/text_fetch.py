@@ -1,0 +1,149 @@
+"""Records out of partitions, for CONS and PUSH: only what is committed, also by transactions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafkaesque.errors import BadCommand
+from kafkaesque.gateway.text_desk import TextDesk
+from kafkaesque.gateway.text_errors import sentence
+from kafkaesque.gateway.text_topics import TopicPlace
+from kafkaesque.record.read import read_records
+from kafkaesque.record.record import Record
+from kafkaesque.record.view import split_batches
+from kafkaesque.types import Offset
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from kafkaesque.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+EARLIEST = -2
+LATEST = -1
+READ_COMMITTED = 1
+
+_NOT_A_REPLICA = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Records from one place on, and where to go on from."""
+
+    records: list[Record]
+    end: Offset
+
+
+async def read(desk: TextDesk, place: TopicPlace, partition: int, offset: Offset) -> list[Record]:
+    """Return records from `offset` on, as many as one answer may have; none at the end.
+
+    Raises BadCommand where the log has no such offset.
+    """
+    limits = desk.limits
+    records: list[Record] = []
+    size = 0
+    position = offset
+    while True:  # ends: every turn gets further in the log, or returns
+        (data,) = await fetch(desk, place, {partition: position}, wait_ms=0)
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            first = await find_offset(desk, place, partition, EARLIEST)
+            end = await find_offset(desk, place, partition, LATEST)
+            raise BadCommand(f"offset {position} is outside the log, which holds [{first}, {end})")
+        check(data)
+        found = visible_records(data, position)
+        if found.end == position:
+            return records
+        for record in found.records:
+            size += len(record.key or b"") + len(record.value or b"")
+            if records and size > limits.answer_bytes_max:
+                return records
+            records.append(record)
+            if len(records) == limits.records_per_answer_max:
+                return records
+        position = found.end
+
+
+async def fetch(
+    desk: TextDesk, place: TopicPlace, positions: Mapping[int, Offset], wait_ms: int
+) -> tuple[PartitionData, ...]:
+    """Ask for what is at these positions; with `wait_ms`, wait so long if there is nothing yet."""
+    request = FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=desk.limits.fetch_bytes,
+        isolation_level=READ_COMMITTED,
+        topics=(
+            FetchTopic(
+                topic_id=place.topic_id,
+                topic=place.name,
+                partitions=tuple(
+                    FetchPartition(
+                        partition=partition,
+                        fetch_offset=offset,
+                        partition_max_bytes=desk.limits.fetch_bytes,
+                    )
+                    for partition, offset in positions.items()
+                ),
+            ),
+        ),
+    )
+    answer = await desk.channel.call(request, FetchResponse)
+    if answer.error_code != ErrorCode.NONE:
+        raise BadCommand(sentence(answer.error_code))
+    return answer.responses[0].partitions if answer.responses else ()
+
+
+def check(data: PartitionData) -> None:
+    """Raise BadCommand if a partition could not be read."""
+    if data.error_code != ErrorCode.NONE:
+        raise BadCommand(sentence(data.error_code))
+
+
+def visible_records(data: PartitionData, position: Offset) -> Found:
+    """Return the records from `position` on that are for consumers' eyes.
+
+    Markers are not, nor is what belongs to aborted transactions, which Kafka leaves to its clients
+    to pass over: those of a producer from a first offset on, up to that producer's next marker.
+    """
+    aborted = sorted(
+        ((one.first_offset, one.producer_id) for one in data.aborted_transactions or ()),
+        reverse=True,
+    )
+    aborting: set[int] = set()
+    records: list[Record] = []
+    end = position
+    for batch in split_batches(data.records or b""):
+        while aborted and aborted[-1][0] <= batch.last_offset:
+            aborting.add(aborted.pop()[1])
+        end = max(end, batch.end_offset)
+        if batch.is_control:
+            aborting.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in aborting):
+            records += [record for record in read_records(batch) if record.offset >= position]
+    return Found(records=records, end=end)
+
+
+async def find_offset(desk: TextDesk, place: TopicPlace, partition: int, which: int) -> Offset:
+    """Return the offset at one end of a partition: EARLIEST or LATEST."""
+    request = ListOffsetsRequest(
+        replica_id=_NOT_A_REPLICA,
+        isolation_level=READ_COMMITTED,
+        topics=(
+            ListOffsetsTopic(
+                name=place.name,
+                partitions=(ListOffsetsPartition(partition_index=partition, timestamp=which),),
+            ),
+        ),
+    )
+    answer = await desk.channel.call(request, ListOffsetsResponse)
+    (found,) = answer.topics[0].partitions
+    if found.error_code != ErrorCode.NONE:
+        raise BadCommand(sentence(found.error_code))
+    return found.offset

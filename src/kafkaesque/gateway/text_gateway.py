@@ -1,0 +1,28 @@
+"""The text protocol of one broker: makes its connections, and ends them all."""
+
+import asyncio
+
+from kafkaesque.gateway.text_connection import TextConnection
+from kafkaesque.gateway.text_desk import TextDesk
+
+_STOP_SECONDS_MAX = 1.0
+
+
+class TextGateway:
+    """`connection` is the factory of the protocol; `stop` hangs up on everyone."""
+
+    def __init__(self, desk: TextDesk) -> None:
+        self._desk = desk
+        self._open: set[TextConnection] = set()
+
+    def connection(self) -> TextConnection:
+        """Return the protocol for one more connection."""
+        return TextConnection(self._desk, self._open)
+
+    async def stop(self) -> None:
+        """Hang up on every client, and wait a little until positions are noted."""
+        for connection in list(self._open):
+            connection.abort()
+        if self._open:
+            closed = [connection.closed for connection in self._open]
+            await asyncio.wait(closed, timeout=_STOP_SECONDS_MAX)

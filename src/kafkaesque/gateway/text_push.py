@@ -1,0 +1,156 @@
+"""PUSH: records are sent as they come, until STOP, and the group's position follows.
+
+The position is what was handed to the connection, noted now and then and at the end: who comes back
+after a crash may see the last second again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+
+from kafkaesque.errors import ApiNotServed, KafkaesqueError
+from kafkaesque.gateway.text_desk import TextDesk
+from kafkaesque.gateway.text_fetch import (
+    EARLIEST,
+    LATEST,
+    check,
+    fetch,
+    find_offset,
+    visible_records,
+)
+from kafkaesque.gateway.text_positions import commit, committed
+from kafkaesque.gateway.text_replies import failure, pushed
+from kafkaesque.gateway.text_subscriptions import Subscription
+from kafkaesque.gateway.text_topics import TopicPlace
+from kafkaesque.record.record import Record
+from kafkaesque.types import Offset
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.fetch import PartitionData
+
+log = logging.getLogger(__name__)
+
+PIECE_BYTES = 1 << 16
+"""Lines are handed over in pieces of about this size, so that one who does not read is noticed."""
+
+Send = Callable[[bytes], Awaitable[None]]
+"""Hands bytes to the client, and returns when there is room for more."""
+
+
+class Pusher:
+    """Pushes the partitions of some subscriptions of one group: `prepare`, `start`, `stop`."""
+
+    def __init__(
+        self, desk: TextDesk, place: TopicPlace, subscriptions: list[Subscription], send: Send
+    ) -> None:
+        self.subscriptions = subscriptions
+        self._desk = desk
+        self._place = place
+        self._group = subscriptions[0].group
+        self._send = send
+        self._positions: dict[int, Offset] = {}
+        self._is_kept = False
+        self._is_unsaved = False
+        self._committed_ms = 0
+        self._task: asyncio.Future[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether records are still being pushed: an error ends it too."""
+        return self._task is not None and not self._task.done()
+
+    async def prepare(self) -> None:
+        """Find where to begin: where the group stopped, else at the end. Raises BadCommand."""
+        partitions = [subscription.partition for subscription in self.subscriptions]
+        channel = self._desk.channel
+        known: dict[int, Offset] = {}
+        try:
+            known = await committed(channel, self._group, self._place, partitions)
+            self._is_kept = True
+        except ApiNotServed:
+            pass  # a broker without consumer groups: every push begins at the end
+        for partition in partitions:
+            if partition not in known:
+                known[partition] = await find_offset(self._desk, self._place, partition, LATEST)
+        self._positions = known
+        # Noting the beginning makes it durable, and shows now if the group belongs to others.
+        await self._commit()
+
+    def start(self) -> None:
+        """Begin to push, when the loop comes to it."""
+        self._committed_ms = self._desk.clock.monotonic_ms()
+        self._task = asyncio.ensure_future(self._run())
+        self._task.add_done_callback(_log_failure)
+
+    async def stop(self) -> None:
+        """Push no more and note the position; raises what prevents that."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._is_unsaved:
+            await self._commit()
+
+    async def _run(self) -> None:
+        try:
+            while True:  # ends by being cancelled, or by an error
+                await self._step()
+        except KafkaesqueError as error:
+            await self._send(failure(f"pushing has ended: {error}"))
+
+    async def _step(self) -> None:
+        desk = self._desk
+        answer = await fetch(desk, self._place, self._positions, desk.limits.push_wait_ms)
+        for data in answer:
+            await self._push(data)
+        self._rotate()
+        is_due = desk.clock.monotonic_ms() - self._committed_ms >= desk.limits.commit_interval_ms
+        if self._is_unsaved and is_due:
+            await self._commit()
+
+    async def _push(self, data: PartitionData) -> None:
+        partition = data.partition_index
+        position = self._positions[partition]
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._positions[partition] = await self._back_in_range(partition, position)
+            return
+        check(data)
+        found = visible_records(data, position)
+        for piece, end in _pieces(found.records, partition):
+            await self._send(piece)
+            self._positions[partition] = end
+            self._is_unsaved = True
+        if found.end != position:
+            self._positions[partition] = found.end
+            self._is_unsaved = True
+
+    async def _back_in_range(self, partition: int, position: Offset) -> Offset:
+        """Return the nearest offset that is there: retention may have passed the group by."""
+        first = await find_offset(self._desk, self._place, partition, EARLIEST)
+        if position < first:
+            return first
+        return await find_offset(self._desk, self._place, partition, LATEST)
+
+    def _rotate(self) -> None:
+        """Ask for another partition first next time, so that a busy one starves none."""
+        first = next(iter(self._positions))
+        self._positions[first] = self._positions.pop(first)
+
+    async def _commit(self) -> None:
+        self._is_unsaved = False
+        if self._is_kept:
+            await commit(self._desk.channel, self._group, self._place, dict(self._positions))
+        self._committed_ms = self._desk.clock.monotonic_ms()
+
+
+def _log_failure(task: "asyncio.Future[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("text_push_failed", exc_info=error)
+
+
+def _pieces(records: list[Record], partition: int) -> Iterator[tuple[bytes, Offset]]:
+    """Yield lines together with the position behind them."""
+    lines = bytearray()
+    for record in records:
+        lines += pushed(record, partition)
+        if len(lines) >= PIECE_BYTES or record is records[-1]:
+            yield bytes(lines), record.offset + 1
+            lines.clear()

@@ -1,0 +1,123 @@
+"""Publishing: order, partitions, refusals record by record, and outcomes that nobody knows."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkaesque.client.channel import Channel
+from kafkaesque.errors import OutcomeUnknown
+from kafkaesque.gateway.key_partition import partition_of
+from kafkaesque.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kafkaesque.wire.messages.produce import ProduceRequest
+from tests.gateway.text_clients import TextBroker, TextClient, text_broker
+
+
+async def bodies(client: TextClient, topic: str, partitions: int) -> list[list[str]]:
+    """Return the bodies in each partition."""
+    ids = await client.data(f"SUBS {topic} reader {partitions}")
+    found = [await client.data(f"CONS {topic} {one} 0") for one in ids]
+    return [[record["Body"] for record in records] for records in found]
+
+
+async def create(broker: TextBroker, topic: str, settings: dict[str, str]) -> None:
+    """Create a topic of one partition with settings."""
+    wanted = CreatableTopic(
+        name=topic,
+        num_partitions=1,
+        replication_factor=1,
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=n, value=v) for n, v in settings.items()),
+    )
+    answer = await broker.desk.channel.call(
+        CreateTopicsRequest(topics=(wanted,)), CreateTopicsResponse
+    )
+    assert answer.topics[0].error_code == 0
+
+
+@pytest.mark.requirement("CORE-4")
+def test_records_without_a_key_take_partitions_in_turn_whoever_publishes(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path) as broker:
+            anna, bert = await broker.connect(), await broker.connect()
+            await anna.ask("CRTP t 3")
+            for number in range(6):
+                who = anna if number % 2 else bert
+                await who.ask(f'PUBS t {{"Body":"{number}"}}')
+            assert await bodies(anna, "t", 3) == [["0", "3"], ["1", "4"], ["2", "5"]]
+
+    asyncio.run(go())
+
+
+def test_many_lines_at_once_are_published_in_order_and_each_is_answered(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path) as broker:
+            client = await broker.connect()
+            await client.ask("CRTP t 2")
+            for number in range(90):
+                client.type(f'PUBS t {{"Key":"{number % 5}","Body":"{number}"}}')
+            assert [await client.line() for _ in range(90)] == ["Done"] * 90
+            expected: list[list[str]] = [[], []]
+            for number in range(90):
+                expected[partition_of(str(number % 5).encode(), 2)].append(str(number))
+            assert await bodies(client, "t", 2) == expected
+
+    asyncio.run(go())
+
+
+def test_one_record_that_is_too_large_does_not_spoil_those_beside_it(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path) as broker:
+            client = await broker.connect()
+            await create(broker, "t", {"max.message.bytes": "500"})
+            sizes = [10, 1_000, 20, 1_001, 30]
+            for size in sizes:
+                client.type(f'PUBS t {{"Body":"{"x" * size}"}}')
+            answers = [await client.line() for _ in sizes]
+            assert [answer == "Done" for answer in answers] == [True, False, True, False, True]
+            assert "the topic takes 500" in answers[1]
+            assert await bodies(client, "t", 1) == [["x" * 10, "x" * 20, "x" * 30]]
+
+    asyncio.run(go())
+
+
+class Forgetful:
+    """A way to the broker on which the answer to Produce is lost."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def call(self, request: Any, response: type[Any]) -> Any:
+        """Pass it on; the answer may be lost."""
+        answer = await self._channel.call(request, response)
+        if isinstance(request, ProduceRequest):
+            raise OutcomeUnknown("the broker went away")
+        return answer
+
+
+def test_an_unknown_outcome_is_said_to_be_unknown_and_not_tried_again(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path, wrap=Forgetful) as broker:
+            client = await broker.connect()
+            await client.ask("CRTP t 1")
+            assert "outcome is unknown" in await client.error('PUBS t {"Body":"once"}')
+            assert await bodies(client, "t", 1) == [["once"]]
+
+    asyncio.run(go())
+
+
+def test_many_who_publish_to_a_new_topic_at_once_all_succeed(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path) as broker:
+            clients = [await broker.connect() for _ in range(20)]
+            for client in clients:
+                client.type('PUBS fresh {"Body":"x"}')
+            assert [await client.line() for client in clients] == ["Done"] * 20
+
+    asyncio.run(go())

@@ -14,12 +14,21 @@ from typing import Any, TypeVar
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.store import Store
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.config import BrokerConfig, LimitsConfig, LogConfig, ServerConfig
+from kafkaesque.config import (
+    BrokerConfig,
+    LimitsConfig,
+    LogConfig,
+    ServerConfig,
+    TextLimits,
+)
 from kafkaesque.errors import CannotListen, DiskFailed, LogError
+from kafkaesque.gateway.text_desk import TextDesk
+from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.log.posix_disk import PosixDisk
-from kafkaesque.server.door import Door, NotSpoken
+from kafkaesque.server.door import Door
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.listening import listening_sockets, parse_address, shown
+from kafkaesque.server.local_channel import LocalChannel
 
 T = TypeVar("T")
 
@@ -39,6 +48,7 @@ class NodeSettings:
     stop_ms: int = ServerConfig().stop_ms
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    text: TextLimits = field(default_factory=TextLimits)
 
 
 class Node:
@@ -78,6 +88,8 @@ class Node:
             self._disk.close()
             raise
         self.edge = Edge(self.broker, settings.limits, self._clock, advertised)
+        channel = LocalChannel(self.broker, settings.host, settings.port)
+        self._text = TextGateway(TextDesk(channel, self._clock, settings.text))
         try:
             await self._listen()
         except CannotListen:
@@ -112,16 +124,12 @@ class Node:
             self._servers.append(server)
 
     def _door(self) -> Door:
-        return Door(self.edge, http=self._http, text=self._text)
+        return Door(self.edge, http=self._http, text=self._text.connection)
 
     def _http(self) -> asyncio.Protocol:
         from kafkaesque.server.pages import http_connection  # late, because starting is fast then
 
         return http_connection(self.edge, self._trouble)
-
-    def _text(self) -> asyncio.Protocol:
-        # The place of the text protocol's connection.
-        return NotSpoken("This is a Kafka broker; it does not speak the text protocol yet.")
 
     def _trouble(self) -> str | None:
         """Say why this node does not serve, if so."""
@@ -149,6 +157,7 @@ class Node:
                     await left.wait()
         self.edge.abort()
         await asyncio.sleep(0)  # lets the connections learn of it
+        await self._text.stop()
         self._close()
 
     def _close(self) -> None:

@@ -20,6 +20,7 @@ from kafkaesque.config import (
     ProducerConfig,
     RaftConfig,
     ServerConfig,
+    TextLimits,
 )
 from kafkaesque.errors import BadConfiguration
 
@@ -39,6 +40,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "producers": ProducerConfig,
     "fetch": FetchConfig,
     "housekeeping": HousekeepingConfig,
+    "text": TextLimits,
 }
 OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping")
 """Sections of their own in the file, but parts of the broker's settings in the program."""
@@ -62,6 +64,7 @@ class Settings:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    text: TextLimits = field(default_factory=TextLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,7 @@ def node_settings(settings: Settings) -> NodeSettings:
         stop_ms=server.stop_ms,
         limits=settings.limits,
         log=settings.log,
+        text=settings.text,
     )
 
 

@@ -139,20 +139,3 @@ class Door(asyncio.BufferedProtocol):
         guest.connection_made(self._transport)
         self._transport.resume_reading()
         guest.data_received(self._first)
-
-
-class NotSpoken(asyncio.Protocol):
-    """Says in one sentence that this broker does not speak the protocol, and closes."""
-
-    def __init__(self, sentence: str) -> None:
-        self._sentence = sentence
-        self._transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way back."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
-
-    def data_received(self, data: bytes) -> None:
-        """Answer and close, whatever it was."""
-        self._transport.write(f"{self._sentence}\r\n".encode())
-        self._transport.close()

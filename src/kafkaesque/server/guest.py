@@ -1,7 +1,7 @@
 """A protocol that knows nothing of limits, and what watches over it.
 
-It may have `overdue`, if it knows best when it has stayed too long, and `finish`, to end in its own
-time when the broker stops.
+It may have `overdue`, if it knows best when it has stayed too long, `is_listening`, while its
+client need not say anything, and `finish`, to end in its own time when the broker stops.
 """
 
 import asyncio
@@ -29,14 +29,25 @@ class Finishes(Protocol):
         ...
 
 
+@runtime_checkable
+class Listens(Protocol):
+    """A protocol whose client may have asked to be told what comes."""
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the client waits for us, so that its silence means nothing."""
+        ...
+
+
 class GuestProtocol(asyncio.Protocol):
     """Stands before the protocol of one connection: counts bytes, knows when it was last heard."""
 
-    __slots__ = ("_edge", "_inner", "_inner_overdue", "_seen_ms", "_transport")
+    __slots__ = ("_edge", "_inner", "_inner_overdue", "_listener", "_seen_ms", "_transport")
 
     def __init__(self, inner: asyncio.Protocol, edge: Edge) -> None:
         self._inner = inner
         self._inner_overdue = inner.overdue if isinstance(inner, HasDeadlines) else None
+        self._listener = inner if isinstance(inner, Listens) else None
         self._edge = edge
         self._seen_ms = edge.doorkeeper.now_ms()
         self._transport: asyncio.Transport
@@ -76,6 +87,8 @@ class GuestProtocol(asyncio.Protocol):
         """Ask the protocol itself, or find that nothing was heard of it."""
         if self._inner_overdue is not None:
             return self._inner_overdue(now_ms)
+        if self._listener is not None and self._listener.is_listening:
+            self._seen_ms = now_ms
         is_idle = now_ms - self._seen_ms > self._edge.limits.idle_ms_max
         return Refusal.IDLE if is_idle else None
 

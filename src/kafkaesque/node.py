@@ -72,7 +72,10 @@ class Node:
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def start(self) -> None:
-        """Open the data folder and begin to listen."""
+        """Open the data folder and begin to listen; a node that was stopped can start again."""
+        self._is_stopped = False
+        self.addresses.clear()
+        self._servers.clear()
         settings = self._settings
         advertised = parse_address(settings.advertised) if settings.advertised else None
         loop = asyncio.get_running_loop()

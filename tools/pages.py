@@ -8,6 +8,7 @@ from pathlib import Path
 from tools import (
     apis_page,
     cli_page,
+    clients_page,
     config_page,
     figures_page,
     index_page,
@@ -21,6 +22,7 @@ from tools.repository import REFERENCE, relative
 PAGES: Mapping[Path, Callable[[], str]] = {
     REFERENCE / "apis.md": apis_page.render,
     REFERENCE / "cli.md": cli_page.render,
+    REFERENCE / "clients.md": clients_page.render,
     REFERENCE / "config.md": config_page.render,
     REFERENCE / "figures.md": figures_page.render,
     REFERENCE / "limits.md": limits_page.render,

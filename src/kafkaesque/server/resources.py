@@ -100,11 +100,13 @@ def settings_of_new(overrides: Mapping[str, str]) -> list[Setting]:
     return list(_topic_settings(overrides))
 
 
-def broker_settings(broker: Broker) -> list[Setting]:
-    """Return all settings of a broker."""
+def broker_settings(broker: Broker, address: str) -> list[Setting]:
+    """Return all settings of a broker, which the client reaches by `address`."""
     known = [_fixed("node.id", str(broker.node), SettingType.INT, Source.STATIC_BROKER)]
     known.append(_fixed("default.replication.factor", "1", SettingType.INT, Source.DEFAULT))
     known.append(_fixed("log.dirs", broker.data_folder, SettingType.STRING, Source.STATIC_BROKER))
+    listener = f"PLAINTEXT://{address}"
+    known.append(_fixed("advertised.listeners", listener, SettingType.STRING, Source.STATIC_BROKER))
     for name in NAMES:
         value = value_text(DEFAULTS, name)
         text = f"The default of topics: {reasons().get(name, '')}"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kafkaesque.errors import InvalidRequest, KafkaesqueError
 from kafkaesque.server.errors import code_of
+from kafkaesque.server.listening import shown
 from kafkaesque.server.resources import (
     ResourceType,
     Setting,
@@ -68,7 +69,7 @@ def _settings(resource: DescribeConfigsResource, session: Session) -> Sequence[S
             return ()  # what was set for all brokers at once: nothing can be
         case ResourceType.BROKER:
             check_broker_name(name, session.broker)
-            return broker_settings(session.broker)
+            return broker_settings(session.broker, shown(session.host, session.port))
         case other:
             raise InvalidRequest(f"there are no settings of resource type {other}")
 

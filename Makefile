@@ -23,7 +23,7 @@ test-all: $(READY) ## run everything, also what takes long
 	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory sim SEEDS=2000
 
-demo: $(READY) ## show a cluster that loses machines and no records
+demo: $(READY) ## use a broker, kill it, ask it by telnet; then a cluster, simulated
 	@.venv/bin/kafkaesque demo
 
 check: $(READY) ## format, lint, types, layering, generated pages and links

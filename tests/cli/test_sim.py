@@ -1,4 +1,4 @@
-"""`kafkaesque sim` and `kafkaesque demo`: what they print and the codes they exit with."""
+"""`kafkaesque sim`: what it prints and the codes it exits with."""
 
 import re
 
@@ -6,11 +6,7 @@ import pytest
 
 from kafkaesque.cli import sim as commands
 from kafkaesque.cli.main import run
-from kafkaesque.sim import story
-from kafkaesque.sim.checks import Violation
 from kafkaesque.sim.many import Failure, Totals
-from kafkaesque.sim.run import check_end
-from kafkaesque.sim.world import World
 
 COLUMNS = 80
 STEPS = "200"
@@ -44,8 +40,6 @@ def row(text: str, name: str) -> int:
         (["sim", "five"], "'five' is not a valid integer"),
         (["sim", "--seeds", "0"], "0 is not in the range x>=1"),
         (["sim", "5", "--steps", "0"], "0 is not in the range x>=1"),
-        (["demo", "--seed", "x"], "'x' is not a valid integer"),
-        (["demo", "7"], "unexpected extra argument"),
     ],
 )
 def test_wrong_usage_exits_with_2_and_one_sentence(
@@ -102,40 +96,3 @@ def test_of_many_seeds_those_that_fail_are_listed_with_their_commands(
     assert "seed 71: Violation: [two] leaders" in out
     assert f"kafkaesque sim 71 --steps {STEPS}" in out
     assert row(out, "violations") == 2
-
-
-def test_the_demo_ends_well_within_80_columns_and_without_colour(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["demo"]) == 0
-    out = capsys.readouterr().out
-    assert row(out, "of these lost") == 0
-    assert row(out, "batches acknowledged") >= 400
-    assert [line for line in out.splitlines() if len(line) > COLUMNS] == []
-    assert "\x1b" not in out
-
-
-def test_the_demo_exits_with_1_when_an_acknowledged_record_is_gone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def check_then_lose(world: World) -> None:
-        check_end(world)
-        log = world.nodes[1].replicas[story.GROUP].log
-        log.segments.truncate(log.segments.batch_base(log.end_offset - 1))
-
-    monkeypatch.setattr(story, "check_end", check_then_lose)
-    assert run(["demo"]) == 1
-    out = capsys.readouterr().out
-    assert row(out, "of these lost") == 1
-    assert "what was acknowledged is lost" in out
-
-
-def test_the_demo_exits_with_1_when_a_check_fails(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def complain(world: World) -> None:
-        raise Violation("log matching: [one] entry too many")
-
-    monkeypatch.setattr(story, "check_end", complain)
-    assert run(["demo"]) == 1
-    assert "A promise was broken: log matching: [one] entry" in capsys.readouterr().out

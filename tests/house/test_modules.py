@@ -11,7 +11,11 @@ from tools.repository import ROOT, imported_names, module_name, python_files, re
 
 CODE = ("src", "tests", "bench", "tools")
 ENTRY_POINTS = {"kafkaesque.__main__", "kafkaesque.testing.pytest_plugin"}
-PLUGINS = {"src/kafkaesque/testing/pytest_plugin.py: pytest"}
+PLUGINS = {
+    "src/kafkaesque/testing/pytest_plugin.py: pytest",
+    "src/kafkaesque/cli/demo_traffic.py: aiokafka.AIOKafkaConsumer",
+    "src/kafkaesque/cli/demo_traffic.py: aiokafka",  # used if it is there
+}
 """What only its own host imports may import its host."""
 
 WAITING_FOR_A_USER: Mapping[str, str] = {}

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 COMMANDS: Mapping[str, str] = {
     "completion": "kafkaesque.cli.completion:completion",
     "consume": "kafkaesque.cli.consume:consume",
-    "demo": "kafkaesque.cli.sim:demo",
+    "demo": "kafkaesque.cli.demo:demo",
     "group": "kafkaesque.cli.group:group",
     "log": "kafkaesque.cli.log:log",
     "produce": "kafkaesque.cli.produce:produce",
@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, str] = {
 SUMMARIES: Mapping[str, str] = {
     "completion": "Print the script that completes commands in a shell.",
     "consume": "Print the records of a topic as they come.",
-    "demo": "Watch a cluster lose its leader in the middle of a write, and no record.",
+    "demo": "Watch a broker and a cluster lose power, and no record.",
     "group": "Look at consumer groups and change where they stand.",
     "log": "Look into log files without a broker.",
     "produce": "Send the lines of a file, or of stdin, to a topic.",

@@ -1,4 +1,4 @@
-"""`kafkaesque sim` and `kafkaesque demo`: the simulated cluster in the user's hands."""
+"""`kafkaesque sim`: the simulated cluster in the user's hands."""
 
 import click
 from rich.console import Console
@@ -12,12 +12,6 @@ from kafkaesque.sim.run import STEPS
 from kafkaesque.sim.story import Verdict, tell
 
 _SHOWN_FAILURES_MAX = 10
-_STORY_SEED = 7
-_TRY_NEXT = (
-    ("make sim SEEDS=500", "500 clusters under random faults, counted"),
-    (".venv/bin/kafkaesque sim 42", "one of them, the same every time"),
-    ("make mutants", "break a rule on purpose and see it caught"),
-)
 
 
 @click.command(epilog="Example: kafkaesque sim --seeds 200")
@@ -45,26 +39,17 @@ def sim(seed: int | None, seeds: int | None, first: int, steps: int) -> int:
     return _many(console, range(first, first + seeds), steps)
 
 
-@click.command(epilog="Example: kafkaesque demo --seed 11")
-@click.option("--seed", type=int, default=_STORY_SEED, show_default=True, help="Another story.")
-def demo(seed: int) -> int:
-    """Watch a cluster lose its leader in the middle of a write, and no record."""
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]Kafkaesque[/bold]: a replicated log under a power cut (seed {seed})\n")
+def tell_story(console: Console, seed: int) -> bool:
+    """Tell how a cluster loses its leader in the middle of a write; return whether it ends well."""
     try:
-        verdict = tell(seed, console.print)
+        verdict = tell(seed, lambda line: console.print(f"  {line}", soft_wrap=True))
     except AssertionError as broken:  # a check of the simulator, or one of the code itself
         console.print(f"\n[bold red]A promise was broken:[/bold red] {escape(str(broken))}")
-        return FAILED
-    console.print()
+        return False
     console.print(_verdict_table(verdict))
     if verdict.lost:
         console.print("\n[bold red]A promise was broken:[/bold red] what was acknowledged is lost")
-        return FAILED
-    console.print("\nTry next:")
-    for command, why in _TRY_NEXT:
-        console.print(f"  {command:<28} {why}")
-    return 0
+    return not verdict.lost
 
 
 def _verdict_table(verdict: Verdict) -> Table:

@@ -33,6 +33,9 @@ from kafkaesque.server.local_channel import LocalChannel
 T = TypeVar("T")
 
 _NODE = 1
+_TURNS_TO_ACCEPT = 5
+"""Turns of the loop in which a connection that was just accepted becomes known, to be closed."""
+
 SWEEP_MS = 1_000
 """How often connections are looked at that may have stayed too long."""
 
@@ -151,6 +154,8 @@ class Node:
         self._is_stopped = True
         for server in self._servers:
             server.close()
+        for _ in range(_TURNS_TO_ACCEPT):
+            await asyncio.sleep(0)
         left = asyncio.Event()
         self.edge.doorkeeper.on_empty = left.set
         self.edge.finish()

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from kafkaesque.backup.check import check
 from kafkaesque.backup.plan import Wanted
 from kafkaesque.backup.restore import What
 from kafkaesque.backup.target import Wishes
@@ -178,6 +179,29 @@ def test_a_partition_whose_first_records_are_deleted_begins_at_0_again(
     assert [one.offset for one in found] == list(range(16))
     committed = there.groups.committed("g")["late", 0]
     assert (committed.offset, committed.metadata) == (2, "noted")
+
+
+def test_records_deleted_while_they_are_saved_are_noted(
+    source: Broker, target: Broker, admin: Admin, tmp_path: Path
+) -> None:
+    admin.topics.create("leaky", partitions=1)
+    records = some_records(60)
+    put(admin, "leaky", 0, records)
+
+    class Deleting(Notes):
+        def moved(self, *, amount: int, size: int) -> None:
+            if not self.notes:
+                delete_before(source, "leaky", 0, 48)
+
+    watch = Deleting()
+    saved = save(source.bootstrap, tmp_path / "b", watch=watch)
+    first_gone = saved.topics[0].records - 12
+    note = f"partition 0 of topic leaky: the records from {first_gone} to before 48 were deleted"
+    assert [one.startswith(note) for one in watch.notes] == [True]
+    assert check(tmp_path / "b", watch).damages == ()
+    restore(target.bootstrap, tmp_path / "b")
+    expected = [*records[:first_gone], *records[48:]]
+    assert contents(target.bootstrap, "leaky") == {0: seen(expected)}
 
 
 def test_a_compacted_topic_comes_back_without_its_holes(

@@ -99,6 +99,8 @@ def read_footer(path: Path) -> SavedChunk:
         raise DamagedBackup(str(path), at, "it does not end with a footer: it was cut or added to")
     if version > VERSION:
         raise NewerFormat(str(path), version, VERSION)
+    if version < VERSION:
+        raise DamagedBackup(str(path), at, f"there never was a version {version}")
     if data_size != at:
         raise DamagedBackup(str(path), at, f"the footer says {data_size} bytes, {at} are there")
     (crc,) = _CRC.unpack_from(footer, _FACTS.size)

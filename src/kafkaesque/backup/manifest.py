@@ -150,6 +150,8 @@ def read_sealed(path: Path, kind: type[T]) -> T:
         sealed = msgspec.json.decode(data, type=_Envelope)
         if sealed.format > FORMAT:
             raise NewerFormat(str(path), sealed.format, FORMAT)
+        if sealed.format < FORMAT:
+            raise DamagedBackup(str(path), 0, f"there never was a format {sealed.format}")
         if crc32c(bytes(sealed.backup)) != sealed.crc32c:
             raise DamagedBackup(str(path), 0, "the checksum does not match")
         return msgspec.json.decode(sealed.backup, type=kind)

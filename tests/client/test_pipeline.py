@@ -67,7 +67,7 @@ def batches(count: int) -> Iterator[Buffer]:
         yield build_batch([record], producer=stamp)
 
 
-def write(reply: Reply, counts: dict[int, int], **settings: int) -> dict[Place, list[int | None]]:
+def write(reply: Reply, counts: dict[int, int]) -> dict[Place, list[int | None]]:
     told: dict[Place, list[int | None]] = {}
 
     def taken(place: Place, batch: Buffer, offset: int | None) -> None:
@@ -76,7 +76,7 @@ def write(reply: Reply, counts: dict[int, int], **settings: int) -> dict[Place, 
     sources = ((("t", index), batches(count)) for index, count in counts.items())
     with (
         FakeBroker({ProduceRequest: reply}, topics={"t": 40}) as broker,
-        an_admin(broker.bootstrap, **settings) as admin,
+        an_admin(broker.bootstrap, deadline_ms=5_000) as admin,
     ):
         admin.pipeline().write(sources, taken)
     return told
@@ -116,7 +116,7 @@ def test_a_refusal_is_raised() -> None:
 
 def test_a_broker_that_stays_away_is_given_up_after_the_deadline() -> None:
     with pytest.raises(RefusedForNow, match="LEADER_NOT_AVAILABLE"):
-        write(Log(*[ErrorCode.LEADER_NOT_AVAILABLE] * 1000), {0: 5}, deadline_ms=2_000)
+        write(Log(*[ErrorCode.LEADER_NOT_AVAILABLE] * 1000), {0: 5})
 
 
 def test_no_more_is_read_ahead_than_may_be_under_way() -> None:

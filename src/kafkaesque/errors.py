@@ -369,3 +369,25 @@ class Refused(ClientError):
 
 class RefusedForNow(Refused):
     """The broker did not do it, but may do so soon, or another one may."""
+
+
+class BackupError(KafkaesqueError):
+    """A backup that cannot be made, checked or restored as it was asked for."""
+
+
+class DamagedBackup(BackupError):
+    """A file of a backup is not what was written."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} is damaged at byte {position}: {reason}")
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+class BackupExists(BackupError):
+    """The folder holds something else, or a backup that is complete or of something else."""
+
+
+class TopicNotEmpty(BackupError):
+    """A topic to restore into is there already, with records or otherwise made."""

@@ -130,7 +130,10 @@ class FakeBroker:
                     if answer is None:
                         _hang_up(stream)
                         return
-                    stream.sendall(answer)
+                    try:
+                        stream.sendall(answer)
+                    except OSError:
+                        return  # who asked has gone
 
     def _answer(self, data: memoryview) -> bytes | None:
         key, version = request_key(data)

@@ -21,12 +21,14 @@ INTERRUPTED = 130
 """What a shell reports for a program that was stopped with ctrl-C: 128 + SIGINT."""
 
 COMMANDS: Mapping[str, str] = {
+    "backup": "kafkaesque.cli.backup:backup",
     "completion": "kafkaesque.cli.completion:completion",
     "consume": "kafkaesque.cli.consume:consume",
     "demo": "kafkaesque.cli.demo:demo",
     "group": "kafkaesque.cli.group:group",
     "log": "kafkaesque.cli.log:log",
     "produce": "kafkaesque.cli.produce:produce",
+    "restore": "kafkaesque.cli.backup:restore",
     "serve": "kafkaesque.cli.serve:serve",
     "sim": "kafkaesque.cli.sim:sim",
     "topic": "kafkaesque.cli.topic:topic",
@@ -34,12 +36,14 @@ COMMANDS: Mapping[str, str] = {
 """Every subcommand: its name, and `module:attribute` of the click command behind it."""
 
 SUMMARIES: Mapping[str, str] = {
+    "backup": "Save topics and groups to a folder while the brokers run.",
     "completion": "Print the script that completes commands in a shell.",
     "consume": "Print the records of a topic as they come.",
     "demo": "Watch a broker and a cluster lose power, and no record.",
     "group": "Look at consumer groups and change where they stand.",
     "log": "Look into log files without a broker.",
     "produce": "Send the lines of a file, or of stdin, to a topic.",
+    "restore": "Bring topics and groups back from a folder.",
     "serve": "Run one broker until it is told to stop.",
     "sim": "Run a whole cluster on simulated disks, network and clocks.",
     "topic": "List, create, change and delete topics.",

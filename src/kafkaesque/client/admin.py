@@ -10,6 +10,8 @@ from typing import Any
 from kafkaesque.client.address import Address, parse_addresses
 from kafkaesque.client.batches import Batches
 from kafkaesque.client.groups import Groups
+from kafkaesque.client.pipeline import Pipeline
+from kafkaesque.client.producers import ProducerIdentity, new_producer
 from kafkaesque.client.router import Router, Surroundings
 from kafkaesque.client.topics import Topics
 from kafkaesque.clock import SystemClock
@@ -58,6 +60,14 @@ class Admin:
     def serves(self, request: type[Any]) -> bool:
         """Return whether the brokers serve an API that we know, named by its request."""
         return self._router.question(lambda: self._router.serves(request))
+
+    def new_producer(self) -> ProducerIdentity:
+        """Return an identity that no producer ever had."""
+        return new_producer(self._router)
+
+    def pipeline(self) -> Pipeline:
+        """Return a way to write to many partitions at once."""
+        return Pipeline(self._router)
 
     def close(self) -> None:
         """Hang up."""

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from kafkaesque.client.refusals import check, first
 from kafkaesque.client.router import Router
+from kafkaesque.client.topics import READ_COMMITTED, READ_UNCOMMITTED
 from kafkaesque.record.view import LENGTH_OVERHEAD, NO_PRODUCER_ID, BatchView, peek_size
 from kafkaesque.types import Buffer, Offset
 from kafkaesque.wire.messages.fetch import (
+    AbortedTransaction,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -20,7 +22,7 @@ from kafkaesque.wire.messages.produce import (
     TopicProduceData,
 )
 
-_VERSION_MAX_BY_NAME = 12
+VERSION_MAX_BY_NAME = 12
 """Fetch and Produce: later versions name topics by ids."""
 
 _ALL = -1
@@ -34,6 +36,8 @@ class Fetched:
     start: Offset
     """The first offset that is kept."""
     high_watermark: Offset
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """Whose records among these were taken back, and from where on; only if that was asked for."""
 
 
 class Batches:
@@ -50,10 +54,13 @@ class Batches:
         *,
         wait_ms: int = 0,
         bytes_max: int | None = None,
+        is_committed: bool = False,
     ) -> Fetched:
         """Return batches from that of `offset` on, none at the end of the partition.
 
         `wait_ms` is how long the broker waits for records if there are none.
+        With `is_committed` nothing of an open transaction is returned, and of those that were
+        aborted it is said which they are.
         """
         limit = self._router.config.fetch_bytes_max if bytes_max is None else bytes_max
         asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
@@ -61,13 +68,14 @@ class Batches:
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=limit,
+            isolation_level=READ_COMMITTED if is_committed else READ_UNCOMMITTED,
             topics=(FetchTopic(topic=topic, partitions=(asked,)),),
         )
 
         def ask() -> Fetched:
             leader = self._router.leader(topic, partition)
             said = self._router.ask_node(
-                leader, request, FetchResponse, version_max=_VERSION_MAX_BY_NAME
+                leader, request, FetchResponse, version_max=VERSION_MAX_BY_NAME
             )
             check(said.error_code, f"topic {topic}")
             found = first(first(said.responses, topic).partitions, topic)
@@ -76,6 +84,7 @@ class Batches:
                 batches=tuple(_whole(found.records or b"")),
                 start=found.log_start_offset,
                 high_watermark=found.high_watermark,
+                aborted=found.aborted_transactions or (),
             )
 
         return self._router.question(ask)
@@ -97,7 +106,7 @@ class Batches:
         def ask() -> Offset:
             leader = self._router.leader(topic, partition)
             said = self._router.ask_node(
-                leader, request, ProduceResponse, version_max=_VERSION_MAX_BY_NAME
+                leader, request, ProduceResponse, version_max=VERSION_MAX_BY_NAME
             )
             one = first(first(said.responses, topic).partition_responses, topic)
             where = f"partition {partition} of topic {topic}"

@@ -27,6 +27,7 @@ class BlockingConnection:
         self._config = config
         self._clock = clock
         self._exchange = Exchange(config)
+        self._answers: dict[int, Any] = {}  # come, and not taken; bounded by in_flight_max
         self.is_closed = False
 
     @classmethod
@@ -69,20 +70,39 @@ class BlockingConnection:
         the broker had hung up before; the connection is closed then. Error codes inside the answer
         are the caller's business.
         """
-        self._check_open()
+        number = self.post(request, response, deadline_ms, version_max=version_max)
+        message: R = self.take(number, deadline_ms)
+        return message
+
+    def post(
+        self,
+        request: Any,
+        response: type[Any],
+        deadline_ms: int,
+        *,
+        version_max: int | None = None,
+    ) -> int:
+        """Send a request without waiting, and return the number to `take` its answer by.
+
+        Raises what `call` raises. The broker answers in order, whatever is taken first.
+        """
+        if not self._exchange.in_flight:
+            self._check_open()
         number, parts = self._exchange.send(request, response, version_max=version_max)
         self._send(parts, deadline_ms)
-        # Ends: either an answer comes, or the deadline passes.
-        while True:
+        return number
+
+    def take(self, number: int, deadline_ms: int) -> Any:
+        """Wait for the answer to what was posted under a number; once for each number."""
+        # Ends: either the answer comes, or the deadline passes.
+        while number not in self._answers:
             try:
                 answers, _ = self._exchange.receive(self._receive(deadline_ms))
             except WireError as error:
                 self.close()
                 raise ConnectionLost(f"{self._address} sent what is no answer: {error}") from error
-            if answers:
-                assert answers[0].number == number, "one request is under way at a time"
-                message: R = answers[0].message
-                return message
+            self._answers.update((answer.number, answer.message) for answer in answers)
+        return self._answers.pop(number)
 
     def serves(self, request: type[Any]) -> bool:
         """Return whether the broker serves the API of a request, in a version that we know."""

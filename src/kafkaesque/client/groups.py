@@ -74,6 +74,14 @@ class GroupInfo:
     members: tuple[MemberInfo, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """Where a group stands in a partition, and what it noted beside that."""
+
+    offset: Offset
+    metadata: str
+
+
 class Groups:
     """What can be asked and changed about groups; errors are those of `kafkaesque.errors`."""
 
@@ -120,36 +128,50 @@ class Groups:
 
     def offsets(self, group: str) -> dict[Place, Offset]:
         """Return the offsets that a group has committed, of all its partitions."""
+        return {place: one.offset for place, one in self.committed(group).items()}
+
+    def committed(self, group: str) -> dict[Place, Committed]:
+        """Return what a group has committed, of all its partitions."""
         asked = OffsetFetchRequestGroup(group_id=group, topics=None)
         request = OffsetFetchRequest(groups=(asked,), group_id=group, topics=None)
 
-        def ask() -> dict[Place, Offset]:
+        def ask() -> dict[Place, Committed]:
             said = self._router.ask_coordinator(
                 group, request, OffsetFetchResponse, version_max=_VERSION_MAX_BY_NAME
             )
             found = said.groups[0] if said.groups else said
             check(found.error_code, f"group {group}")
-            offsets = {}
+            committed = {}
             for topic in found.topics:
                 for one in topic.partitions:
                     where = f"partition {one.partition_index} of topic {topic.name}"
                     check(one.error_code, f"group {group}, {where}")
                     if one.committed_offset != _NO_OFFSET:
-                        offsets[topic.name, one.partition_index] = one.committed_offset
-            return offsets
+                        committed[topic.name, one.partition_index] = Committed(
+                            offset=one.committed_offset, metadata=one.metadata or ""
+                        )
+            return committed
 
         return self._router.question(ask)
 
-    def commit(self, group: str, offsets: Mapping[Place, Offset]) -> None:
+    def commit(
+        self,
+        group: str,
+        offsets: Mapping[Place, Offset],
+        metadata: Mapping[Place, str] | None = None,
+    ) -> None:
         """Set offsets of a group that has no members; while it has some, the broker refuses.
 
         To commit the same offsets twice does no harm, so this is repeated after a loss.
         """
         by_topic: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
+        noted = metadata or {}
         for (topic, partition), offset in offsets.items():
             by_topic[topic].append(
                 OffsetCommitRequestPartition(
-                    partition_index=partition, committed_offset=offset, committed_metadata=""
+                    partition_index=partition,
+                    committed_offset=offset,
+                    committed_metadata=noted.get((topic, partition), ""),
                 )
             )
         request = OffsetCommitRequest(

@@ -121,10 +121,19 @@ class Router:
         self, node: int, request: Any, response: type[R], *, version_max: int | None = None
     ) -> R:
         """Ask the broker of this number."""
+        return self._call(self.connection(node), request, response, version_max)
+
+    def connection(self, node: int) -> BlockingConnection:
+        """Return the connection to the broker of this number."""
         address = self._brokers().get(node)
         if address is None:
             raise RefusedForNow(f"broker {node} is not known", "BROKER_NOT_AVAILABLE")
-        return self._call(self._connected(address), request, response, version_max)
+        return self._connected(address)
+
+    def answer_deadline_ms(self) -> int:
+        """Return until when an answer to what is asked now is waited for."""
+        now_ms = self._around.clock.monotonic_ms()
+        return min(self._deadline_ms, now_ms + self.config.request_ms_max)
 
     def ask_controller(self, request: Any, response: type[R]) -> R:
         """Ask the broker that changes topics."""
@@ -225,6 +234,5 @@ class Router:
         response: type[R],
         version_max: int | None,
     ) -> R:
-        now_ms = self._around.clock.monotonic_ms()
-        deadline_ms = min(self._deadline_ms, now_ms + self.config.request_ms_max)
+        deadline_ms = self.answer_deadline_ms()
         return connection.call(request, response, deadline_ms, version_max=version_max)

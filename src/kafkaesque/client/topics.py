@@ -54,6 +54,7 @@ LATEST = -1
 EARLIEST = -2
 NOT_FOUND = -1
 AS_THE_BROKER_LIKES = -1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 _TOPIC = 2
 _SET, _DELETE = 0, 1
@@ -213,13 +214,17 @@ class Topics:
 
         self._router.change(ask)
 
-    def offsets(self, places: Iterable[Place], at: int) -> dict[Place, Offset]:
+    def offsets(
+        self, places: Iterable[Place], at: int, *, is_committed: bool = False
+    ) -> dict[Place, Offset]:
         """Return an offset of each partition: EARLIEST, LATEST, or the first not before a time.
 
         A time is in milliseconds since 1970; where no record is so late, NOT_FOUND is returned.
+        With `is_committed` a partition ends where its first open transaction begins.
         """
         found: dict[Place, Offset] = {}
         wanted = list(places)
+        isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
 
         def ask() -> None:
             by_leader: defaultdict[int, list[Place]] = defaultdict(list)
@@ -227,13 +232,18 @@ class Topics:
                 if (topic, partition) not in found:
                     by_leader[self._router.leader(topic, partition)].append((topic, partition))
             for leader, asked in by_leader.items():
-                self._offsets_of(leader, asked, at, found)
+                self._offsets_of(leader, asked, at, found, isolation)
 
         self._router.question(ask)
         return found
 
     def _offsets_of(
-        self, leader: int, asked: Sequence[Place], at: int, found: dict[Place, Offset]
+        self,
+        leader: int,
+        asked: Sequence[Place],
+        at: int,
+        found: dict[Place, Offset],
+        isolation: int,
     ) -> None:
         by_topic: defaultdict[str, list[ListOffsetsPartition]] = defaultdict(list)
         for topic, partition in asked:
@@ -241,6 +251,7 @@ class Topics:
             by_topic[topic].append(wanted)
         request = ListOffsetsRequest(
             replica_id=_CLIENT,
+            isolation_level=isolation,
             topics=tuple(
                 ListOffsetsTopic(name=topic, partitions=tuple(rows))
                 for topic, rows in by_topic.items()

@@ -22,11 +22,14 @@ from kafkaesque.record.view import (
     BatchView,
     Codec,
 )
-from kafkaesque.types import NO_TERM, Offset, Term
+from kafkaesque.types import NO_TERM, Buffer, Offset, Term
 
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
+
+_UNSEEN: Term = -1
+"""What producers write where a broker will write its term."""
 
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
@@ -134,6 +137,29 @@ def rebuild_batch(view: BatchView, kept: Sequence[Record]) -> bytearray:
     return _assemble(header, _pack(kept, header, view.codec) if kept else b"")
 
 
+def readdress_batch(view: BatchView, producer: ProducerStamp) -> bytearray:
+    """Return the batch as another producer would send it: the records' bytes are the same.
+
+    Offset and term are those of a batch that no broker has seen, and of the attributes the codec
+    alone remains: that a batch was part of a transaction, or compacted, is not a producer's to say.
+    The timestamps must be the producer's.
+    """
+    assert not view.is_control, "only brokers write control batches"
+    assert not view.is_log_append_time, "the records do not carry the broker's time"
+    header = _Header(
+        base_offset=0,
+        term=_UNSEEN,
+        attributes=view.attributes & CODEC_MASK,
+        last_offset_delta=view.last_offset_delta,
+        base_timestamp_ms=view.base_timestamp_ms,
+        max_timestamp_ms=view.max_timestamp_ms,
+        producer=producer,
+        record_count=view.record_count,
+    )
+    with view.data[HEADER_BYTES:] as payload:
+        return _assemble(header, payload)
+
+
 def _attributes(codec: Codec, traits: BatchTraits) -> int:
     attributes = int(codec)
     if traits.is_log_append_time:
@@ -182,7 +208,7 @@ def _write_bytes(out: bytearray, data: bytes | None) -> None:
         out += data
 
 
-def _assemble(header: _Header, payload: bytes | bytearray) -> bytearray:
+def _assemble(header: _Header, payload: Buffer) -> bytearray:
     batch = bytearray(HEADER_BYTES)
     batch += payload
     HEADER.pack_into(

@@ -1,0 +1,1 @@
+"""Backups of topics and of where groups stand, made and restored through Kafka's protocol alone."""

@@ -1,0 +1,127 @@
+"""What a backup will hold: decided once, before the first record is fetched.
+
+The ends of the partitions are asked for first and the groups' positions after them, so positions
+are as new as the records at least. What they are newer is taken back to the end.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from kafkaesque.backup.manifest import (
+    Backup,
+    SavedGroup,
+    SavedPartition,
+    SavedPosition,
+    SavedTopic,
+)
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.topics import EARLIEST, LATEST, Place, TopicInfo
+from kafkaesque.errors import UnknownTopic
+from kafkaesque.types import Offset
+
+EVERYTHING = ("*",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which topics and groups, by patterns with `*`, `?` and `[…]`."""
+
+    topics: tuple[str, ...] = EVERYTHING
+    groups: tuple[str, ...] = EVERYTHING
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name fits one of the patterns; case counts."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def make_plan(admin: Admin, wanted: Wanted, now_ms: int) -> Backup:
+    """Ask the cluster what there is; raises UnknownTopic for a pattern that no topic fits."""
+    cluster = admin.cluster()
+    infos = _topics(admin, wanted.topics)
+    places = [place for info in infos for place in info.places]
+    starts = admin.topics.offsets(places, EARLIEST)
+    ends = admin.topics.offsets(places, LATEST, is_committed=True)
+    groups, notes = _groups(admin, wanted.groups, starts, ends)
+    return Backup(
+        cluster_id=cluster.cluster_id,
+        begun_ms=now_ms,
+        wanted_topics=wanted.topics,
+        wanted_groups=wanted.groups,
+        topics=tuple(
+            _topic(admin, number, info, starts, ends) for number, info in enumerate(infos)
+        ),
+        groups=groups,
+        notes=tuple(notes),
+    )
+
+
+def _topics(admin: Admin, patterns: Sequence[str]) -> list[TopicInfo]:
+    ours = [info for info in admin.topics.list() if not info.is_internal]
+    for pattern in patterns:
+        if pattern not in EVERYTHING and not any(matches(one.name, [pattern]) for one in ours):
+            raise UnknownTopic(f"there is no topic {pattern}")
+    return [info for info in ours if matches(info.name, patterns)]
+
+
+def _topic(
+    admin: Admin,
+    number: int,
+    info: TopicInfo,
+    starts: dict[Place, Offset],
+    ends: dict[Place, Offset],
+) -> SavedTopic:
+    settings = {
+        one.name: one.value
+        for one in admin.topics.settings(info.name)
+        if not one.is_default and not one.is_sensitive and one.value is not None
+    }
+    return SavedTopic(
+        name=info.name,
+        number=number,
+        topic_id=info.topic_id.hex(),
+        replicas=max((len(one.replicas) for one in info.partitions), default=1),
+        settings=settings,
+        partitions=tuple(
+            # An open transaction that began before what is kept leaves nothing to save.
+            SavedPartition(
+                partition=place[1], start=starts[place], end=max(starts[place], ends[place])
+            )
+            for place in info.places
+        ),
+    )
+
+
+def _groups(
+    admin: Admin,
+    patterns: Sequence[str],
+    starts: dict[Place, Offset],
+    ends: dict[Place, Offset],
+) -> tuple[tuple[SavedGroup, ...], list[str]]:
+    saved = []
+    notes = []
+    for listing in admin.groups.list():
+        if not matches(listing.group, patterns):
+            continue
+        positions = []
+        for place, one in sorted(admin.groups.committed(listing.group).items()):
+            if place not in ends:
+                continue
+            end = max(starts[place], ends[place])
+            if one.offset > end:
+                notes.append(
+                    f"group {listing.group} was at offset {one.offset} of partition {place[1]} "
+                    f"of topic {place[0]}, which is saved up to {end}: taken back to there"
+                )
+            positions.append(
+                SavedPosition(
+                    topic=place[0],
+                    partition=place[1],
+                    offset=min(one.offset, end),
+                    metadata=one.metadata,
+                )
+            )
+        if positions:
+            saved.append(SavedGroup(group=listing.group, positions=tuple(positions)))
+    return tuple(saved), notes

@@ -1,0 +1,1 @@
+"""Backups: their files, and real brokers that are saved and brought back."""

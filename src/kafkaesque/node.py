@@ -86,7 +86,9 @@ class Node:
         loop = asyncio.get_running_loop()
         self.failure = loop.create_future()
         try:
-            self._disk = PosixDisk(settings.data, post=partial(loop.call_soon_threadsafe, self._hear))
+            self._disk = PosixDisk(
+                settings.data, post=partial(loop.call_soon_threadsafe, self._hear)
+            )
         except OSError as error:
             folder = settings.data
             raise DiskFailed(f"cannot use {folder} for data: {error.strerror}") from error

@@ -258,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
     def _write_answers(self) -> None:
         """Write the answers that are ready, up to the first that is not."""
         calls = self._calls
-        if not calls:
+        if not calls or (calls[0].steps is not None and not calls[0].steps.is_done):
             return
         counters = self._edge.counters
         now = self._loop.time()
@@ -282,7 +282,10 @@ class Connection(asyncio.BufferedProtocol):
         if answered:
             self._held -= answered
             self._edge.budget.give(answered)
-        if out:
+        if len(out) == 1:
+            counters.sent_bytes += len(out[0])
+            self._transport.write(out[0])
+        elif out:
             counters.sent_bytes += sum(map(len, out))
             self._transport.writelines(joined(out))
 

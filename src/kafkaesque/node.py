@@ -83,12 +83,10 @@ class Node:
         self._servers.clear()
         settings = self._settings
         advertised = parse_address(settings.advertised) if settings.advertised else None
-        loop = asyncio.get_running_loop()
-        self.failure = loop.create_future()
+        self._loop = asyncio.get_running_loop()
+        self.failure = self._loop.create_future()
         try:
-            self._disk = PosixDisk(
-                settings.data, post=partial(loop.call_soon_threadsafe, self._hear)
-            )
+            self._disk = PosixDisk(settings.data, post=self._post)
         except OSError as error:
             folder = settings.data
             raise DiskFailed(f"cannot use {folder} for data: {error.strerror}") from error
@@ -120,6 +118,10 @@ class Node:
         if self.failure.done():
             self._stop_timers()
             raise self.failure.result()
+
+    def _post(self, done: Callable[[], None]) -> None:
+        """Hear what the disk has to say; called from any thread."""
+        self._loop.call_soon_threadsafe(self._hear, done)
 
     def _hear(self, done: Callable[[], None]) -> None:
         """Take what the disk has to say as one event."""

@@ -58,7 +58,7 @@ def test_one_that_fails_does_not_keep_the_others_from_their_turn() -> None:
     async def go() -> None:
         turn, seen = Turn(), list[int]()
         turn.begin()
-        turn.soon(lambda: {}["nothing"])
+        turn.soon(lambda: dict[str, None]()["nothing"])
         turn.soon(lambda: seen.append(1))
         with pytest.raises(KeyError):
             turn.end()

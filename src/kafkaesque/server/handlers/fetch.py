@@ -150,7 +150,7 @@ async def _more(shares: Sequence[Share], deadline: float, stopping: Stopping) ->
     if deadline <= loop.time() or stopping.is_begun:
         return False
     more = Moment[bool]()
-    wake, give_up = partial(more.come, True), partial(more.come, False)
+    wake, give_up = partial(more.come, value=True), partial(more.come, value=False)
     forgets = [s.partition.when_more(wake) for s in shares if s.partition is not None]
     forgets.append(stopping.when_begun(give_up))
     timer = loop.call_at(deadline, give_up)

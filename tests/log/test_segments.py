@@ -7,6 +7,7 @@ import pytest
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import OffsetOutOfRange
 from kafkaesque.log.offset_index import RELATIVE_MAX
+from kafkaesque.log.segment import TAIL_BYTES_MAX
 from kafkaesque.record.view import BatchView
 from tests.log.logs import (
     FOLDER,
@@ -272,3 +273,26 @@ def test_times_that_were_cut_off_are_forgotten() -> None:
     assert log.find_time(105) is None
     newest = log.newest_time()
     assert newest is not None and bases(newest) == [4]
+
+
+def test_the_last_batch_is_kept_in_memory_as_the_disk_has_it() -> None:
+    log = a_log(batches=3)
+    assert log.tail(4) == log.read(4, 1)
+    assert len(log.tail(2)) == len(log.tail(5)) == len(log.tail(6)) == 0
+
+
+def test_a_last_batch_that_is_large_is_not_kept_in_memory() -> None:
+    log = a_log(config=replace(TINY, segment_bytes_max=100_000))
+    log.append(a_batch(0, fill=TAIL_BYTES_MAX))
+    assert len(log.tail(0)) == 0
+
+
+def test_what_is_cut_off_or_closed_is_not_kept_in_memory() -> None:
+    log = a_log(batches=3)
+    log.truncate(4)
+    assert len(log.tail(4)) == 0
+    append(log, 1)
+    log.roll()
+    assert len(log.tail(4)) == 0
+    log.reset(0)
+    assert len(log.tail(0)) == 0

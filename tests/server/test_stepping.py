@@ -1,10 +1,12 @@
-"""A handler runs at once until it waits, and goes on as a task."""
+"""A handler runs at once until it waits, and goes on at the end of the event that woke it."""
 
 import asyncio
 
 import pytest
 
 from kafkaesque.server import stepping
+from kafkaesque.server.stepping import Moment, Steps
+from kafkaesque.server.turn import Turn
 
 
 def test_what_never_waits_ends_at_once() -> None:
@@ -12,39 +14,108 @@ def test_what_never_waits_ends_at_once() -> None:
         return 7
 
     async def go() -> None:
-        assert stepping.begin(handler(), asyncio.get_running_loop()) == 7
+        assert stepping.begin(handler(), Turn()) == 7
 
     asyncio.run(go())
 
 
-def test_what_waits_goes_on_as_a_task() -> None:
+def outside_of_tasks(test: "asyncio.Future[None]", turn: Turn, moment: Moment[int]) -> Steps[int]:
+    """Begin a handler that waits for a moment, as a connection does: in no task."""
+
+    async def handler() -> int:
+        return 1 + await moment
+
+    steps = stepping.begin(handler(), turn)
+    assert isinstance(steps, Steps)
+    steps.on_done = lambda: test.set_result(None)
+    return steps
+
+
+def test_what_waits_for_a_moment_goes_on_at_the_end_of_the_event_that_brings_it() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
-        first, second = loop.create_future(), loop.create_future()
+        turn, moment = Turn(), Moment[int]()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def event() -> None:
+            steps = outside_of_tasks(done, turn, moment)
+            turn.begin()
+            moment.come(1)
+            assert not steps.is_done
+            turn.end()
+            assert steps.is_done
+            assert steps.result == 2
+
+        loop.call_soon(event)
+        await done
+
+    asyncio.run(go())
+
+
+def test_what_a_moment_wakes_outside_of_an_event_goes_on_soon() -> None:
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        turn, moment = Turn(), Moment[int]()
+        done: asyncio.Future[None] = loop.create_future()
+        loop.call_soon(outside_of_tasks, done, turn, moment)
+        loop.call_soon(moment.come, 1)
+        await done
+
+    asyncio.run(go())
+
+
+def test_only_the_first_time_that_a_moment_comes_counts() -> None:
+    async def go() -> None:
+        moment = Moment[int]()
+        moment.come(1)
+        moment.come(2)
+        assert await moment == 1
+
+    asyncio.run(go())
+
+
+def test_a_task_can_wait_for_a_moment_too() -> None:
+    async def go() -> None:
+        moment = Moment[int]()
+        asyncio.get_running_loop().call_soon(moment.come, 3)
+        async with asyncio.timeout(5):
+            assert await moment == 3
+
+    asyncio.run(go())
+
+
+def test_what_waits_for_anything_else_goes_on_as_a_task() -> None:
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        first, second = loop.create_future(), Moment[int]()
+        done: asyncio.Future[None] = loop.create_future()
         seen: list[str] = []
 
         async def handler() -> int:
             seen.append("begun")
             one: int = await first
             async with asyncio.timeout(5):
-                two: int = await second
+                two = await second
             return one + two
 
-        task = stepping.begin(handler(), loop)
+        steps = stepping.begin(handler(), Turn())
+        assert isinstance(steps, Steps)
         assert seen == ["begun"]
-        assert isinstance(task, asyncio.Task)
+        steps.on_done = lambda: done.set_result(None)
         first.set_result(1)
         await asyncio.sleep(0)
-        second.set_result(2)
-        assert await task == 3
+        second.come(2)
+        await done
+        assert steps.result == 3
 
     asyncio.run(go())
 
 
-def test_what_goes_wrong_at_once_is_raised_and_later_is_the_tasks() -> None:
+def test_what_goes_wrong_at_once_is_raised_and_later_is_kept() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
         never = loop.create_future()
+        done: asyncio.Future[None] = loop.create_future()
 
         async def at_once() -> None:
             raise KeyError
@@ -53,33 +124,85 @@ def test_what_goes_wrong_at_once_is_raised_and_later_is_the_tasks() -> None:
             await never
 
         with pytest.raises(KeyError):
-            stepping.begin(at_once(), loop)
-        task = stepping.begin(later(), loop)
-        assert task is not None
+            stepping.begin(at_once(), Turn())
+        steps = stepping.begin(later(), Turn())
+        assert isinstance(steps, Steps)
+        steps.on_done = lambda: done.set_result(None)
         never.set_exception(ValueError())
-        with pytest.raises(ValueError):
-            await task
+        await done
+        assert isinstance(steps.error, ValueError)
 
     asyncio.run(go())
 
 
-def test_a_cancellation_reaches_the_handler() -> None:
+def test_what_goes_wrong_behind_a_moment_is_kept() -> None:
     async def go() -> None:
         loop = asyncio.get_running_loop()
-        cleaned: list[str] = []
+        moment = Moment[None]()
+        done: asyncio.Future[None] = loop.create_future()
+
+        async def handler() -> None:
+            await moment
+            raise ValueError
+
+        def event() -> None:
+            steps = stepping.begin(handler(), Turn())
+            assert isinstance(steps, Steps)
+            steps.on_done = lambda: done.set_result(None)
+            moment.come(None)
+            found.append(steps)
+
+        found: list[Steps[None]] = []
+        loop.call_soon(event)
+        await done
+        assert isinstance(found[0].error, ValueError)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("kind", ["future", "moment"])
+def test_a_cancellation_reaches_the_handler(kind: str) -> None:
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        cleaned: asyncio.Future[None] = loop.create_future()
 
         async def handler() -> None:
             try:
-                await loop.create_future()
+                if kind == "future":
+                    await loop.create_future()
+                else:
+                    await Moment[None]()
             finally:
-                cleaned.append("cleaned")
+                cleaned.set_result(None)
 
-        task = stepping.begin(handler(), loop)
-        assert task is not None
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert cleaned == ["cleaned"]
+        def event() -> None:
+            steps = stepping.begin(handler(), Turn())
+            assert isinstance(steps, Steps)
+            loop.call_soon(loop.call_soon, steps.cancel)
+
+        loop.call_soon(event)
+        async with asyncio.timeout(5):
+            await cleaned
 
     asyncio.run(go())
+
+
+def test_one_that_was_cancelled_after_its_moment_came_does_not_go_on() -> None:
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        turn, moment = Turn(), Moment[int]()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def event() -> None:
+            steps = outside_of_tasks(done, turn, moment)
+            turn.begin()
+            moment.come(1)
+            steps.cancel()
+            turn.end()
+            loop.call_soon(loop.stop)
+
+        loop.call_soon(event)
+        await done
+
+    with pytest.raises(RuntimeError, match="stopped before"):
+        asyncio.run(go())

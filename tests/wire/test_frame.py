@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.errors import MalformedFrame
-from kafkaesque.wire.frame import FrameSplitter, frame
+from kafkaesque.wire.frame import SMALL_FRAME_BYTES, FrameSplitter, frame
 
 bodies = st.lists(st.binary(max_size=40), max_size=8)
 
@@ -71,8 +71,12 @@ def test_a_claimed_length_takes_no_memory() -> None:
     assert peak < 10_000
 
 
+def test_a_small_frame_is_one_piece() -> None:
+    assert frame([b"head", memoryview(b"records")]) == [b"\0\0\0\x0bheadrecords"]
+
+
 def test_a_frame_counts_all_its_pieces_and_copies_none() -> None:
-    records = memoryview(b"records")
+    records = memoryview(bytes(SMALL_FRAME_BYTES))
     pieces = frame([b"head", records])
-    assert bytes(pieces[0]) == b"\0\0\0\x0b"
+    assert bytes(pieces[0]) == (4 + SMALL_FRAME_BYTES).to_bytes(4, "big")
     assert pieces[2] is records

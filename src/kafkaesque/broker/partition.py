@@ -152,7 +152,9 @@ class Partition:
         if offset == end or (bytes_max <= 0 and not first_always):
             return EMPTY
         log = self.replica.log
-        data = log.segments.read(offset, bytes_max, first_always=first_always)
+        data = log.segments.tail(offset)
+        if not data or len(data) > bytes_max:
+            data = log.segments.read(offset, bytes_max, first_always=first_always)
         return data if end == log.end_offset else _cut_at(data, end)
 
     def bytes_from(self, offset: Offset) -> int:

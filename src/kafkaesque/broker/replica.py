@@ -174,35 +174,31 @@ class Replica:
 
     def _carry_out(self) -> None:
         """Do what the core wants, in the order that `Ready` prescribes."""
-        ready = self.raft.ready()
-        if ready.hard_state is not None:
-            state = ready.hard_state
+        state, install, truncate, append, messages, commit, is_recovered = self.raft.ready()
+        if state is not None:
             self._journal.add(StateSaved(group=self.group, term=state.term, vote=state.vote))
             self._unsaved_states += 1
             self._flusher.after_next_round(self._on_saved)
-        if ready.install is not None:
-            self.log.install(ready.install)
-        if ready.truncate is not None:
-            self.log.truncate(ready.truncate)
-        if ready.append:
-            self.log.append(ready.append)
-        if ready.is_recovered:
+        if install is not None:
+            self.log.install(install)
+        if truncate is not None:
+            self.log.truncate(truncate)
+        if append:
+            self.log.append(append)
+        if is_recovered:
             self._journal.add(RecoverySet(group=self.group, is_recovering=False))
-        for message in ready.messages:
+        for message in messages:
             self._dispatch(message)
         if self.raft.leadership is not self._leadership:
             self._leadership = self.raft.leadership
             self._watermark.lost()
-        elif ready.commit is not None:
-            self._watermark.reached(ready.commit)
-        self._tell(has_committed=ready.commit is not None)
-
-    def _tell(self, *, has_committed: bool) -> None:
+        elif commit is not None:
+            self._watermark.reached(commit)
         is_serving = self.is_serving
         if is_serving != self._was_serving:
             self._was_serving = is_serving
             self.on_serving()
-        if has_committed:
+        if commit is not None:
             self.on_commit()
 
     def _dispatch(self, message: Message) -> None:

@@ -107,9 +107,10 @@ class Flusher:
         """Begin a round if one is wanted and none is under way; the driver calls this per event."""
         if self._is_stopped:
             return
-        reports, self._reports = self._reports, []
-        for report in reports:
-            report()
+        if self._reports:
+            reports, self._reports = self._reports, []
+            for report in reports:
+                report()
         is_wanted = bool(self._waiting or self._callbacks)
         if is_wanted and not (self._is_busy or self._is_postponed or self._is_stopped):
             self._begin_round()

@@ -30,6 +30,9 @@ EMPTY = memoryview(b"")
 NEXT_READS_MAX = 16
 """Places that are remembered because a read ended there: its reader will go on from there."""
 
+TAIL_BYTES_MAX = 4 << 10
+"""The last batch is kept in memory if it is this small: those who wait for more read just it."""
+
 _Found = TypeVar("_Found")
 
 
@@ -72,6 +75,8 @@ class Segment:
         "_index",
         "_newest",
         "_next_reads",
+        "_tail",
+        "_tail_base",
         "base",
         "end",
         "file",
@@ -92,6 +97,8 @@ class Segment:
         self._index: SegmentIndex | None = None
         self._newest: tuple[int, Offset] | None = None
         self._next_reads: dict[Offset, int] = {}
+        self._tail = EMPTY
+        self._tail_base = base
         self.stem = stem_of(folder, base)
         self.path = self.stem + LOG_SUFFIX
         self.base = base
@@ -143,6 +150,17 @@ class Segment:
         self.modified_ms = now_ms
         self.size = position + len(data)
         self.end = end
+        # A copy, for `data` may be a small part of a large request.
+        self._tail = memoryview(bytes(data)) if len(data) <= TAIL_BYTES_MAX else EMPTY
+        self._tail_base = base
+
+    def tail(self, offset: Offset) -> memoryview:
+        """Return the last batch, if it begins at `offset` and is kept in memory; else nothing."""
+        return self._tail if offset == self._tail_base else EMPTY
+
+    def forget_tail(self) -> None:
+        """Keep no batch in memory; for a segment that is not the last one any more."""
+        self._tail = EMPTY
 
     def cut(self, offset: Offset) -> list[File]:
         """Remove the batches from `offset` on; returns the files to be synced."""
@@ -151,6 +169,7 @@ class Segment:
             self.file.truncate(position)
         self.size = position
         self.end = end
+        self._tail = EMPTY
         self._newest = None
         self._next_reads.clear()
         index = self.index

@@ -179,6 +179,7 @@ class Segments:
         index_files = index.write()
         new = Segment.create(self.disk, self.folder, self.config, old.end)
         old.is_closed = True
+        old.forget_tail()
         if self._is_active_dirty:
             self._dirty_files[old.file] = None
         for file in index_files:
@@ -213,6 +214,14 @@ class Segments:
             if data is not None:
                 return data
         return EMPTY
+
+    def tail(self, offset: Offset) -> memoryview:
+        """Return the last batch from memory, if it begins at `offset` and is small; else nothing.
+
+        For consumers at the end of the log, see `bench/latency.py`. Peers are sent what the disk
+        holds, so that damage shows.
+        """
+        return self._active.tail(offset)
 
     def bytes_from(self, offset: Offset) -> int:
         """Return about how many bytes lie in the segment of `offset` from there on; reads none.

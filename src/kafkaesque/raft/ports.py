@@ -9,8 +9,7 @@ The contract with the driver, for every input (`step`, `tick`, `propose`, `stabl
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kafkaesque.entry import Entry, HardState, LogStart, Voters
 from kafkaesque.raft.messages import Message
@@ -51,9 +50,11 @@ class LogView(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """What is to be done now. Carry it out from the top."""
+class Ready(NamedTuple):
+    """What is to be done now. Carry it out from the top.
+
+    A named tuple, because two are made for every batch on the hot path.
+    """
 
     hard_state: HardState | None
     """Begin to save this; until it is durable, hold back `messages` (of this and later Readys)."""

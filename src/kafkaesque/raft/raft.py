@@ -178,27 +178,29 @@ class Raft:
             self.leadership.try_commit()
         elif self.leader is not None:
             self._following.accept()
-        self._following.try_end_recovery()
+        if self.is_recovering:
+            self._following.try_end_recovery()
 
     def ready(self) -> Ready:
         """Return what is to be done now and forget it; the driver carries it out at once."""
         if self.leadership is not None and self._append:
             self.leadership.replicate_all()
-        state = HardState(term=self.term, vote=self.vote)
+        state = None
+        if self.term != self._saved.term or self.vote != self._saved.vote:
+            state = self._saved = HardState(term=self.term, vote=self.vote)
         ready = Ready(
-            hard_state=state if state != self._saved else None,
-            install=self._install,
-            truncate=self._truncate,
-            append=tuple(self._append),
-            messages=tuple(self._messages),
-            commit=self.commit if self.commit != self._told_commit else None,
-            is_recovered=self._is_recovered,
+            state,
+            self._install,
+            self._truncate,
+            tuple(self._append),
+            tuple(self._messages),
+            self.commit if self.commit != self._told_commit else None,
+            self._is_recovered,
         )
-        self._saved = state
         self._told_commit = self.commit
         self._install = self._truncate = None
-        self._append = []
-        self._messages = []
+        self._append.clear()
+        self._messages.clear()
         self._is_recovered = False
         return ready
 

@@ -171,7 +171,8 @@ class BatchView:
             raise MalformedBatch(
                 f"{self.record_count} records cannot end at offset delta {self.last_offset_delta}"
             )
-        self.codec  # noqa: B018 - raises for a codec that does not exist
+        if self.attributes & CODEC_MASK:
+            self.codec  # noqa: B018 - raises for a codec that does not exist
         self.check_crc()
 
     def check_crc(self) -> None:

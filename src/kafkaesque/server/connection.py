@@ -21,6 +21,7 @@ from kafkaesque.server.dispatch import begin
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.receiving import LARGE_BYTES, Receiver
 from kafkaesque.server.session import Session
+from kafkaesque.server.stepping import Steps
 from kafkaesque.types import Buffer
 
 log = logging.getLogger(__name__)
@@ -38,14 +39,14 @@ _KEY = Struct(">h")
 class Call:
     """One request that was begun."""
 
-    __slots__ = ("began", "key", "parts", "size", "task")
+    __slots__ = ("began", "key", "parts", "size", "steps")
 
     def __init__(self, key: int, size: int, began: float) -> None:
         self.key = key
         self.size = size
         self.began = began
         self.parts: list[Buffer] = []
-        self.task: asyncio.Task[list[Buffer]] | None = None
+        self.steps: Steps[list[Buffer]] | None = None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -104,6 +105,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Begin every request that is whole; close on what is no request."""
+        turn = self._edge.turn
+        turn.begin()
+        try:
+            self._received(nbytes)
+        finally:
+            turn.end()
+
+    def _received(self, nbytes: int) -> None:
         edge = self._edge
         edge.counters.received_bytes += nbytes
         edge.budget.take(nbytes)
@@ -134,8 +143,8 @@ class Connection(asyncio.BufferedProtocol):
         calls, self._calls = self._calls, None
         self._frames = None
         for call in calls or ():
-            if call.task is not None:
-                call.task.cancel()
+            if call.steps is not None:
+                call.steps.cancel()
 
     def pause_writing(self) -> None:
         """Learn that the client does not read: the answers pile up here."""
@@ -223,24 +232,24 @@ class Connection(asyncio.BufferedProtocol):
         key = _KEY.unpack_from(frame)[0] if len(frame) >= _KEY.size else -1
         call = Call(key, _LENGTH_BYTES + len(frame), self._loop.time())
         try:
-            answer = stepping.begin(begin(frame, self._session), self._loop)
+            answer = stepping.begin(begin(frame, self._session), self._edge.turn)
         except WireError:
             raise
         except Exception:  # noqa: BLE001  # a mistake of ours must cost one connection, not all
             self._fail(key)
             return None
-        if isinstance(answer, asyncio.Task):
-            call.task = answer
-            answer.add_done_callback(self._on_answered)
+        if isinstance(answer, Steps):
+            call.steps = answer
+            answer.on_done = self._on_answered
         else:
             call.parts = answer
         return call
 
-    def _on_answered(self, _: object) -> None:
+    def _on_answered(self) -> None:
         """Write soon: others may be answered in the same turn, then it is one write for all."""
         if not self._is_write_due:
             self._is_write_due = True
-            self._loop.call_soon(self._write_due)
+            self._edge.turn.soon(self._write_due)
 
     def _write_due(self) -> None:
         self._is_write_due = False
@@ -249,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
     def _write_answers(self) -> None:
         """Write the answers that are ready, up to the first that is not."""
         calls = self._calls
-        if not calls:
+        if not calls or (calls[0].steps is not None and not calls[0].steps.is_done):
             return
         counters = self._edge.counters
         now = self._loop.time()
@@ -257,14 +266,14 @@ class Connection(asyncio.BufferedProtocol):
         answered = 0
         while calls:
             call = calls[0]
-            task = call.task
-            if task is not None:
-                if not task.done():
+            steps = call.steps
+            if steps is not None:
+                if not steps.is_done:
                     break
-                if task.cancelled() or task.exception() is not None:
-                    self._fail(call.key, None if task.cancelled() else task.exception())
+                if steps.error is not None:
+                    self._fail(call.key, steps.error)
                     return
-                out += task.result()
+                out += steps.result
             else:
                 out += call.parts
             calls.popleft()
@@ -273,7 +282,10 @@ class Connection(asyncio.BufferedProtocol):
         if answered:
             self._held -= answered
             self._edge.budget.give(answered)
-        if out:
+        if len(out) == 1:
+            counters.sent_bytes += len(out[0])
+            self._transport.write(out[0])
+        elif out:
             counters.sent_bytes += sum(map(len, out))
             self._transport.writelines(joined(out))
 

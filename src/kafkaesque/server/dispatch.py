@@ -1,8 +1,7 @@
 """From a frame to its answer: one table says which handler serves which API."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.server.handlers import (
@@ -116,37 +115,62 @@ HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _H
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""
 
 
+class _Route(NamedTuple):
+    """All that is to be known of one API in one version."""
+
+    handle: Handler
+    request: type[Any]
+    version: int
+    header_version: int
+    answer_header_version: int
+
+
+_routes: dict[tuple[int, int], _Route] = {}
+"""Those used so far; no more than there are APIs and versions."""
+
+
 def begin(data: memoryview, session: Session) -> Coroutine[Any, Any, list[Buffer]]:
     """Take one request and return what will be its answer; an empty one means none is due.
 
     Raises MalformedFrame for what is no request, or one that nobody here can answer: then the
     connection must be closed.
     """
-    key, version = request_key(data)
-    messages = APIS.get(key)
-    if messages is None or (key not in HANDLERS and key != API_VERSIONS.key):
+    named = request_key(data)
+    route = _routes.get(named)
+    if route is None:
+        key, version = named
+        if key == API_VERSIONS.key:
+            header_version = request_header_version(API_VERSIONS, version)
+            return _done(_answer_api_versions(decode_request_header(data, header_version)[0]))
+        route = _routes[named] = _route(key, version)
+    header, start = decode_request_header(data, route.header_version)
+    request = decode_leniently(route.request, route.version, data, start)
+    session = session.named(header.client_id)
+    return _answer(header, route, route.handle(request, route.version, session))
+
+
+def _route(key: int, version: int) -> _Route:
+    if key not in HANDLERS:
         raise MalformedFrame(f"API {key} is not served here")
+    messages = APIS[key]
     api = messages.api
-    header, start = decode_request_header(data, request_header_version(api, version))
-    if key == API_VERSIONS.key:
-        return _done(_answer_api_versions(header))
     if not api.serves(version):
         raise MalformedFrame(f"{api.name} is not served in version {version}")
-    request = decode_leniently(messages.request, version, data, start)
-    if header.client_id != session.client_id:
-        session = replace(session, client_id=header.client_id)
-    return _answer(header, HANDLERS[key](request, version, session))
+    return _Route(
+        HANDLERS[key],
+        messages.request,
+        version,
+        request_header_version(api, version),
+        response_header_version(api, version),
+    )
 
 
-async def _answer(header: RequestHeader, response: Awaitable[Any]) -> list[Buffer]:
+async def _answer(header: RequestHeader, route: _Route, response: Awaitable[Any]) -> list[Buffer]:
     body = await response
     if body is None:
         return []
-    api = APIS[header.key].api
-    head = encode_response_header(
-        header.correlation_id, response_header_version(api, header.version)
-    )
-    return frame([head, *encode_parts(body, header.version)])
+    head = encode_response_header(header.correlation_id, route.answer_header_version)
+    return frame([head, *encode_parts(body, route.version)])
 
 
 async def _done(parts: list[Buffer]) -> list[Buffer]:

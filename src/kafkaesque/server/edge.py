@@ -9,6 +9,7 @@ from kafkaesque.server.doorkeeper import Doorkeeper
 from kafkaesque.server.receiving import SLAB_BYTES
 from kafkaesque.server.session import Session
 from kafkaesque.server.stopping import Stopping
+from kafkaesque.server.turn import Turn
 
 
 class Edge:
@@ -20,6 +21,7 @@ class Edge:
         limits: LimitsConfig,
         clock: Clock,
         advertised: tuple[str, int] | None = None,
+        turn: Turn | None = None,
     ) -> None:
         self.broker = broker
         self.limits = limits
@@ -28,6 +30,7 @@ class Edge:
         self.budget = Budget(limits.inflight_bytes_max)
         self.slab = memoryview(bytearray(SLAB_BYTES))
         self.stopping = Stopping()
+        self.turn = turn or Turn()
         self._advertised = advertised
 
     def session(self, sockname: tuple[object, ...], peername: tuple[object, ...] | None) -> Session:

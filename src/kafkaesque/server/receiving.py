@@ -64,7 +64,7 @@ class Receiver:
     def received(self, count: int) -> list[memoryview]:
         """Take so many bytes of the buffer; return the requests that are whole now.
 
-        A large one can be written to and is the caller's own, a small one is read-only.
+        They are the caller's own and can be written to: a batch is stamped where it lies.
         """
         large = self._large
         if large is None:
@@ -88,8 +88,7 @@ class Receiver:
                     self._begin_large(slab[start:end], size)
                     position = end
                 break
-            data = slab[start:stop]
-            frames.append(memoryview(bytearray(data) if size > LARGE_BYTES else bytes(data)))
+            frames.append(memoryview(bytearray(slab[start:stop])))
             position = stop
         self._rest = bytes(slab[position:end]) if position < end else b""
         return frames

@@ -1,6 +1,6 @@
 """What a handler knows of the one who asks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.server.stopping import Stopping
@@ -20,3 +20,13 @@ class Session:
     """What the client calls itself in the request at hand."""
     stopping: Stopping = field(default_factory=Stopping)
     """Heard by those who wait for more: they answer with what there is."""
+    _named: list["Session"] = field(default_factory=list, compare=False, repr=False)
+    """This session under the last name that it was asked for: a client hardly changes its own."""
+
+    def named(self, client_id: str | None) -> "Session":
+        """Return this session of a client that calls itself so."""
+        if client_id == self.client_id:
+            return self
+        if not self._named or self._named[0].client_id != client_id:
+            self._named[:] = [replace(self, client_id=client_id, _named=[])]
+        return self._named[0]

@@ -1,34 +1,129 @@
-"""Begins a handler at once, and makes a task of it only if it really waits.
+"""Begins a handler at once, and lets it go on at the end of the event that it waited for.
 
 Most requests never wait, and for those a task costs more than the handler itself: see
-`bench/requests.py`. Python 3.12 has such tasks of its own. In 3.11 the first step runs outside of
-any task, so until a handler first waits it must not use `asyncio.timeout`, which wants one
+`bench/requests.py`. Those who wait for a commit wait for a `Moment`, which costs them no turn of
+the loop: see `bench/latency.py`. Who waits for anything else becomes a task then. Before that a
+handler runs outside of any task, so it must not use `asyncio.timeout`, which wants one
 (`asyncio.wait` with a timeout does not).
 """
 
 import asyncio
-import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+from kafkaesque.server.turn import Turn
 
 T = TypeVar("T")
 
 
-def begin(steps: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> "T | asyncio.Task[T]":
-    """Run a coroutine until it waits or ends; return its result, or the task that goes on.
+class Moment(Generic[T]):
+    """Something that comes once, with a value, and that one handler waits for.
+
+    A handler that was begun here goes on in the same event; one that runs in a task goes on as it
+    does with a future.
+    """
+
+    __slots__ = ("_value", "has_come", "wake")
+
+    _value: T
+
+    def __init__(self) -> None:
+        self.has_come = False
+        self.wake: Callable[[], None] | None = None
+        """Called when it comes; for whoever runs the handler."""
+
+    def come(self, value: T) -> None:
+        """Let it come; only the first time counts."""
+        if self.has_come:
+            return
+        self.has_come = True
+        self._value = value
+        if self.wake is not None:
+            self.wake()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if not self.has_come:
+            if asyncio.current_task() is None:
+                yield self
+            else:
+                future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self.wake = lambda: None if future.done() else future.set_result(None)
+                yield from future
+        return self._value
+
+
+class Steps(Generic[T]):
+    """A handler that was begun and waits. When it `is_done` it has a `result` or an `error`."""
+
+    __slots__ = ("_coroutine", "_task", "_turn", "error", "is_done", "on_done", "result")
+
+    result: T
+
+    def __init__(self, steps: Coroutine[Any, Any, T], waited_for: Any, turn: Turn) -> None:
+        self.is_done = False
+        self.error: BaseException | None = None
+        self.on_done: Callable[[], None] = _ignore
+        self._coroutine = steps
+        self._turn = turn
+        self._task: asyncio.Task[T] | None = None
+        self._wait(waited_for)
+
+    def cancel(self) -> None:
+        """Let it come to no end: nobody wants to know any more."""
+        if self._task is not None:
+            self._task.cancel()
+        elif not self.is_done:
+            self.is_done = True
+            self._coroutine.close()
+
+    def _wait(self, waited_for: Any) -> None:
+        if isinstance(waited_for, Moment):
+            waited_for.wake = self._woken
+            return
+        self._task = asyncio.Task(_go_on(self._coroutine, waited_for))
+        self._task.add_done_callback(self._task_done)
+
+    def _woken(self) -> None:
+        self._turn.soon(self._step)
+
+    def _step(self) -> None:
+        if self.is_done:  # cancelled meanwhile
+            return
+        try:
+            waited_for = self._coroutine.send(None)
+        except StopIteration as ended:
+            self.result = ended.value
+        except Exception as error:  # noqa: BLE001  # kept for the one who began it
+            self.error = error
+        else:
+            self._wait(waited_for)
+            return
+        self.is_done = True
+        self.on_done()
+
+    def _task_done(self, task: asyncio.Task[T]) -> None:
+        self.is_done = True
+        if task.cancelled():
+            self.error = asyncio.CancelledError()
+        elif task.exception() is not None:
+            self.error = task.exception()
+        else:
+            self.result = task.result()
+        self.on_done()
+
+
+def begin(steps: Coroutine[Any, Any, T], turn: Turn) -> "T | Steps[T]":
+    """Run a coroutine until it waits or ends; return its result, or what goes on with it.
 
     Raises what the coroutine raises before it first waits.
     """
-    if sys.version_info >= (3, 12):
-        task = asyncio.Task(steps, loop=loop, eager_start=True)
-        return task.result() if task.done() else task
     try:
         waited_for = steps.send(None)
     except StopIteration as ended:
         result: T = ended.value
         return result
-    return asyncio.Task(_go_on(steps, waited_for), loop=loop)
+    return Steps(steps, waited_for, turn)
 
 
 @coroutine
@@ -45,3 +140,7 @@ def _go_on(steps: Coroutine[Any, Any, T], waited_for: Any) -> Generator[Any, Any
         except StopIteration as ended:
             result: T = ended.value
             return result
+
+
+def _ignore() -> None:
+    """Nobody waits for it yet."""

@@ -10,6 +10,9 @@ from struct import Struct
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.types import Buffer
 
+SMALL_FRAME_BYTES = 4 << 10
+"""A smaller frame is sooner copied than handed on in a dozen pieces: `bench/requests.py`."""
+
 _LENGTH = Struct(">i")
 
 
@@ -80,5 +83,8 @@ class FrameSplitter:
 
 
 def frame(parts: Sequence[Buffer]) -> list[Buffer]:
-    """Return the pieces of a frame: the length of `parts` together, then `parts` themselves."""
-    return [_LENGTH.pack(sum(map(len, parts))), *parts]
+    """Return a frame in one piece if it is small, else the length of `parts` and then `parts`."""
+    size = sum(map(len, parts))
+    if size < SMALL_FRAME_BYTES:
+        return [b"".join((_LENGTH.pack(size), *parts))]
+    return [_LENGTH.pack(size), *parts]

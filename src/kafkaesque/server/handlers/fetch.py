@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from kafkaesque.broker.fetch_sessions import (
     FINAL_EPOCH,
@@ -17,6 +18,7 @@ from kafkaesque.broker.fetching import Share, bytes_waiting, find_shares, read_s
 from kafkaesque.errors import FetchSessionError
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
+from kafkaesque.server.stepping import Moment
 from kafkaesque.server.stopping import Stopping
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.fetch import (
@@ -147,16 +149,8 @@ async def _more(shares: Sequence[Share], deadline: float, stopping: Stopping) ->
     loop = asyncio.get_running_loop()
     if deadline <= loop.time() or stopping.is_begun:
         return False
-    more: asyncio.Future[bool] = loop.create_future()
-
-    def wake() -> None:
-        if not more.done():
-            more.set_result(True)
-
-    def give_up() -> None:
-        if not more.done():
-            more.set_result(False)
-
+    more = Moment[bool]()
+    wake, give_up = partial(more.come, value=True), partial(more.come, value=False)
     forgets = [s.partition.when_more(wake) for s in shares if s.partition is not None]
     forgets.append(stopping.when_begun(give_up))
     timer = loop.call_at(deadline, give_up)

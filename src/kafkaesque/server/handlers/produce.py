@@ -14,6 +14,7 @@ from kafkaesque.errors import (
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
+from kafkaesque.server.stepping import Moment
 from kafkaesque.types import Buffer
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.produce import (
@@ -41,26 +42,22 @@ class _Shares:
 
     def __init__(self) -> None:
         self.left = 0
-        self._all_done: asyncio.Future[None] | None = None
+        self._all_done: Moment[None] | None = None
 
     def one_done(self) -> None:
         self.left -= 1
-        if self.left == 0 and self._all_done is not None and not self._all_done.done():
-            self._all_done.set_result(None)
+        if self.left == 0 and self._all_done is not None:
+            self._all_done.come(None)
 
     async def wait(self, timeout_ms: int) -> None:
         """Wait until all are decided, or the time is over."""
+        self._all_done = all_done = Moment[None]()
         loop = asyncio.get_running_loop()
-        self._all_done = all_done = loop.create_future()
-        timer = loop.call_later(timeout_ms / 1000, self._give_up)
+        timer = loop.call_later(timeout_ms / 1000, all_done.come, None)
         try:
             await all_done
         finally:
             timer.cancel()
-
-    def _give_up(self) -> None:
-        if self._all_done is not None and not self._all_done.done():
-            self._all_done.set_result(None)
 
 
 class _Share:

@@ -193,6 +193,9 @@ class GroupConfig:
     group_bytes_max: int = 16 << 20
     """All members of a group, or all their assignments: both are written as one record."""
 
+    protocols_max: int = 100
+    """Ways to share the work that one member knows: clients know one to three."""
+
     groups_max: int = 2_000
     """Groups of one partition of `__consumer_offsets`; 16 times as many on one broker."""
 

@@ -51,7 +51,7 @@ class Witness:
         began = time.monotonic()
         try:
             with self._connected() as sock:
-                code = self._create(sock, name, {})
+                code = self._create(sock, name, {"retention.ms": "-1"})
                 if code != ErrorCode.NONE:
                     return f"cannot create {name}: {code}"
                 produced = self._ask(sock, a_produce(name, value), 0, 9)

@@ -255,6 +255,7 @@ class Connection(asyncio.BufferedProtocol):
         now = self._loop.time()
         out: list[Buffer] = []
         answered = 0
+        failed: Call | None = None
         while calls:
             call = calls[0]
             task = call.task
@@ -262,8 +263,8 @@ class Connection(asyncio.BufferedProtocol):
                 if not task.done():
                     break
                 if task.cancelled() or task.exception() is not None:
-                    self._fail(call.key, None if task.cancelled() else task.exception())
-                    return
+                    failed = call
+                    break
                 out += task.result()
             else:
                 out += call.parts
@@ -276,6 +277,10 @@ class Connection(asyncio.BufferedProtocol):
         if out:
             counters.sent_bytes += sum(map(len, out))
             self._transport.writelines(joined(out))
+        if failed is not None and not self._transport.is_closing():
+            assert failed.task is not None
+            error = None if failed.task.cancelled() else failed.task.exception()
+            self._fail(failed.key, error)
 
     def _read_or_pause(self) -> None:
         """Take no more from one who does not read the answers, or waits for too many."""

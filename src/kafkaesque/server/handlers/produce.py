@@ -12,10 +12,12 @@ from kafkaesque.errors import (
     UnknownTopic,
 )
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
-from kafkaesque.server.errors import code_of
+from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import WAIT_MS_MAX
 from kafkaesque.types import Buffer
 from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -52,7 +54,7 @@ class _Shares:
         """Wait until all are decided, or the time is over."""
         loop = asyncio.get_running_loop()
         self._all_done = all_done = loop.create_future()
-        timer = loop.call_later(timeout_ms / 1000, self._give_up)
+        timer = loop.call_later(min(timeout_ms, WAIT_MS_MAX) / 1000, self._give_up)
         try:
             await all_done
         finally:
@@ -148,10 +150,9 @@ def _whole(records: Buffer | None) -> memoryview:
 def _name_of(topic: TopicProduceData, session: Session) -> str:
     name = topic.name
     if not name:
-        found = session.broker.catalog.topic_by_id(topic.topic_id)
-        if found is None:
-            raise UnknownTopic("there is no topic with this id")
-        name = found.name
+        if topic.topic_id == NO_UUID:
+            raise UnknownTopic("no topic is named")
+        name = session.broker.catalog.topic_of_id(topic.topic_id).name
     if name in INTERNAL_TOPICS:
         raise InvalidTopic(f"{name} holds the broker's own state and cannot be written to")
     return name
@@ -165,7 +166,7 @@ def _answer(share: _Share, acks: int) -> PartitionProduceResponse:
             error_code=code_of(error),
             base_offset=-1,
             record_errors=_record_errors(error),
-            error_message=str(error),
+            error_message=message_of(error),
         )
     if acks == ACKS_ALL and share.outcome is not Outcome.COMMITTED:
         code, message = ErrorCode.REQUEST_TIMED_OUT, "not committed in the time given"

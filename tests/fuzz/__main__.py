@@ -18,7 +18,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
+    _say(f"seed {options.seed}")
     with tempfile.TemporaryDirectory() as folder, Victim(Path(folder)) as victim:
         attack = Attack(victim, options.seed)
         attack.prepare()
@@ -28,20 +28,24 @@ def main() -> int:
             attack.batch()
             tally = attack.tally
             for finding in tally.findings[shown:]:
-                print(f"FOUND after {tally.executions}: {finding}", flush=True)
+                _say(f"FOUND after {tally.executions}: {finding}")
             shown = len(tally.findings)
             if tally.checks % 20 == 0:
-                print(
+                _say(
                     f"{tally.executions} executions, {tally.answers} answers, "
                     f"{len(tally.apis)} APIs and versions, RSS {tally.rss_last >> 20} MiB "
                     f"(first {tally.rss_first >> 20}), slowest witness "
-                    f"{attack.slowest_seconds:.3f} s, {shown} findings",
-                    flush=True,
+                    f"{attack.slowest_seconds:.3f} s, {shown} findings"
                 )
             if not victim.is_alive:
                 break
-    print(f"{tally.executions} executions, {len(tally.findings)} findings")
+    _say(f"{tally.executions} executions, {len(tally.findings)} findings")
     return 1 if tally.findings else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

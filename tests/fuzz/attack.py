@@ -26,9 +26,9 @@ from kafkaesque.wire.header import (
 )
 from kafkaesque.wire.message import Api
 from tests.fuzz.mint import HOSTILE_NAMES, Mint
-from tests.fuzz.mutation import garbage, mutate
+from tests.fuzz.mutation import garbage, mutate, text_lines
 from tests.fuzz.victim import Victim
-from tests.fuzz.witness import Witness
+from tests.fuzz.witness import Witness, exactly
 
 SERVED = [APIS[key] for key in (*HANDLERS, API_VERSIONS.key)]
 REQUESTS_PER_ROUND = 12
@@ -76,11 +76,13 @@ class Attack:
     def batch(self) -> None:
         """Do some rounds, then see whether all is well."""
         for _ in range(ROUNDS_PER_CHECK):
-            match self._chance.randrange(6):
+            match self._chance.randrange(8):
                 case 0:
                     self._mutations()
                 case 1:
                     self._garbage()
+                case 2:
+                    self._text()
                 case _:
                     self._shaped()
         self._check()
@@ -113,11 +115,11 @@ class Attack:
         while waiting:
             sock.settimeout(ANSWER_SECONDS_MAX)
             try:
-                head = _exactly(sock, 4)
+                head = exactly(sock, 4)
             except TimeoutError:
                 return
             sock.settimeout(5)
-            data = _exactly(sock, struct.unpack(">i", head)[0])
+            data = exactly(sock, struct.unpack(">i", head)[0])
             api, version, _ = waiting[0]
             try:
                 _, start = decode_response_header(data, response_header_version(api, version))
@@ -150,6 +152,14 @@ class Attack:
                 sock.sendall(garbage(self._chance))
                 sock.settimeout(0.005)
                 sock.recv(65_536)
+
+    def _text(self) -> None:
+        with self._connected() as sock, suppress(OSError):
+            self.tally.executions += 1
+            sock.sendall(b"HELP\r\n" + text_lines(HOSTILE_NAMES, self._chance))
+            sock.settimeout(0.02)
+            while sock.recv(65_536):  # ends: with the connection or the socket's timeout
+                pass
 
     def _check(self) -> None:
         tally = self.tally
@@ -184,16 +194,6 @@ def _body(message: Any, api: Api, version: int, number: int, chance: random.Rand
     return encode_request_header(header, request_header_version(api, version)) + encode(
         message, version
     )
-
-
-def _exactly(sock: socket.socket, count: int) -> bytes:
-    data = bytearray()
-    while len(data) < count:  # ends: with the bytes, the connection or the socket's timeout
-        piece = sock.recv(count - len(data))
-        if not piece:
-            raise ConnectionError("the broker hung up")
-        data += piece
-    return bytes(data)
 
 
 def _short(waiting: deque[tuple[Api, int, Any]]) -> str:

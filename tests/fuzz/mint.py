@@ -7,7 +7,6 @@ and sessions that are really there. The pools grow by what the broker answers.
 
 import random
 import struct
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,8 +22,18 @@ TOPICS = ("plain", "packed", "compacted", "strict")
 """The topics that are there from the beginning: see `attack`."""
 
 HOSTILE_NAMES = (
-    *("", ".", "..", "../x", "a/b", "nul\0", "x" * 249, "x" * 250, "y" * 32_000, "PLAIN"),
-    *("a.b", "a_b", "__consumer_offsets", "__metadata", "größe", "new\r\nline", "\x1b[2J", " "),
+    *("", ".", "..", "../x", "a/b", "nul\0", "x" * 249, "x" * 250, "y" * 32_767, "\0" * 32_767),
+    *(
+        "PLAIN",
+        "a.b",
+        "a_b",
+        "__consumer_offsets",
+        "__metadata",
+        "größe",
+        "new\r\nline",
+        "\x1b[2J",
+        " ",
+    ),
 )
 SETTINGS = (
     *("cleanup.policy", "compression.type", "retention.ms", "segment.bytes", "max.message.bytes"),
@@ -71,6 +80,7 @@ _USUAL: dict[str, tuple[int, ...]] = {
 _CRC_AT = 17
 _RANGES = {"b": 7, "h": 15, "i": 31, "q": 63}
 _CODECS = tuple(Codec)
+_known_fields: dict[type[Any], tuple[Field, ...]] = {}
 
 
 class Mint:
@@ -206,9 +216,11 @@ class Mint:
         return build_batch(records, codec=codec, producer=producer)
 
 
-@lru_cache(maxsize=None)
 def _fields(cls: type[Any]) -> tuple[Field, ...]:
-    return fields_of(cls)
+    found = _known_fields.get(cls)
+    if found is None:
+        found = _known_fields[cls] = fields_of(cls)
+    return found
 
 
 def _pool_of(name: str, owner: str) -> str:

@@ -5,9 +5,8 @@ import struct
 from collections.abc import Sequence
 
 _NASTY_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF)
-_NASTY_NUMBERS = tuple(
-    struct.pack(">i", number) for number in (-1, 0, 1, -(2**31), 2**31 - 1, 2**24, 65_536)
-) + (
+_NASTY_NUMBERS = (
+    *(struct.pack(">i", number) for number in (-1, 0, 1, -(2**31), 2**31 - 1, 2**24, 65_536)),
     b"\xff\xff\xff\xff\x0f",
     b"\xff\xff\xff\xff\xff\x0f",
     b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
@@ -59,3 +58,26 @@ def garbage(chance: random.Random) -> bytes:
         )
     )
     return lead + chance.randbytes(chance.choice((1, 5, 60, 3_000)))
+
+
+def text_lines(names: Sequence[str], chance: random.Random) -> bytes:
+    """Return commands of the text protocol with nasty words in them."""
+    lines = []
+    for _ in range(chance.randint(1, 12)):
+        words = [chance.choice(_TEXT_COMMANDS)]
+        words += [chance.choice(_TEXT_WORDS + tuple(names)) for _ in range(chance.randrange(4))]
+        lines.append(" ".join(words).encode() + chance.choice((b"\r\n", b"\n", b"\r\0", b"")))
+    return b"".join(lines)
+
+
+_TEXT_COMMANDS = ("CRTP", "PUBS", "SUBS", "CONS", "PUSH", "STOP", "LIST", "HELP", "subs", "", "GET")
+_TEXT_WORDS = (
+    *("plain", "packed", "g1", "1", "0", "-1", "32768", str(2**63), "s1", "s2", '"', '"a b"', "☃"),
+    *(
+        '{"Body":"x"}',
+        '{"Key":1,"Body":null}',
+        '{"Body":' + "[" * 2_000,
+        '{"Body":"\\ud800"}',
+        "{}",
+    ),
+)

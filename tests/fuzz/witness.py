@@ -9,7 +9,6 @@ from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.codec import decode
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.header import decode_response_header, response_header_version
-from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -93,8 +92,8 @@ class Witness:
 
     def _ask(self, sock: socket.socket, data: bytes, key: int, version: int) -> Any:
         sock.sendall(data)
-        head = _exactly(sock, 4)
-        body = _exactly(sock, struct.unpack(">i", head)[0])
+        head = exactly(sock, 4)
+        body = exactly(sock, struct.unpack(">i", head)[0])
         row = APIS[key]
         _, start = decode_response_header(body, response_header_version(row.api, version))
         return decode(row.response, version, body, start)
@@ -103,7 +102,8 @@ class Witness:
         return socket.create_connection(("127.0.0.1", self._port), SECONDS_MAX)
 
 
-def _exactly(sock: socket.socket, count: int) -> bytes:
+def exactly(sock: socket.socket, count: int) -> bytes:
+    """Read so many bytes; raises OSError when there are no more."""
     data = bytearray()
     while len(data) < count:  # ends: with the bytes, the connection or the socket's timeout
         piece = sock.recv(count - len(data))

@@ -73,6 +73,7 @@ class Node:
 
     async def start(self) -> None:
         """Open the data folder and begin to listen."""
+        self._is_stopped = False
         settings = self._settings
         advertised = parse_address(settings.advertised) if settings.advertised else None
         loop = asyncio.get_running_loop()

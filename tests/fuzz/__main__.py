@@ -1,6 +1,7 @@
 """`python -m tests.fuzz --seconds 600`: attack a broker for a while and tell what was found."""
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -16,7 +17,7 @@ def main() -> int:
     """Attack until the time is over; the exit code says whether anything was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--seed", type=int, default=os.getpid())
     options = parser.parse_args()
     _say(f"seed {options.seed}")
     with tempfile.TemporaryDirectory() as folder, Victim(Path(folder)) as victim:

@@ -18,7 +18,7 @@ class Victim:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self._said = folder / "stderr.txt"
-        self._data = folder / "data"
+        self.data = folder / "data"
         self._options = options
         self._seen = 0
 
@@ -26,7 +26,7 @@ class Victim:
         command = [sys.executable, "-m", "kafkaesque", "serve", *self._options]
         self._stderr = self._said.open("w")
         self._process = subprocess.Popen(
-            [*command, "--port", "0", "--data", str(self._data)],
+            [*command, "--port", "0", "--data", str(self.data)],
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             text=True,

@@ -9,13 +9,16 @@ from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.codec import decode
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.header import decode_response_header, response_header_version
+from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from kafkaesque.wire.messages.delete_topics import DeleteTopicsRequest
+from kafkaesque.wire.messages.fetch import FetchRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
+from kafkaesque.wire.messages.produce import ProduceRequest
 from tests.server.running import a_fetch, a_produce, request
 
 TOPICS_MAX = 40
@@ -53,11 +56,11 @@ class Witness:
                 code = self._create(sock, name, {"retention.ms": "-1"})
                 if code != ErrorCode.NONE:
                     return f"cannot create {name}: {code}"
-                produced = self._ask(sock, a_produce(name, value), 0, 9)
+                produced = ask(sock, a_produce(name, value), ProduceRequest, 9)
                 code = produced.responses[0].partition_responses[0].error_code
                 if code != ErrorCode.NONE:
                     return f"cannot produce: {code}"
-                fetched = self._ask(sock, a_fetch(name), 1, 11)
+                fetched = ask(sock, a_fetch(name), FetchRequest, 11)
                 found = fetched.responses[0].partitions[0]
                 if value not in bytes(found.records or b""):
                     return f"what was written is not read: {found}"
@@ -69,11 +72,11 @@ class Witness:
         return None
 
     def _tidy(self, sock: socket.socket, name: str) -> None:
-        everything = self._ask(sock, request(MetadataRequest(topics=None), 9), 3, 9)
+        everything = ask(sock, request(MetadataRequest(topics=None), 9), MetadataRequest, 9)
         names = [topic.name for topic in everything.topics if not topic.is_internal]
         doomed = names if len(names) > TOPICS_MAX else [name]
         message = DeleteTopicsRequest(topic_names=tuple(doomed), timeout_ms=5_000)
-        self._ask(sock, request(message, 5), 20, 5)
+        ask(sock, request(message, 5), DeleteTopicsRequest, 5)
         if len(doomed) > 1:
             self.make_topics()
 
@@ -86,20 +89,22 @@ class Witness:
             configs=tuple(CreatableTopicConfig(name=n, value=v) for n, v in settings.items()),
         )
         message = CreateTopicsRequest(topics=(topic,), timeout_ms=5_000)
-        answer = self._ask(sock, request(message, 5), 19, 5)
+        answer = ask(sock, request(message, 5), CreateTopicsRequest, 5)
         code: int = answer.topics[0].error_code
         return code
 
-    def _ask(self, sock: socket.socket, data: bytes, key: int, version: int) -> Any:
-        sock.sendall(data)
-        head = exactly(sock, 4)
-        body = exactly(sock, struct.unpack(">i", head)[0])
-        row = APIS[key]
-        _, start = decode_response_header(body, response_header_version(row.api, version))
-        return decode(row.response, version, body, start)
-
     def _connected(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self._port), SECONDS_MAX)
+
+
+def ask(sock: socket.socket, data: bytes, kind: type[Any], version: int) -> Any:
+    """Send a request of this kind; return its answer."""
+    sock.sendall(data)
+    head = exactly(sock, 4)
+    body = exactly(sock, struct.unpack(">i", head)[0])
+    row = APIS[api_of(kind).key]
+    _, start = decode_response_header(body, response_header_version(row.api, version))
+    return decode(row.response, version, body, start)
 
 
 def exactly(sock: socket.socket, count: int) -> bytes:

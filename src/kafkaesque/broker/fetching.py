@@ -65,7 +65,8 @@ class Share:
             self.high_watermark = partition.high_watermark
             self.first_offset = partition.first_offset
         except KafkaesqueError as error:
-            self.error = _by_its_name(error, want.topic)
+            # Without its traceback, which would hold on to this share, and so to itself.
+            self.error = _by_its_name(error, want.topic).with_traceback(None)
             self.high_watermark = self.first_offset = -1
         return len(self.data)
 

@@ -18,7 +18,7 @@ from kafkaesque.record.record import Record
 from kafkaesque.record.varint import read_varint, read_varlong
 from kafkaesque.record.view import HEADER_BYTES, BatchView
 
-_RECORD_BYTES_MIN = 7
+RECORD_BYTES_MIN = 7
 """Length, attributes, two deltas, no key, no value, no headers: a byte each."""
 
 _TIMESTAMP_END = 1 << 63
@@ -44,7 +44,7 @@ def iterate_records(view: BatchView, limits: RecordLimits = _DEFAULT_LIMITS) -> 
     """
     _check_counts(view, limits)
     data = decompress(view.codec, view.data[HEADER_BYTES:], limits)
-    if view.record_count * _RECORD_BYTES_MIN > len(data):
+    if view.record_count * RECORD_BYTES_MIN > len(data):
         raise MalformedBatch(f"{view.record_count} records cannot lie in {len(data)} bytes")
     yield from _decode(data, view, limits)
 

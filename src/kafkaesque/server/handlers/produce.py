@@ -134,7 +134,7 @@ def _append(
             shares.left -= 1
             raise
     except KafkaesqueError as error:
-        share.error = error
+        share.error = error.with_traceback(None)  # which would hold on to the batch, and to itself
         return share
     share.offset, share.append_time_ms = appended
     share.first_offset = partition.first_offset

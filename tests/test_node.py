@@ -48,8 +48,11 @@ def test_a_clean_stop_answers_what_is_under_way_and_takes_nothing_new(
             assert [await consumer.correlation(), await consumer.correlation()] == [1, 2]
             consumer.send(a_long_poll("empty", 3))
             await broker.serves()
-            producer.send(a_produce("orders", b"x", 4) + a_produce("orders", b"y", 5))
-            await broker.until(lambda: broker.node.edge.budget.held_bytes > 200)
+            requests = a_produce("orders", b"x", 4) + a_produce("orders", b"y", 5)
+            counters = broker.node.edge.counters
+            before = counters.received_bytes
+            producer.send(requests)
+            await broker.until(lambda: counters.received_bytes - before >= len(requests))
             async with asyncio.timeout(SECONDS_MAX):
                 await broker.node.stop()
             assert [await producer.correlation(), await producer.correlation()] == [4, 5]

@@ -20,10 +20,10 @@ class RecordLimits:
     decompression_always_bytes: int = 1 << 20
     """Up to this much the ratio is not looked at: the same records would be let in uncompressed."""
 
-    records_max: int = 1 << 20
-    """Records in one batch: the smallest takes 7 bytes packed but some 200 as an object."""
+    records_max: int = 1 << 18
+    """Records in one batch: 1 MiB has room for 150,000; each takes some 200 bytes as an object."""
 
-    headers_max: int = 1 << 20
+    headers_max: int = 1 << 18
     """Headers in one batch, all records together: 2 bytes packed, some 100 as an object."""
 
 
@@ -192,6 +192,9 @@ class GroupConfig:
 
     group_bytes_max: int = 16 << 20
     """All members of a group, or all their assignments: both are written as one record."""
+
+    protocols_max: int = 100
+    """Ways to share the work that one member knows: clients know one to three."""
 
     groups_max: int = 2_000
     """Groups of one partition of `__consumer_offsets`; 16 times as many on one broker."""

@@ -206,10 +206,11 @@ class Node:
             self._disk.close()
 
     def _repeat(self, name: str, period_ms: int, action: Callable[[], None]) -> None:
-        action()
         loop = asyncio.get_running_loop()
         again = partial(self._repeat, name, period_ms, action)
+        # Before the action: a mistake in one turn must not be the end of all turns.
         self._timers[name] = loop.call_later(period_ms / 1000, again)
+        action()
 
     def _stop_timers(self) -> None:
         for timer in self._timers.values():

@@ -156,7 +156,7 @@ def test_this_broker_coordinates_every_group(tmp_path: Path, version: int) -> No
 
 @pytest.mark.parametrize(
     ("kind", "code"),
-    [(1, ErrorCode.COORDINATOR_NOT_AVAILABLE), (9, ErrorCode.INVALID_REQUEST)],
+    [(1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (9, ErrorCode.INVALID_REQUEST)],
 )
 def test_nobody_coordinates_what_does_not_exist(tmp_path: Path, kind: int, code: int) -> None:
     async def story(client: Client) -> None:

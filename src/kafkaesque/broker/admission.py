@@ -5,20 +5,23 @@ a compacted topic, where every record needs a key, and where compression.type sa
 the producer did. That takes far longer, and is bounded by `RecordLimits`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kafkaesque.config import RecordLimits
 from kafkaesque.errors import (
     BatchTooLarge,
     MalformedBatch,
+    OversizedBatch,
     RecordsRefused,
     TransactionsUnsupported,
 )
 from kafkaesque.record.build import ProducerStamp, build_batch
-from kafkaesque.record.read import read_records
+from kafkaesque.record.read import RECORD_BYTES_MIN, iterate_records, read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import (
+    CODEC_MASK,
     CONTROL_BIT,
+    HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     TRANSACTIONAL_BIT,
     BatchView,
@@ -69,7 +72,17 @@ class Admission:
         if view.attributes & _NOT_FOR_PRODUCERS:
             _refuse_traits(view)
         view.check()
+        self._check_count(view)
         return view
+
+    def _check_count(self, view: BatchView) -> None:
+        """Refuse a count that no bytes could bear out: each one would use up so many offsets."""
+        count, limits = view.record_count, self._limits
+        if count > limits.records_max:
+            raise OversizedBatch(f"a batch may hold {limits.records_max} records, this has {count}")
+        size = len(view.data) - HEADER_BYTES
+        if not view.attributes & CODEC_MASK and count * RECORD_BYTES_MIN > size:
+            raise MalformedBatch(f"{count} records cannot lie in {size} bytes")
 
     def prepare(self, view: BatchView, now_ms: int) -> BatchView:
         """Return the batch as it is to be appended, in memory that may be written to.
@@ -77,12 +90,13 @@ class Admission:
         A batch that lies in writable memory is taken as ours and changed in place.
         """
         must_repack = self._codec is not None and self._codec != view.codec
-        if must_repack or self._needs_keys:
+        if must_repack:
             records = read_records(view, self._limits)
             if self._needs_keys:
                 _check_keys(records)
-            if must_repack:
-                view = self._repacked(view, records)
+            view = self._repacked(view, records)
+        elif self._needs_keys:
+            _check_keys(iterate_records(view, self._limits))
         if view.data.readonly:
             view = BatchView(bytearray(view.data))
         if self.is_append_time:
@@ -116,7 +130,7 @@ def _refuse_traits(view: BatchView) -> None:
     raise MalformedBatch("only a broker says that a timestamp is the broker's")
 
 
-def _check_keys(records: list[Record]) -> None:
+def _check_keys(records: Iterable[Record]) -> None:
     without = [place for place, record in enumerate(records) if record.key is None]
     if without:
         raise RecordsRefused("a compacted topic takes no record without a key", without)

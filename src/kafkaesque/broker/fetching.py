@@ -12,6 +12,7 @@ from kafkaesque.errors import (
     KafkaesqueError,
     OffsetOutOfRange,
     UnknownTopic,
+    UnknownTopicId,
 )
 from kafkaesque.types import Offset, Term
 
@@ -64,7 +65,8 @@ class Share:
             self.high_watermark = partition.high_watermark
             self.first_offset = partition.first_offset
         except KafkaesqueError as error:
-            self.error = error
+            # Without its traceback, which would hold on to this share, and so to itself.
+            self.error = _by_its_name(error, want.topic).with_traceback(None)
             self.high_watermark = self.first_offset = -1
         return len(self.data)
 
@@ -83,13 +85,13 @@ class Share:
 
 def find_shares(broker: Broker, wants: Iterable[Want]) -> list[Share]:
     """Return a share for each that is wanted, in order; nothing is read yet."""
-    topics: dict[TopicRef, Sequence[Slot] | BrokerError] = {}
+    topics: dict[TopicRef, Sequence[Slot] | KafkaesqueError] = {}
     shares = []
     for want in wants:
         slots = topics.get(want.topic)
         if slots is None:
             slots = topics[want.topic] = _slots_of(broker, want.topic)
-        if isinstance(slots, BrokerError):
+        if isinstance(slots, KafkaesqueError):
             shares.append(Share(want, slots))
         elif 0 <= want.partition < len(slots):
             shares.append(Share(want, slots[want.partition]))
@@ -120,7 +122,7 @@ def bytes_waiting(shares: Sequence[Share]) -> int:
     )
 
 
-def _slots_of(broker: Broker, topic: TopicRef) -> Sequence[Slot] | BrokerError:
+def _slots_of(broker: Broker, topic: TopicRef) -> Sequence[Slot] | KafkaesqueError:
     try:
         if isinstance(topic, str):
             return broker.topics.slots(topic)
@@ -129,5 +131,15 @@ def _slots_of(broker: Broker, topic: TopicRef) -> Sequence[Slot] | BrokerError:
         if broker.topics.topic(found.name).topic_id != topic:
             return InconsistentTopicId(f"{found.name} is just being made anew")
         return broker.topics.slots(found.name)
+    except UnknownTopic as error:
+        return _by_its_name(error, topic)
     except BrokerError as error:
         return error
+
+
+def _by_its_name(error: KafkaesqueError, topic: TopicRef) -> KafkaesqueError:
+    """Return the error for one who knows the topic by its id: it will never be there again."""
+    is_by_id = isinstance(topic, bytes)
+    if is_by_id and isinstance(error, UnknownTopic):
+        return UnknownTopicId("there is no topic with this id any more")
+    return error

@@ -9,7 +9,7 @@ from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import GroupConfig
-from kafkaesque.errors import GroupError, LogError, NotCoordinator, RaftError
+from kafkaesque.errors import DiskFull, GroupError, LogError, NotCoordinator, RaftError
 from kafkaesque.machines.group_commands import Decision, Now, Reply, ReplyTo
 from kafkaesque.machines.groups import Groups
 from kafkaesque.machines.machine import MachineRecord
@@ -97,7 +97,8 @@ class GroupCoordinator:
                 self._host.write(last, done)  # what precedes it is committed before it
             elif replies:
                 self._host.when_committed(done)
-        except RaftError:
+        except (RaftError, DiskFull):
+            # Without room on the disk nothing can be promised: members ask until there is some.
             done(Outcome.UNKNOWN)
 
     def _on_lost(self, groups: Groups) -> None:

@@ -7,7 +7,7 @@ from kafkaesque.errors import BadCommand
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_errors import sentence
 from kafkaesque.gateway.text_topics import TopicPlace
-from kafkaesque.record.read import read_records
+from kafkaesque.record.read import iterate_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import split_batches
 from kafkaesque.types import Offset
@@ -29,6 +29,8 @@ from kafkaesque.wire.messages.list_offsets import (
 EARLIEST = -2
 LATEST = -1
 READ_COMMITTED = 1
+RECORDS_MAX = 100_000
+"""Records that are held at once: a few bytes of batches may unpack to far more."""
 
 _NOT_A_REPLICA = -1
 
@@ -57,7 +59,7 @@ async def read(desk: TextDesk, place: TopicPlace, partition: int, offset: Offset
             end = await find_offset(desk, place, partition, LATEST)
             raise BadCommand(f"offset {position} is outside the log, which holds [{first}, {end})")
         check(data)
-        found = visible_records(data, position)
+        found = visible_records(data, position, limits.records_per_answer_max)
         if found.end == position:
             return records
         for record in found.records:
@@ -106,8 +108,8 @@ def check(data: PartitionData) -> None:
         raise BadCommand(sentence(data.error_code))
 
 
-def visible_records(data: PartitionData, position: Offset) -> Found:
-    """Return the records from `position` on that are for consumers' eyes.
+def visible_records(data: PartitionData, position: Offset, records_max: int = RECORDS_MAX) -> Found:
+    """Return the records from `position` on that are for consumers' eyes, up to so many.
 
     Markers are not, nor is what belongs to aborted transactions, which Kafka leaves to its clients
     to pass over: those of a producer from a first offset on, up to that producer's next marker.
@@ -126,7 +128,11 @@ def visible_records(data: PartitionData, position: Offset) -> Found:
         if batch.is_control:
             aborting.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in aborting):
-            records += [record for record in read_records(batch) if record.offset >= position]
+            for record in iterate_records(batch):
+                if record.offset >= position:
+                    records.append(record)
+                if len(records) == records_max:
+                    return Found(records=records, end=record.offset + 1)
     return Found(records=records, end=end)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from kafkaesque.errors import BadCommand, KafkaesqueError
 from kafkaesque.gateway.key_partition import partition_of
 from kafkaesque.gateway.text_desk import TextDesk
-from kafkaesque.gateway.text_errors import change_sentence, unknown_outcome
+from kafkaesque.gateway.text_errors import change_sentence, sentence, unknown_outcome
 from kafkaesque.gateway.text_message import HEADER_NAME, Message
 from kafkaesque.gateway.text_topics import TopicPlace, find_topic
 from kafkaesque.record.build import build_batch
@@ -123,4 +123,7 @@ def _record(message: Message, offset: int, now_ms: int) -> Record:
 def _fate(answer: PartitionProduceResponse) -> str | None:
     if answer.error_code == ErrorCode.NONE:
         return None
+    if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and answer.log_start_offset < 0:
+        # Who loses its leadership after an append still names the first offset; this one refused.
+        return sentence(answer.error_code, answer.error_message)
     return change_sentence(answer.error_code, answer.error_message)

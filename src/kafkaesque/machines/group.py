@@ -65,6 +65,8 @@ class ConsumerGroup(GroupLife):
         config = self._config
         if command.size > config.member_bytes_max:
             raise GroupFull(f"a member may say {config.member_bytes_max} bytes of itself")
+        if len(command.protocols) > config.protocols_max:
+            raise GroupFull(f"a member may know {config.protocols_max} protocols")
         mine = self.members.get(command.member_id)
         if mine is None and command.instance_id is not None:
             mine = self._of_instance(command.instance_id)
@@ -236,6 +238,8 @@ class ConsumerGroup(GroupLife):
 
     def leave(self, command: Leave, to: ReplyTo, now: Now, out: Decision) -> None:
         """Let members go; the rest share their work anew."""
+        if len(command.members) > self._config.members_max:
+            raise GroupFull(f"a group has at most {self._config.members_max} members")
         failures: list[GroupError | None] = []
         for identity in command.members:
             try:

@@ -9,6 +9,8 @@ Only those who need records come here (compaction, topics that look into batches
 producing and fetching pass batches through unread.
 """
 
+from collections.abc import Iterator
+
 from kafkaesque.config import RecordLimits
 from kafkaesque.errors import MalformedBatch, OversizedBatch
 from kafkaesque.record.compression import decompress
@@ -16,7 +18,7 @@ from kafkaesque.record.record import Record
 from kafkaesque.record.varint import read_varint, read_varlong
 from kafkaesque.record.view import HEADER_BYTES, BatchView
 
-_RECORD_BYTES_MIN = 7
+RECORD_BYTES_MIN = 7
 """Length, attributes, two deltas, no key, no value, no headers: a byte each."""
 
 _TIMESTAMP_END = 1 << 63
@@ -32,11 +34,19 @@ def read_records(view: BatchView, limits: RecordLimits = _DEFAULT_LIMITS) -> lis
     the limits, UnsupportedBatch for an unknown codec, and nothing else. The checksum is not looked
     at: see `BatchView.check_crc`. A compacted batch has fewer records than offsets, or none.
     """
+    return list(iterate_records(view, limits))
+
+
+def iterate_records(view: BatchView, limits: RecordLimits = _DEFAULT_LIMITS) -> Iterator[Record]:
+    """Yield the records of a batch one by one, for who may need only the first of a million.
+
+    Raises as `read_records` does, when it comes to what is wrong.
+    """
     _check_counts(view, limits)
     data = decompress(view.codec, view.data[HEADER_BYTES:], limits)
-    if view.record_count * _RECORD_BYTES_MIN > len(data):
+    if view.record_count * RECORD_BYTES_MIN > len(data):
         raise MalformedBatch(f"{view.record_count} records cannot lie in {len(data)} bytes")
-    return _decode(data, view, limits)
+    yield from _decode(data, view, limits)
 
 
 def _check_counts(view: BatchView, limits: RecordLimits) -> None:
@@ -49,7 +59,7 @@ def _check_counts(view: BatchView, limits: RecordLimits) -> None:
         raise OversizedBatch(f"a batch may hold {limits.records_max} records, this has {count}")
 
 
-def _decode(data: bytes, view: BatchView, limits: RecordLimits) -> list[Record]:
+def _decode(data: bytes, view: BatchView, limits: RecordLimits) -> Iterator[Record]:
     # No field is checked against the end of its record: a slice that is cut short still moves the
     # position on as if it were not, so that the check at the end of the record or of the batch
     # fails, or the next number lies beyond the end.
@@ -59,7 +69,6 @@ def _decode(data: bytes, view: BatchView, limits: RecordLimits) -> list[Record]:
     headers_left = limits.headers_max
     previous_delta = -1
     position = 0
-    records: list[Record] = []
     for _ in range(view.record_count):
         length, position = read_varint(data, position)
         end = position + length
@@ -85,18 +94,15 @@ def _decode(data: bytes, view: BatchView, limits: RecordLimits) -> list[Record]:
         timestamp_ms = base_timestamp_ms + timestamp_delta if appended_ms is None else appended_ms
         if not -_TIMESTAMP_END <= timestamp_ms < _TIMESTAMP_END:
             raise MalformedBatch(f"the timestamp {timestamp_ms} does not fit into 64 bits")
-        records.append(
-            Record(
-                offset=base_offset + offset_delta,
-                timestamp_ms=timestamp_ms,
-                key=key,
-                value=value,
-                headers=headers,
-            )
+        yield Record(
+            offset=base_offset + offset_delta,
+            timestamp_ms=timestamp_ms,
+            key=key,
+            value=value,
+            headers=headers,
         )
     if position != len(data):
         raise MalformedBatch(f"the records end at byte {position} of {len(data)}")
-    return records
 
 
 def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:

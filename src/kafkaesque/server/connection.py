@@ -264,6 +264,7 @@ class Connection(asyncio.BufferedProtocol):
         now = self._loop.time()
         out: list[Buffer] = []
         answered = 0
+        failed: Call | None = None
         while calls:
             call = calls[0]
             steps = call.steps
@@ -271,8 +272,8 @@ class Connection(asyncio.BufferedProtocol):
                 if not steps.is_done:
                     break
                 if steps.error is not None:
-                    self._fail(call.key, steps.error)
-                    return
+                    failed = call
+                    break
                 out += steps.result
             else:
                 out += call.parts
@@ -288,6 +289,9 @@ class Connection(asyncio.BufferedProtocol):
         elif out:
             counters.sent_bytes += sum(map(len, out))
             self._transport.writelines(joined(out))
+        if failed is not None and not self._transport.is_closing():
+            assert failed.steps is not None
+            self._fail(failed.key, failed.steps.error)
 
     def _read_or_pause(self) -> None:
         """Take no more from one who does not read the answers, or waits for too many."""

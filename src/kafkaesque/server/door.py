@@ -3,6 +3,7 @@
     0x00                     Kafka: the length of a first request is far below 16 MiB
     GET, HEAD, POST ...      HTTP, told by the first word and its space
     other letters            text
+    CR, LF                   text: so does a person who presses Enter to see whether anyone is there
     0xFF 0xF0 to 0xFE        text: so begins what a telnet client negotiates
 
 Anything else is closed. The door takes the first bytes, makes the protocol that they ask for, puts
@@ -26,6 +27,8 @@ TELNET_COMMAND = 0xFF
 TELNET_COMMANDS = range(0xF0, 0xFF)
 """What follows it; a length of -1 has another 0xFF there."""
 
+LINE_ENDS = b"\r\n"
+
 _PEEK_BYTES = 64 << 10
 
 Factory = Callable[[], asyncio.Protocol]
@@ -41,6 +44,8 @@ def kind_of(first: bytes) -> Kind | None:
         if len(first) == 1:
             return Kind.NEW
         return Kind.TEXT if first[1] in TELNET_COMMANDS else None
+    if lead in LINE_ENDS:
+        return Kind.TEXT
     if not chr(lead).isascii() or not chr(lead).isalpha():
         return None
     if first.startswith(HTTP_WORDS):

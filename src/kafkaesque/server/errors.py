@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from kafkaesque import errors
 from kafkaesque.wire.error_codes import ErrorCode
 
+MESSAGE_CHARS_MAX = 1_000
+"""A sentence for a person. It may quote what a client sent, and old versions hold 32 kB at most."""
+
 CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.BatchError: ErrorCode.CORRUPT_MESSAGE,
     errors.MalformedBatch: ErrorCode.INVALID_RECORD,
@@ -59,3 +62,9 @@ def code_of(error: errors.KafkaesqueError) -> ErrorCode:
         if issubclass(cls, errors.KafkaesqueError) and cls in CODES:
             return CODES[cls]
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def message_of(error: errors.KafkaesqueError) -> str:
+    """Return what a client is told in words; long ones are cut."""
+    text = str(error)
+    return text if len(text) <= MESSAGE_CHARS_MAX else text[:MESSAGE_CHARS_MAX] + "…"

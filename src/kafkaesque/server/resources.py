@@ -4,7 +4,8 @@ Topics have settings that can be changed. A broker's are told under Kafka's name
 them; they come from its command line and its configuration, and cannot be changed from afar.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from enum import IntEnum
 
@@ -130,13 +131,21 @@ def check_alterable(resource_type: int) -> None:
         raise InvalidRequest(f"there are no settings of resource type {resource_type}")
 
 
+def repeated_in(names: Iterable[object]) -> Set[object]:
+    """Return what is named more than once."""
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def check_not_in(repeated: Set[object], name: object, what: str) -> None:
+    """Raise InvalidRequest if this is named twice: which one is meant nobody can tell."""
+    if name in repeated:
+        raise InvalidRequest(f"the request names {what} {name!r} more than once")
+
+
 def check_unique(names: Iterable[object], what: str) -> None:
-    """Raise InvalidRequest if something is named twice: which one is meant nobody can tell."""
-    seen: set[object] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidRequest(f"the request names {what} {name!r} more than once")
-        seen.add(name)
+    """Raise InvalidRequest if anything is named twice."""
+    for name in repeated_in(names):
+        raise InvalidRequest(f"the request names {what} {name!r} more than once")
 
 
 def _topic_settings(overrides: Mapping[str, str]) -> Iterator[Setting]:

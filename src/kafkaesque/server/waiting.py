@@ -5,21 +5,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kafkaesque.broker.broker import Answer, Broker
-from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import KafkaesqueError
 
-Waiter = asyncio.Future[Outcome]
-
-
-def waiter() -> tuple[Waiter, Callable[[Outcome], None]]:
-    """Return a future and the callback that completes it."""
-    future: Waiter = asyncio.get_running_loop().create_future()
-
-    def done(outcome: Outcome) -> None:
-        if not future.done():
-            future.set_result(outcome)
-
-    return future, done
+WAIT_MS_MAX = 600_000
+"""However long a client is ready to wait for an answer: beyond it, it is most likely gone."""
 
 
 async def done(change: Callable[[Answer], None]) -> None:

@@ -1,11 +1,11 @@
 """CreatePartitions: topics grow; nothing that they hold moves."""
 
-from collections import Counter
 from functools import partial
 
-from kafkaesque.errors import InvalidAssignment, InvalidRequest, KafkaesqueError
+from kafkaesque.errors import InvalidAssignment, KafkaesqueError
 from kafkaesque.server.assignments import check_assignments
-from kafkaesque.server.errors import code_of
+from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.resources import check_not_in, repeated_in
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
 from kafkaesque.wire.error_codes import ErrorCode
@@ -21,17 +21,15 @@ async def handle(
     request: CreatePartitionsRequest, version: int, session: Session
 ) -> CreatePartitionsResponse:
     """Let each topic grow by itself, or only say whether it could."""
-    times = Counter(topic.name for topic in request.topics)
+    repeated = repeated_in(topic.name for topic in request.topics)
     results = []
-    for name, count in times.items():
-        topic = next(topic for topic in request.topics if topic.name == name)
+    for name, topic in {topic.name: topic for topic in request.topics}.items():
         code, message = ErrorCode.NONE, None
         try:
-            if count > 1:
-                raise InvalidRequest(f"the request names topic {name} more than once")
+            check_not_in(repeated, name, "topic")
             await _grow(topic, session, is_dry_run=request.validate_only)
         except KafkaesqueError as error:
-            code, message = code_of(error), str(error)
+            code, message = code_of(error), message_of(error)
         results.append(
             CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
         )

@@ -1,6 +1,5 @@
 """CreateTopics: new topics, each by itself."""
 
-from collections import Counter
 from collections.abc import Mapping
 
 from kafkaesque.errors import (
@@ -11,8 +10,8 @@ from kafkaesque.errors import (
     KafkaesqueError,
 )
 from kafkaesque.server.assignments import check_assignments
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.resources import check_unique, settings_of_new
+from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.resources import check_not_in, check_unique, repeated_in, settings_of_new
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import topic_created
 from kafkaesque.types import NodeId
@@ -33,17 +32,17 @@ async def handle(
     request: CreateTopicsRequest, version: int, session: Session
 ) -> CreateTopicsResponse:
     """Create what can be created, and say of the rest why not."""
-    times = Counter(topic.name for topic in request.topics)
+    repeated = repeated_in(topic.name for topic in request.topics)
     results = []
-    for name, count in times.items():
-        topic = next(topic for topic in request.topics if topic.name == name)
+    for name, topic in {topic.name: topic for topic in request.topics}.items():
         try:
-            if count > 1:
-                raise InvalidRequest(f"the request names topic {name} more than once")
+            check_not_in(repeated, name, "topic")
             results.append(await _create(topic, session, is_dry_run=request.validate_only))
         except KafkaesqueError as error:
             results.append(
-                CreatableTopicResult(name=name, error_code=code_of(error), error_message=str(error))
+                CreatableTopicResult(
+                    name=name, error_code=code_of(error), error_message=message_of(error)
+                )
             )
     return CreateTopicsResponse(topics=tuple(results))
 

@@ -1,10 +1,11 @@
 """DeleteTopics: the end of topics, each by itself, by name or by id."""
 
+from collections.abc import Set
 from functools import partial
 
 from kafkaesque.errors import InvalidRequest, KafkaesqueError
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.resources import check_unique
+from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.resources import check_not_in, repeated_in
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
 from kafkaesque.wire.error_codes import ErrorCode
@@ -23,26 +24,31 @@ async def handle(
     """Delete what can be deleted, and say of the rest why not; the files go later."""
     named = (DeleteTopicState(name=name, topic_id=NO_UUID) for name in request.topic_names)
     wanted = [*request.topics, *named]
+    repeated = repeated_in(_key(topic) for topic in wanted)
     return DeleteTopicsResponse(
-        responses=tuple([await _delete(topic, wanted, session) for topic in wanted])
+        responses=tuple([await _delete(topic, repeated, session) for topic in wanted])
     )
 
 
 async def _delete(
-    topic: DeleteTopicState, wanted: list[DeleteTopicState], session: Session
+    topic: DeleteTopicState, repeated: Set[object], session: Session
 ) -> DeletableTopicResult:
     catalog = session.broker.catalog
     name, topic_id = topic.name, topic.topic_id
     code, message = ErrorCode.NONE, None
     try:
-        check_unique([t.name or t.topic_id.hex() for t in wanted], "topic")
+        check_not_in(repeated, _key(topic), "topic")
         if name is not None and topic_id != NO_UUID:
             raise InvalidRequest("a topic is deleted by its name or by its id, not by both")
         found = catalog.topic_of_id(topic_id) if name is None else catalog.topic(name)
         name, topic_id = found.name, found.topic_id
         await done(partial(session.broker.delete_topic, name))
     except KafkaesqueError as error:
-        code, message = code_of(error), str(error)
+        code, message = code_of(error), message_of(error)
     return DeletableTopicResult(
         name=name, topic_id=topic_id, error_code=code, error_message=message
     )
+
+
+def _key(topic: DeleteTopicState) -> str:
+    return topic.name or topic.topic_id.hex()

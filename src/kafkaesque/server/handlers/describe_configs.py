@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kafkaesque.errors import InvalidRequest, KafkaesqueError
-from kafkaesque.server.errors import code_of
+from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.listening import shown
 from kafkaesque.server.resources import (
     ResourceType,
@@ -28,8 +28,10 @@ async def handle(
     request: DescribeConfigsRequest, version: int, session: Session
 ) -> DescribeConfigsResponse:
     """Describe each resource by itself; one that is unknown does not spoil the others."""
+    # Each resource once, however often it is named: settings take far more than their owner's name.
+    resources = {(one.resource_type, one.resource_name): one for one in request.resources}
     return DescribeConfigsResponse(
-        results=tuple(_describe(resource, request, session) for resource in request.resources)
+        results=tuple(_describe(resource, request, session) for resource in resources.values())
     )
 
 
@@ -41,12 +43,12 @@ def _describe(
     except KafkaesqueError as error:
         return DescribeConfigsResult(
             error_code=code_of(error),
-            error_message=str(error),
+            error_message=message_of(error),
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=(),
         )
-    wanted = resource.configuration_keys
+    wanted = frozenset(resource.configuration_keys or ())
     return DescribeConfigsResult(
         error_code=ErrorCode.NONE,
         error_message=None,

@@ -1,10 +1,10 @@
 """DescribeGroups: the state and the members of consumer groups."""
 
-from kafkaesque.errors import GroupError
+from kafkaesque.errors import GroupError, UnknownGroup
 from kafkaesque.machines.group_commands import Described, GroupView
 from kafkaesque.machines.group_life import GroupState
 from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
+from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_groups import (
@@ -21,7 +21,9 @@ async def handle(
     request: DescribeGroupsRequest, version: int, session: Session
 ) -> DescribeGroupsResponse:
     """Describe each group by itself; one that is not there is dead."""
-    groups = [await _describe(name, version, session) for name in request.groups]
+    # Each group once, however often it is named: its members may say megabytes of themselves.
+    names = dict.fromkeys(request.groups)
+    groups = [await _describe(name, version, session) for name in names]
     return DescribeGroupsResponse(groups=tuple(groups))
 
 
@@ -29,11 +31,11 @@ async def _describe(name: str, version: int, session: Session) -> DescribedGroup
     try:
         found = await ask(session, name, lambda g, to, _: g.describe([name], to), Described)
     except GroupError as error:
-        return _without_members(name, "", code_of(error), str(error))
+        return _without_members(name, "", code_of(error), message_of(error))
     if found.groups:
         return _described(found.groups[0])
     if version >= MISSING_IS_ERROR_SINCE:
-        message = f"there is no group {name}"
+        message = message_of(UnknownGroup(f"there is no group {name}"))
         return _without_members(name, GroupState.DEAD, ErrorCode.GROUP_ID_NOT_FOUND, message)
     return _without_members(name, GroupState.DEAD, ErrorCode.NONE, None)
 

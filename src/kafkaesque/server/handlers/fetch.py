@@ -20,6 +20,7 @@ from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Moment
 from kafkaesque.server.stopping import Stopping
+from kafkaesque.server.waiting import WAIT_MS_MAX
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.fetch import (
     EpochEndOffset,
@@ -120,7 +121,7 @@ async def _read(shares: Sequence[Share], request: FetchRequest, session: Session
         return
     if _is_enough(shares, bytes_min, bytes_max):
         return
-    deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
+    deadline = asyncio.get_running_loop().time() + min(request.max_wait_ms, WAIT_MS_MAX) / 1000
     while await _more(shares, deadline, session.stopping):
         # What was read is read again each time: not before it can be enough.
         if bytes_min > 1 and bytes_waiting(shares) < bytes_min:

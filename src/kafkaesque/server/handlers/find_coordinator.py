@@ -1,7 +1,7 @@
 """FindCoordinator: who coordinates a group; the topic for offsets comes to be by it."""
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.server.errors import code_of
+from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
 from kafkaesque.wire.error_codes import ErrorCode
@@ -14,6 +14,8 @@ from kafkaesque.wire.messages.find_coordinator import (
 GROUP = 0
 TRANSACTION = 1
 MANY_KEYS_SINCE = 4
+NO_TRANSACTIONS = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+"""At this one clients give up and say so; at most others they ask again for ever."""
 
 
 async def handle(
@@ -36,14 +38,14 @@ async def handle(
 
 async def _readiness(key_type: int, session: Session) -> tuple[ErrorCode, str | None]:
     if key_type == TRANSACTION:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE, "transactions are not served yet"
+        return NO_TRANSACTIONS, "transactions are not served yet"
     if key_type != GROUP:
         return ErrorCode.INVALID_REQUEST, f"there are no coordinators of kind {key_type}"
     try:
         await done(session.broker.coordinators.when_ready)
     except KafkaesqueError as error:
         # Whatever it is, it may pass, and this is the code on which clients ask again.
-        message = f"{code_of(error).name}: {error}"
+        message = f"{code_of(error).name}: {message_of(error)}"
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, message
     return ErrorCode.NONE, None
 

@@ -5,8 +5,8 @@ from enum import IntEnum
 from functools import partial
 
 from kafkaesque.errors import InvalidRequest, InvalidSetting, KafkaesqueError
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.resources import check_alterable, check_unique
+from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.resources import check_alterable, check_not_in, check_unique, repeated_in
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
 from kafkaesque.topic_settings import CleanupPolicy, kind_of, resolve, value_text
@@ -33,16 +33,15 @@ async def handle(
     request: IncrementalAlterConfigsRequest, version: int, session: Session
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource by itself, or only say whether it could be changed."""
+    repeated = repeated_in((one.resource_type, one.resource_name) for one in request.resources)
     responses = []
     for resource in request.resources:
         code, message = ErrorCode.NONE, None
         try:
-            check_unique(
-                [(r.resource_type, r.resource_name) for r in request.resources], "resource"
-            )
+            check_not_in(repeated, (resource.resource_type, resource.resource_name), "resource")
             await _alter(resource, session, is_dry_run=request.validate_only)
         except KafkaesqueError as error:
-            code, message = code_of(error), str(error)
+            code, message = code_of(error), message_of(error)
         responses.append(
             AlterConfigsResourceResponse(
                 error_code=code,

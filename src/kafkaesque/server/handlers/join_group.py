@@ -16,8 +16,8 @@ REBALANCE_TIMEOUT_SINCE = 1
 MEMBER_IDS_SINCE = 4
 NULL_PROTOCOL_SINCE = 7
 SKIP_ASSIGNMENT_SINCE = 9
-CLIENT_ID_CHARS_MAX = 249
-"""How much of what a client calls itself goes into the ids of its members."""
+NAME_CHARS_MAX = 249
+"""How much of what a client, or an instance, calls itself goes into the ids of members."""
 
 
 async def handle(request: JoinGroupRequest, version: int, session: Session) -> JoinGroupResponse:
@@ -52,14 +52,15 @@ async def handle(request: JoinGroupRequest, version: int, session: Session) -> J
 
 
 def _command(request: JoinGroupRequest, version: int, session: Session) -> Join:
-    client_id = (session.client_id or "")[:CLIENT_ID_CHARS_MAX]
+    instance_id = request.group_instance_id
+    client_id = (session.client_id or "")[:NAME_CHARS_MAX]
     has_timeout = version >= REBALANCE_TIMEOUT_SINCE
     timeout_ms = request.rebalance_timeout_ms if has_timeout else request.session_timeout_ms
     return Join(
         group=request.group_id,
         member_id=request.member_id,
-        fresh_id=f"{request.group_instance_id or client_id}-{session.broker.fresh_name()}",
-        instance_id=request.group_instance_id,
+        fresh_id=f"{(instance_id or client_id)[:NAME_CHARS_MAX]}-{session.broker.fresh_name()}",
+        instance_id=instance_id,
         client_id=client_id,
         client_host=session.client_host,
         session_timeout_ms=request.session_timeout_ms,

@@ -1,8 +1,11 @@
 """ListOffsets: the offset at either end of a partition, or at a time."""
 
+import asyncio
+
 from kafkaesque.broker.partition import Partition
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.server.errors import code_of
+from kafkaesque.server.resources import repeated_in
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_offsets import (
@@ -36,35 +39,48 @@ UNKNOWN = -1, -1
 async def handle(
     request: ListOffsetsRequest, version: int, session: Session
 ) -> ListOffsetsResponse:
-    """Look up each partition by itself; one that cannot be found does not spoil the others."""
-    return ListOffsetsResponse(
-        topics=tuple(
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    _answer(topic.name, p, version, session) for p in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
+    """Look up each partition by itself; one that cannot be found does not spoil the others.
+
+    One that is named twice is refused, as Kafka does: each lookup by time may take a while.
+    """
+    repeated = repeated_in(
+        (t.name, p.partition_index) for t in request.topics for p in t.partitions
     )
+    topics = []
+    has_looked = False
+    for topic in request.topics:
+        found = []
+        for asked in topic.partitions:
+            if (topic.name, asked.partition_index) in repeated:
+                found.append(_refused(asked, ErrorCode.INVALID_REQUEST))
+                continue
+            if asked.timestamp >= 0:
+                if has_looked:
+                    await asyncio.sleep(0)  # others have their turn between lookups by time
+                has_looked = True
+            found.append(_answer(topic.name, asked, version, session))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
+    return ListOffsetsResponse(topics=tuple(topics))
+
+
+def _refused(asked: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
 
 
 def _answer(
     topic: str, asked: ListOffsetsPartition, version: int, session: Session
 ) -> ListOffsetsPartitionResponse:
-    index, wanted = asked.partition_index, asked.timestamp
+    wanted = asked.timestamp
     if wanted < 0 and version < SINCE.get(wanted, version + 1):
-        code = ErrorCode.UNSUPPORTED_VERSION
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+        return _refused(asked, ErrorCode.UNSUPPORTED_VERSION)
     try:
-        partition = session.broker.partition(topic, index)
+        partition = session.broker.partition(topic, asked.partition_index)
         partition.check_term(asked.current_leader_epoch)
         offset, timestamp_ms = _look_up(partition, wanted)
     except KafkaesqueError as error:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=code_of(error))
+        return _refused(asked, code_of(error))
     return ListOffsetsPartitionResponse(
-        partition_index=index,
+        partition_index=asked.partition_index,
         error_code=ErrorCode.NONE,
         timestamp=timestamp_ms,
         offset=offset,

@@ -19,6 +19,9 @@ from kafkaesque.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 
+NULL_NAMES_SINCE = 12
+"""Before this version an answer has no way to leave the name out."""
+
 
 async def handle(request: MetadataRequest, version: int, session: Session) -> MetadataResponse:
     """Describe the topics asked for; all of them if none is named."""
@@ -30,7 +33,12 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
     else:
         assert request.topics is not None
         may_create = request.allow_auto_topic_creation and broker.config.auto_create_topics
-        topics = [await _find(wanted, session, may_create) for wanted in request.topics]
+        no_name = None if version >= NULL_NAMES_SINCE else ""
+        # Each topic once, however often it is named: an answer may be far larger than its question.
+        wanted_once = {
+            one.topic_id if one.name is None else one.name: one for one in request.topics
+        }
+        topics = [await _find(one, session, may_create, no_name) for one in wanted_once.values()]
     me = MetadataResponseBroker(node_id=broker.node, host=session.host, port=session.port)
     return MetadataResponse(
         brokers=(me,),
@@ -44,12 +52,13 @@ async def _find(
     wanted: MetadataRequestTopic,
     session: Session,
     may_create: bool,  # noqa: FBT001
+    no_name: str | None,
 ) -> MetadataResponseTopic:
     catalog = session.broker.catalog
     if wanted.name is None:
         by_id = catalog.topic_by_id(wanted.topic_id)
         if by_id is None:
-            return _missing(None, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+            return _missing(no_name, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
         return _describe(by_id, session)
     if wanted.name not in catalog.topics:
         if not may_create:

@@ -44,8 +44,11 @@ async def handle(
 ) -> OffsetFetchResponse:
     """Look up each group by itself. Nothing is unstable while there are no transactions."""
     if version >= MANY_GROUPS_SINCE:
+        # Each group once, however often it is named: it may have offsets in all partitions.
+        wanted = {group.group_id: group for group in request.groups}
         groups = [
-            await _group(group.group_id, group.topics, version, session) for group in request.groups
+            await _group(group.group_id, group.topics, version, session)
+            for group in wanted.values()
         ]
         return OffsetFetchResponse(groups=tuple(groups))
     asked = (

@@ -12,11 +12,13 @@ from kafkaesque.errors import (
     UnknownTopic,
 )
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
-from kafkaesque.server.errors import code_of
+from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Moment
+from kafkaesque.server.waiting import WAIT_MS_MAX
 from kafkaesque.types import Buffer
 from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -53,7 +55,7 @@ class _Shares:
         """Wait until all are decided, or the time is over."""
         self._all_done = all_done = Moment[None]()
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(timeout_ms / 1000, all_done.come, None)
+        timer = loop.call_later(min(timeout_ms, WAIT_MS_MAX) / 1000, all_done.come, None)
         try:
             await all_done
         finally:
@@ -129,7 +131,7 @@ def _append(
             shares.left -= 1
             raise
     except KafkaesqueError as error:
-        share.error = error
+        share.error = error.with_traceback(None)  # which would hold on to the batch, and to itself
         return share
     share.offset, share.append_time_ms = appended
     share.first_offset = partition.first_offset
@@ -145,10 +147,9 @@ def _whole(records: Buffer | None) -> memoryview:
 def _name_of(topic: TopicProduceData, session: Session) -> str:
     name = topic.name
     if not name:
-        found = session.broker.catalog.topic_by_id(topic.topic_id)
-        if found is None:
-            raise UnknownTopic("there is no topic with this id")
-        name = found.name
+        if topic.topic_id == NO_UUID:
+            raise UnknownTopic("no topic is named")
+        name = session.broker.catalog.topic_of_id(topic.topic_id).name
     if name in INTERNAL_TOPICS:
         raise InvalidTopic(f"{name} holds the broker's own state and cannot be written to")
     return name
@@ -162,7 +163,7 @@ def _answer(share: _Share, acks: int) -> PartitionProduceResponse:
             error_code=code_of(error),
             base_offset=-1,
             record_errors=_record_errors(error),
-            error_message=str(error),
+            error_message=message_of(error),
         )
     if acks == ACKS_ALL and share.outcome is not Outcome.COMMITTED:
         code, message = ErrorCode.REQUEST_TIMED_OUT, "not committed in the time given"

@@ -1,0 +1,128 @@
+"""Floods of members, groups and producers, and numbers from the ends of their ranges."""
+
+import pytest
+
+from kafkaesque.config import GroupConfig
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
+from kafkaesque.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafkaesque.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
+from tests.fuzz.witness import ask
+from tests.hostile.peers import Hostile
+from tests.server.running import request
+
+
+def a_join(
+    group: str, *, metadata: bytes = b"", protocols: int = 1, **fields: int | str | None
+) -> JoinGroupRequest:
+    known = tuple(
+        JoinGroupRequestProtocol(name=f"p{number}", metadata=metadata)
+        for number in range(protocols)
+    )
+    usual = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "member_id": ""}
+    return JoinGroupRequest(
+        group_id=group,
+        protocol_type="consumer",
+        protocols=known,
+        **(usual | fields),  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture(autouse=True)
+def _coordinator(hostile: Hostile) -> None:
+    hostile.ask(FindCoordinatorRequest(key="g", coordinator_keys=("g",)), 4)
+
+
+def test_an_empty_commit_is_answered_with_nothing(hostile: Hostile) -> None:
+    for version in range(2, 10):
+        message = OffsetCommitRequest(group_id="empty", member_id="", topics=())
+        assert hostile.ask(message, version).topics == ()
+
+
+def test_a_member_that_says_a_megabyte_of_itself_is_refused(hostile: Hostile) -> None:
+    message = a_join("large", metadata=bytes((1 << 20) + 1))
+    assert hostile.ask(message, 5).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_member_that_knows_every_protocol_is_refused(hostile: Hostile) -> None:
+    message = a_join("wide", protocols=GroupConfig().protocols_max + 1)
+    assert hostile.ask(message, 5).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_an_instance_id_as_long_as_can_be_is_answered(hostile: Hostile) -> None:
+    message = a_join("instance", group_instance_id="i" * 32_767)
+    answer = hostile.ask(message, 5)
+    assert answer.error_code == ErrorCode.NONE
+    assert len(answer.member_id) < 32_767
+
+
+def test_ids_that_nobody_joins_with_are_no_more_than_a_group_has_members(hostile: Hostile) -> None:
+    codes = []
+    with hostile.connect() as sock:
+        for _ in range(GroupConfig().members_max + 10):
+            data = request(a_join("crowd"), 5)
+            codes.append(ask(sock, data, JoinGroupRequest, 5).error_code)
+    assert codes.count(ErrorCode.MEMBER_ID_REQUIRED) == GroupConfig().members_max
+    assert codes[-1] == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_more_members_leave_at_once_than_there_can_be_and_are_refused(hostile: Hostile) -> None:
+    hostile.ask(a_join("leaving"), 5)
+    members = (MemberIdentity(member_id="", group_instance_id="i"),) * 50_000
+    answer = hostile.ask(LeaveGroupRequest(group_id="leaving", members=members), 4)
+    assert answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+@pytest.mark.parametrize("session_timeout_ms", [0, -1, -(2**31), 1_800_001, 2**31 - 1])
+def test_sessions_that_never_or_always_end_are_refused(
+    hostile: Hostile, session_timeout_ms: int
+) -> None:
+    message = a_join("time", session_timeout_ms=session_timeout_ms)
+    assert hostile.ask(message, 5).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+@pytest.mark.parametrize("rebalance_timeout_ms", [-1, -(2**31), 2**31 - 1])
+def test_any_time_to_rebalance_is_taken(hostile: Hostile, rebalance_timeout_ms: int) -> None:
+    message = a_join("rebalance", rebalance_timeout_ms=rebalance_timeout_ms)
+    assert hostile.ask(message, 5).error_code == ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_a_flood_for_producer_ids_gives_each_one_once(hostile: Hostile) -> None:
+    message = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+    with hostile.connect() as sock:
+        data = request(message, 2)
+        given = [ask(sock, data, InitProducerIdRequest, 2).producer_id for _ in range(5_000)]
+    assert len(set(given)) == len(given)
+
+
+def test_ten_thousand_partitions_of_a_hundred_megabytes_are_not_waited_for(
+    hostile: Hostile,
+) -> None:
+    wanted = tuple(
+        FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=100 << 20)
+        for number in range(10_000)
+    )
+    message = FetchRequest(
+        max_wait_ms=2**31 - 1,
+        min_bytes=2**31 - 1,
+        max_bytes=2**31 - 1,
+        topics=(FetchTopic(topic="plain", partitions=wanted),),
+    )
+    answer = hostile.ask(message, 11)
+    codes = {one.error_code for one in answer.responses[0].partitions}
+    assert ErrorCode.UNKNOWN_TOPIC_OR_PARTITION in codes
+
+
+def test_one_who_waits_for_ever_and_leaves_is_forgotten(hostile: Hostile) -> None:
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    message = FetchRequest(
+        max_wait_ms=2**31 - 1,
+        min_bytes=2**31 - 1,
+        topics=(FetchTopic(topic="compacted", partitions=(wanted,)),),
+    )
+    for _ in range(200):
+        with hostile.connect() as sock:
+            sock.sendall(request(message, 11))

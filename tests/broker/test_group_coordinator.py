@@ -200,3 +200,19 @@ def test_a_topic_that_is_being_opened_is_waited_for() -> None:
     assert told == []
     coordinators.open([Coordinated().coordinator])
     assert told == [None]
+
+
+def test_without_room_on_the_disk_groups_answer_that_they_cannot_and_time_goes_on() -> None:
+    story = Coordinated()
+    story.lead()
+    flusher = story.node.store.flusher
+    flusher.is_full = True
+    assert isinstance(story.commit()[0], NotCoordinator)
+    joined = story.join(knows_member_ids=False)
+    story.clock.ms += 200
+    story.coordinator.tick()  # the group's first generation cannot be written either
+    assert isinstance(joined[0], NotCoordinator)
+    flusher.is_full = False
+    answers = story.commit()
+    story.node.sync()
+    assert isinstance(answers[0], Committed), "nothing is left of what was not written"

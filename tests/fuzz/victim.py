@@ -10,7 +10,7 @@ _LISTENS = re.compile(r"listens on 127\.0\.0\.1:(\d+)")
 _TROUBLE = re.compile(
     r"Traceback|request_failed|Error in|never retrieved|Task was destroyed|\bERROR\b"
 )
-_STOP_SECONDS_MAX = 20
+_STOP_SECONDS_MAX = 60
 
 
 class Victim:

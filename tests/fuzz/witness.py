@@ -45,6 +45,11 @@ class Witness:
             ):
                 self._create(sock, name, settings)
 
+    def make_topic(self, name: str, settings: dict[str, str]) -> None:
+        """Make one topic."""
+        with self._connected() as sock:
+            self._create(sock, name, settings)
+
     def round_trip(self) -> str | None:
         """Return what is wrong, or None."""
         self._count += 1

@@ -9,13 +9,19 @@ import pytest
 from kafkaesque.client.channel import Channel
 from kafkaesque.errors import OutcomeUnknown
 from kafkaesque.gateway.key_partition import partition_of
+from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from kafkaesque.wire.messages.produce import ProduceRequest
+from kafkaesque.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from tests.gateway.text_clients import TextBroker, TextClient, text_broker
 
 
@@ -119,5 +125,31 @@ def test_many_who_publish_to_a_new_topic_at_once_all_succeed(tmp_path: Path) -> 
             for client in clients:
                 client.type('PUBS fresh {"Body":"x"}')
             assert [await client.line() for client in clients] == ["Done"] * 20
+
+    asyncio.run(go())
+
+
+class Unled:
+    """A way to a broker that does not lead the partition, and so appends nothing."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def call(self, request: Any, response: type[Any]) -> Any:
+        """Pass on all but Produce."""
+        if not isinstance(request, ProduceRequest):
+            return await self._channel.call(request, response)
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        refused = PartitionProduceResponse(index=0, error_code=code, base_offset=-1)
+        topic = TopicProduceResponse(name="t", partition_responses=(refused,))
+        return ProduceResponse(responses=(topic,))
+
+
+def test_a_refusal_before_anything_was_appended_is_not_called_unknown(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path, wrap=Unled) as broker:
+            client = await broker.connect()
+            await client.ask("CRTP t 1")
+            assert "unknown" not in await client.error('PUBS t {"Body":"once"}')
 
     asyncio.run(go())

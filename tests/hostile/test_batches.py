@@ -11,6 +11,7 @@ from kafkaesque.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kafkaesque.wire.varint import write_varint
 from tests.hostile.peers import Hostile, a_batch, with_fields
 
 DECODING = ("packed", "compacted")
@@ -101,8 +102,8 @@ def test_a_flood_of_records_in_a_few_bytes_is_refused(hostile: Hostile, topic: s
 @pytest.mark.parametrize("topic", DECODING)
 def test_a_flood_of_headers_in_a_few_bytes_is_refused(hostile: Hostile, topic: str) -> None:
     count = RecordLimits().headers_max + 1
-    body = b"\0\0\0\2k\1" + _varint(2 * count) + b"\0\1" * count
-    packed = compress(Codec.ZSTD, _varint(2 * len(body)) + body)
+    body = b"\0\0\0\2k\1" + write_varint(2 * count) + b"\0\1" * count
+    packed = compress(Codec.ZSTD, write_varint(2 * len(body)) + body)
     flood = with_fields(a_batch(count=1), packed, attributes=4)
     assert hostile.produce(flood, topic) == ErrorCode.MESSAGE_TOO_LARGE
 
@@ -169,12 +170,3 @@ def _lookup(topic: str, timestamp: int) -> ListOffsetsRequest:
     return ListOffsetsRequest(
         replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),)
     )
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 128:  # ends: the value shrinks by seven bits each time
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

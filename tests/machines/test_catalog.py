@@ -3,6 +3,7 @@
 import pytest
 
 from kafkaesque.errors import (
+    InvalidPartitions,
     InvalidSetting,
     InvalidTopic,
     NewerFormat,
@@ -10,7 +11,12 @@ from kafkaesque.errors import (
     UnknownTopic,
     UnknownTopicId,
 )
-from kafkaesque.machines.catalog import NAME_CHARS_MAX, PARTITIONS_MAX, Catalog
+from kafkaesque.machines.catalog import (
+    ALL_PARTITIONS_MAX,
+    NAME_CHARS_MAX,
+    PARTITIONS_MAX,
+    Catalog,
+)
 from kafkaesque.machines.machine import MachineRecord
 
 TOPIC_ID = bytes(range(16))
@@ -52,6 +58,19 @@ def test_names_are_unique() -> None:
 def test_names_that_no_path_should_see_are_refused(name: str) -> None:
     with pytest.raises(InvalidTopic):
         Catalog().create_topic(name, 1, TOPIC_ID, {})
+
+
+def test_all_topics_together_have_no_more_partitions_than_the_limit() -> None:
+    catalog = Catalog()
+    for number in range(ALL_PARTITIONS_MAX // PARTITIONS_MAX):
+        topic_id = number.to_bytes(16, "big")
+        apply(catalog, catalog.create_topic(f"t{number}", PARTITIONS_MAX - 1, topic_id, {}))
+    apply(catalog, catalog.create_topic("last", 1, TOPIC_ID, {}))
+    with pytest.raises(InvalidPartitions):
+        catalog.create_topic("more", 2, OTHER_ID, {})
+    with pytest.raises(InvalidPartitions):
+        catalog.add_partitions("last", 3)
+    apply(catalog, catalog.add_partitions("last", 2))
 
 
 @pytest.mark.parametrize("count", [-1, 0, PARTITIONS_MAX + 1])

@@ -29,6 +29,8 @@ from tests.server.running import LOOPS, an_api_versions, run_on, running
         (b"\x7f\xff\xff\xff", None),
         (b"\xc3\xa4", None),
         (b"1", None),
+        (b"\r\n", Kind.TEXT),
+        (b"\n", Kind.TEXT),
     ],
 )
 def test_the_first_bytes_tell_the_protocol(first: bytes, kind: Kind | None) -> None:

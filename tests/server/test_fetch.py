@@ -259,3 +259,18 @@ def test_one_who_gives_up_leaves_nothing_behind() -> None:
         assert len(memory.partition("orders")._waiting) == 0
 
     asyncio.run(go())
+
+
+def test_one_who_waits_for_a_topic_by_its_id_is_told_that_there_is_no_such_id_any_more() -> None:
+    async def go() -> FetchResponse:
+        memory = MemoryBroker()
+        topic_id = memory.create("orders", 1)
+        request = a_request(a_partition(0), wait_ms=10_000, topic="", topic_id=topic_id)
+        waiting = asyncio.ensure_future(fetch.handle(request, 13, memory.session))
+        await asyncio.sleep(0)
+        memory.broker.delete_topic("orders", lambda _: None)
+        memory.settle()
+        return await waiting
+
+    (found,) = shares(asyncio.run(go()))
+    assert found.error_code == ErrorCode.UNKNOWN_TOPIC_ID

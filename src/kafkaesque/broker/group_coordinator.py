@@ -97,8 +97,11 @@ class GroupCoordinator:
                 self._host.write(last, done)  # what precedes it is committed before it
             elif replies:
                 self._host.when_committed(done)
-        except (RaftError, DiskFull):
-            # Without room on the disk nothing can be promised: members ask until there is some.
+        except RaftError:
+            done(Outcome.UNKNOWN)
+        except DiskFull:
+            # What was decided is not written, so the groups must be what the log says they are.
+            self._host.rebuild()
             done(Outcome.UNKNOWN)
 
     def _on_lost(self, groups: Groups) -> None:

@@ -84,6 +84,13 @@ class MachineHost(Generic[M]):
         for record in records:
             machine.apply(record)
 
+    def rebuild(self) -> None:
+        """Make the machine anew from the log: what it decided last could not be written."""
+        lost, self._machine = self._machine, None
+        if lost is not None:
+            self.on_lost(lost)
+        self._on_serving()
+
     def when_committed(self, done: Done) -> None:
         """Tell `done` once all that the machine knows now is committed.
 

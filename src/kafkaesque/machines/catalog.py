@@ -28,6 +28,9 @@ NAME_CHARS_MAX = 249
 PARTITIONS_MAX = 10_000
 """Of one topic: more than any sane topic has, few enough to create in one request."""
 
+ALL_PARTITIONS_MAX = 20_000
+"""Of all topics together: each takes 15 kB of memory, and clients create topics at will."""
+
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """Machines live on these: clients may read them, and only we write to them."""
 
@@ -134,6 +137,7 @@ class Catalog:
         if name in self._topics:
             raise TopicExists(f"topic {name} already exists")
         self._check_collision(name)
+        self._check_room(partitions)
         return [_set(Topic(name=name, topic_id=topic_id, partitions=partitions, settings=settings))]
 
     def delete_topic(self, name: str) -> list[MachineRecord]:
@@ -151,6 +155,7 @@ class Catalog:
             raise InvalidTopic(f"{name} holds the broker's own state and cannot be changed")
         if partitions <= topic.partitions:
             raise InvalidPartitions(f"topic {name} already has {topic.partitions} partitions")
+        self._check_room(partitions - topic.partitions)
         return [_set(_changed(topic, partitions=partitions))]
 
     def set_settings(self, name: str, settings: Mapping[str, str]) -> list[MachineRecord]:
@@ -196,6 +201,10 @@ class Catalog:
             yield _record(_PRODUCER_IDS_KEY, ProducerIdsGiven(next_id=self.next_producer_id))
         for topic in self._topics.values():
             yield _set(topic)
+
+    def _check_room(self, added: int) -> None:
+        if added + sum(topic.partitions for topic in self._topics.values()) > ALL_PARTITIONS_MAX:
+            raise InvalidPartitions(f"all topics together have at most {ALL_PARTITIONS_MAX}")
 
     def _check_collision(self, name: str) -> None:
         """Refuse what Kafka refuses: in the names of metrics a dot and an underscore are one."""

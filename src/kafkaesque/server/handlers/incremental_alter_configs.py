@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from enum import IntEnum
 from functools import partial
 
-from kafkaesque.errors import InvalidRequest, InvalidSetting, KafkaesqueError
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.resources import check_alterable, check_not_in, check_unique, repeated_in
+from kafkaesque.errors import InvalidRequest, InvalidSetting
+from kafkaesque.server.altering import altered
+from kafkaesque.server.resources import check_alterable, check_unique
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
 from kafkaesque.topic_settings import CleanupPolicy, kind_of, resolve, value_text
-from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -33,27 +32,21 @@ async def handle(
     request: IncrementalAlterConfigsRequest, version: int, session: Session
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource by itself, or only say whether it could be changed."""
-    repeated = repeated_in((one.resource_type, one.resource_name) for one in request.resources)
-    responses = []
-    for resource in request.resources:
-        code, message = ErrorCode.NONE, None
-        try:
-            check_not_in(repeated, (resource.resource_type, resource.resource_name), "resource")
-            await _alter(resource, session, is_dry_run=request.validate_only)
-        except KafkaesqueError as error:
-            code, message = code_of(error), message_of(error)
-        responses.append(
+    alter = partial(_alter, session=session, is_dry_run=request.validate_only)
+    return IncrementalAlterConfigsResponse(
+        responses=tuple(
             AlterConfigsResourceResponse(
                 error_code=code,
                 error_message=message,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
+            for resource, code, message in await altered(request.resources, alter)
         )
-    return IncrementalAlterConfigsResponse(responses=tuple(responses))
+    )
 
 
-async def _alter(resource: AlterConfigsResource, session: Session, *, is_dry_run: bool) -> None:
+async def _alter(resource: AlterConfigsResource, *, session: Session, is_dry_run: bool) -> None:
     broker, name = session.broker, resource.resource_name
     check_alterable(resource.resource_type)
     check_unique([config.name for config in resource.configs], "setting")

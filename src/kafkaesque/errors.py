@@ -159,6 +159,11 @@ class MalformedLink(LinkError):
 class LinkRefused(LinkError):
     """Two brokers do not belong together: another cluster, node, secret or protocol."""
 
+    def __init__(self, reason: str, answer: bytes | None = None) -> None:
+        super().__init__(reason)
+        self.answer = answer
+        """What tells the other side why; None if it was the other side that refused."""
+
 
 class PeerUnreachable(LinkError):
     """There is no link to the broker now, or no room on it: nothing was asked."""

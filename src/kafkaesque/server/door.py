@@ -13,7 +13,8 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from kafkaesque.server.connection import Connection, no_delay
+from kafkaesque.net.writing import no_delay
+from kafkaesque.server.connection import Connection
 from kafkaesque.server.counters import Kind, Refusal
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.guest import GuestProtocol

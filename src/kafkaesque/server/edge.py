@@ -3,10 +3,10 @@
 from kafkaesque.broker.broker import Broker
 from kafkaesque.clock import Clock
 from kafkaesque.config import LimitsConfig
+from kafkaesque.net.receiving import SLAB_BYTES
 from kafkaesque.server.budget import Budget
 from kafkaesque.server.counters import Counters
 from kafkaesque.server.doorkeeper import Doorkeeper
-from kafkaesque.server.receiving import SLAB_BYTES
 from kafkaesque.server.session import Session
 from kafkaesque.server.stopping import Stopping
 

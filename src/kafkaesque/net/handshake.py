@@ -158,6 +158,21 @@ class Handshake:
         self._hello: _Hello
         self._transcript: bytes
 
+    @property
+    def node(self) -> NodeId | None:
+        """Our own number."""
+        return self._identity.node
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether a proof of ours means anything beyond this machine."""
+        return bool(self._identity.secret)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the other side has shown that it knows the secret."""
+        return self._state in (_State.OPENING, _State.OPEN)
+
     def dial(self, wanted: NodeId | None) -> bytes:
         """Return the first frame of the side that dials; it follows the first byte.
 

@@ -393,6 +393,41 @@ class LinkConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GossipConfig:
+    """How brokers spread word of each other; times are counted in ticks and periods of them."""
+
+    period_ticks: int = 10
+    """One member is asked in each period whether it is there: a cluster's cost per broker."""
+
+    answer_ticks: int = 4
+    """Without an answer for this long others are asked to try: the way may be at fault."""
+
+    helpers: int = 3
+    """How many others are asked: one that has a way is very likely among them."""
+
+    suspicion_periods: int = 3
+    """Periods to speak up against a suspicion, for each doubling of the cluster's size."""
+
+    sync_periods: int = 20
+    """How often two members compare all that they know, which heals what chance left out."""
+
+    repeats: int = 4
+    """How often a piece of news is passed on, for each doubling of the cluster's size."""
+
+    updates_max: int = 8
+    """Pieces of news in one packet: it stays far below 1,500 bytes."""
+
+    members_max: int = 1_000
+    """Members that are known at a time, the dead included."""
+
+    forget_periods: int = 10_000
+    """A member that is dead or has left is forgotten after this long."""
+
+    def __post_init__(self) -> None:
+        assert 0 < self.answer_ticks < self.period_ticks, "helpers need time within the period"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextLimits:
     """What one connection of the text protocol may take of the broker."""
 

@@ -12,6 +12,7 @@ import pytest
 from kafkaesque.config import LinkConfig
 from kafkaesque.errors import AnswerLost, CallRefused, LinkRefused, PeerUnreachable
 from kafkaesque.net.handshake import HANDSHAKE_BYTES_MAX
+from kafkaesque.net.link import is_this_machine
 from kafkaesque.net.links import Peer
 from kafkaesque.raft.messages import AppendRequest
 from kafkaesque.raft.roster import Beat
@@ -363,6 +364,33 @@ def test_a_peer_that_is_taken_out_has_no_link_any_more(loop: str) -> None:
             await until(lambda: ("lost", 1) in two.events)
             assert one.links.nodes == []
             one.links.set_peers([two.peer()])
+            await linked(one, two)
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize(
+    ("peername", "is_here"),
+    [
+        (("127.0.0.1", 1), True),
+        (("::1", 1, 0, 0), True),
+        (("::ffff:127.0.0.1", 1, 0, 0), True),
+        ("", True),
+        (("10.0.0.1", 1), False),
+        (("fe80::1%eth0", 1, 0, 2), False),
+        (("::ffff:10.0.0.1", 1, 0, 0), False),
+    ],
+)
+def test_only_this_machine_needs_no_secret(peername: object, is_here: bool) -> None:
+    assert is_this_machine(peername) is is_here
+
+
+@both_loops
+def test_within_a_machine_no_secret_is_needed(loop: str) -> None:
+    async def go() -> None:
+        one, two = End(an_identity(1, secret=b"")), End(an_identity(2, secret=b""))
+        async with listening(one, two):
+            introduce(one, two)
             await linked(one, two)
 
     run_on(loop, go())

@@ -148,6 +148,35 @@ class ApiNotServed(WireError):
     """The other side serves no such API."""
 
 
+class LinkError(KafkaesqueError):
+    """Something about the link to another broker."""
+
+
+class MalformedLink(LinkError):
+    """A peer sent what is no frame of a link; the link is cut."""
+
+
+class LinkRefused(LinkError):
+    """Two brokers do not belong together: another cluster, node, secret or protocol."""
+
+    def __init__(self, reason: str, answer: bytes | None = None) -> None:
+        super().__init__(reason)
+        self.answer = answer
+        """What tells the other side why; None if it was the other side that refused."""
+
+
+class PeerUnreachable(LinkError):
+    """There is no link to the broker now, or no room on it: nothing was asked."""
+
+
+class AnswerLost(LinkError):
+    """The link ended, or the time, before the answer came: it may have been done."""
+
+
+class CallRefused(LinkError):
+    """The other broker answered that it will not."""
+
+
 class BadCommand(KafkaesqueError):
     """A line of the text protocol that is no command, or one that cannot be done."""
 

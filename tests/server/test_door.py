@@ -1,11 +1,13 @@
 """One port: the first bytes choose the protocol, on either loop."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from kafkaesque.server.counters import Kind, Refusal
-from kafkaesque.server.door import kind_of
+from kafkaesque.server.door import Door, kind_of
+from tests.net.linking import linked, some_ends, until
 from tests.server.running import LOOPS, an_api_versions, run_on, running
 
 
@@ -13,6 +15,7 @@ from tests.server.running import LOOPS, an_api_versions, run_on, running
     ("first", "kind"),
     [
         (b"\0", Kind.KAFKA),
+        (b"\1", Kind.LINK),
         (b"G", Kind.NEW),
         (b"GET", Kind.NEW),
         (b"GET /", Kind.HTTP),
@@ -107,5 +110,46 @@ def test_both_loopback_addresses_reach_the_same_port(tmp_path: Path, loop: str) 
                 peer = await broker.connect(host)
                 peer.send(an_api_versions(6))
                 assert await peer.correlation() == 6
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_broker_alone_turns_other_brokers_away_with_one_line(
+    tmp_path: Path, loop: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            peer.send(b"\1\0\0\0\5hello")
+            assert await peer.rest() == b""
+            await broker.serves()
+
+    run_on(loop, go())
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "this broker is alone" in line
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_other_brokers_come_in_by_the_same_port(tmp_path: Path, loop: str) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            one, two = some_ends(2)
+            two.links.start()
+            edge, text = broker.node.edge, broker.node._text.connection
+            server = await asyncio.get_running_loop().create_server(
+                lambda: Door(edge, http=broker.node._http, text=text, link=two.links.accept),
+                "127.0.0.1",
+            )
+            two.port = server.sockets[0].getsockname()[1]
+            one.links.start([two.peer()])
+            await linked(one, two)
+            assert one.append(2, bytes(300_000))
+            await until(lambda: two.ends_of_appends() == [0])
+            assert edge.counters.open[Kind.LINK] == 1
+            server.close()
+            await one.links.close()
+            await two.links.close()
+            await until(lambda: edge.counters.open[Kind.LINK] == 0)
 
     run_on(loop, go())

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from kafkaesque.config import LimitsConfig
 from kafkaesque.errors import MalformedFrame
-from kafkaesque.server.receiving import LARGE_BYTES, SLAB_BYTES, Receiver
+from kafkaesque.net.receiving import LARGE_BYTES, SLAB_BYTES, Receiver
+from kafkaesque.server.receiving import RequestReceiver
 
 
 def a_receiver(**limits: Any) -> Receiver:
-    return Receiver(memoryview(bytearray(SLAB_BYTES)), LimitsConfig(**limits))
+    return RequestReceiver(memoryview(bytearray(SLAB_BYTES)), LimitsConfig(**limits))
 
 
 def framed(body: bytes) -> bytes:

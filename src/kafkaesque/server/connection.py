@@ -8,18 +8,18 @@ keep the order of their requests. Everything that is ready after one event is wr
 
 import asyncio
 import logging
-import socket
 from collections import deque
-from collections.abc import Sequence
 from struct import Struct
 from typing import cast
 
 from kafkaesque.errors import KafkaesqueError, WireError
+from kafkaesque.net.receiving import LARGE_BYTES
+from kafkaesque.net.writing import joined
 from kafkaesque.server import stepping
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.dispatch import begin
 from kafkaesque.server.edge import Edge
-from kafkaesque.server.receiving import LARGE_BYTES, Receiver
+from kafkaesque.server.receiving import RequestReceiver
 from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Steps
 from kafkaesque.types import Buffer
@@ -28,9 +28,6 @@ log = logging.getLogger(__name__)
 
 FETCH_KEY = 1
 """Answers to this API are so large that one is made only when all before it are on their way."""
-
-SMALL_PART_BYTES = 4 << 10
-"""Shorter parts of answers are joined; longer ones are handed on as they are."""
 
 _LENGTH_BYTES = 4
 _KEY = Struct(">h")
@@ -72,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, edge: Edge) -> None:
         self._edge = edge
-        self._receiver = Receiver(edge.slab, edge.limits)
+        self._receiver = RequestReceiver(edge.slab, edge.limits)
         self._frames: deque[memoryview] | None = None
         self._calls: deque[Call] | None = None
         self._held = 0
@@ -337,30 +334,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _peer(self) -> object:
         return self._transport.get_extra_info("peername")
-
-
-def joined(parts: Sequence[Buffer]) -> list[Buffer]:
-    """Return the parts with neighbouring small ones put together; large ones are not copied."""
-    out: list[Buffer] = []
-    small: list[Buffer] = []
-    for part in parts:
-        if len(part) < SMALL_PART_BYTES:
-            small.append(part)
-        else:
-            if small:
-                out.append(b"".join(small))
-                small = []
-            out.append(part)
-    if small:
-        out.append(b"".join(small))
-    return out
-
-
-def no_delay(transport: asyncio.BaseTransport) -> None:
-    """Have what is written sent at once: an answer must not wait for another one."""
-    sock = transport.get_extra_info("socket")
-    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _is_fetch(frame: memoryview) -> bool:

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     KAFKA = "kafka"
     TEXT = "text"
     HTTP = "http"
+    LINK = "link"
 
 
 class Refusal(StrEnum):

@@ -1,6 +1,7 @@
 """One port for every protocol: the first bytes say which one it is.
 
     0x00                     Kafka: the length of a first request is far below 16 MiB
+    0x01                     another broker of the cluster: a link
     GET, HEAD, POST ...      HTTP, told by the first word and its space
     other letters            text
     CR, LF                   text: so does a person who presses Enter to see whether anyone is there
@@ -14,15 +15,18 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from kafkaesque.server.connection import Connection, no_delay
+from kafkaesque.net.handshake import FIRST_BYTE
+from kafkaesque.net.writing import no_delay
+from kafkaesque.server.connection import Connection
 from kafkaesque.server.counters import Kind, Refusal
 from kafkaesque.server.edge import Edge
-from kafkaesque.server.guest import GuestProtocol
+from kafkaesque.server.guest import GuestProtocol, LinkGuest
 
 HTTP_WORDS = tuple(
     f"{word} ".encode()
     for word in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT")
 )
+LINK_BYTE = FIRST_BYTE[0]
 TELNET_COMMAND = 0xFF
 TELNET_COMMANDS = range(0xF0, 0xFF)
 """What follows it; a length of -1 has another 0xFF there."""
@@ -32,7 +36,8 @@ LINE_ENDS = b"\r\n"
 _PEEK_BYTES = 64 << 10
 
 Factory = Callable[[], asyncio.Protocol]
-"""Makes the protocol of one connection."""
+LinkFactory = Callable[[], asyncio.BufferedProtocol]
+"""Make the protocol of one connection."""
 
 
 def kind_of(first: bytes) -> Kind | None:
@@ -40,6 +45,8 @@ def kind_of(first: bytes) -> Kind | None:
     lead = first[0]
     if lead == 0:
         return Kind.KAFKA
+    if lead == LINK_BYTE:
+        return Kind.LINK
     if lead == TELNET_COMMAND:
         if len(first) == 1:
             return Kind.NEW
@@ -58,10 +65,23 @@ def kind_of(first: bytes) -> Kind | None:
 class Door(asyncio.BufferedProtocol):
     """A connection of which it is not known yet what it is."""
 
-    __slots__ = ("_address", "_edge", "_first", "_http", "_since_ms", "_text", "_transport")
+    __slots__ = (
+        "_address",
+        "_edge",
+        "_first",
+        "_http",
+        "_link",
+        "_since_ms",
+        "_text",
+        "_transport",
+    )
 
-    def __init__(self, edge: Edge, *, http: Factory, text: Factory) -> None:
+    def __init__(
+        self, edge: Edge, *, http: Factory, text: Factory, link: LinkFactory | None = None
+    ) -> None:
+        """Without `link` other brokers are turned away."""
         self._edge = edge
+        self._link = link
         self._http = http
         self._text = text
         self._first = b""
@@ -90,15 +110,15 @@ class Door(asyncio.BufferedProtocol):
         kind = kind_of(self._first)
         match kind:
             case None:
-                peer = self._transport.get_extra_info("peername")
-                self._edge.doorkeeper.complain(
-                    Refusal.PROTOCOL, peer, f"no protocol begins with byte {self._first[0]}"
-                )
-                self._transport.abort()
+                self._refuse(f"no protocol begins with byte {self._first[0]}")
             case Kind.NEW:
                 pass
             case Kind.KAFKA:
-                self._open_kafka()
+                connection = Connection(self._edge)
+                self._edge.doorkeeper.becomes(self, connection, Kind.KAFKA)
+                self._hand_over(connection)
+            case Kind.LINK:
+                self._open_link()
             case Kind.HTTP:
                 self._open(self._http(), kind)
             case Kind.TEXT:
@@ -121,9 +141,20 @@ class Door(asyncio.BufferedProtocol):
         """Hang up: it has asked for nothing yet."""
         self._transport.abort()
 
-    def _open_kafka(self) -> None:
-        connection = Connection(self._edge)
-        self._edge.doorkeeper.becomes(self, connection, Kind.KAFKA)
+    def _refuse(self, reason: str) -> None:
+        peer = self._transport.get_extra_info("peername")
+        self._edge.doorkeeper.complain(Refusal.PROTOCOL, peer, reason)
+        self._transport.abort()
+
+    def _open_link(self) -> None:
+        if self._link is None:
+            self._refuse("this broker is alone and has no links to others")
+            return
+        guest = LinkGuest(self._link(), self._edge)
+        self._edge.doorkeeper.becomes(self, guest, Kind.LINK)
+        self._hand_over(guest)
+
+    def _hand_over(self, connection: Connection | LinkGuest) -> None:
         self._transport.set_protocol(connection)
         connection.connection_made(self._transport)
         first = memoryview(self._first)

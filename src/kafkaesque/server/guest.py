@@ -102,3 +102,53 @@ class GuestProtocol(asyncio.Protocol):
             self._inner.finish()
         else:
             self._transport.close()
+
+
+class LinkGuest(asyncio.BufferedProtocol):
+    """Stands before a link to another broker, which keeps limits and deadlines of its own."""
+
+    __slots__ = ("_edge", "_inner", "_transport")
+
+    def __init__(self, inner: asyncio.BufferedProtocol, edge: Edge) -> None:
+        self._inner = inner
+        self._edge = edge
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Pass it on."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self._inner.connection_made(transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Pass it on."""
+        return cast(memoryview, self._inner.get_buffer(sizehint))
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Pass it on."""
+        self._edge.counters.received_bytes += nbytes
+        self._inner.buffer_updated(nbytes)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass it on, and leave."""
+        self._edge.doorkeeper.leave(self)
+        self._inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Pass it on."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass it on."""
+        self._inner.resume_writing()
+
+    def overdue(self, now_ms: int) -> Refusal | None:
+        """Leave it to the link how long it may be silent."""
+        return None
+
+    def abort(self) -> None:
+        """Hang up."""
+        self._transport.abort()
+
+    def finish(self) -> None:
+        """Hang up after what was written: brokers stop their links before their clients."""
+        self._transport.close()

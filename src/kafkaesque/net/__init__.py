@@ -1,0 +1,1 @@
+"""Links between brokers: bytes of one connection per pair, and what they carry."""

@@ -1,0 +1,294 @@
+"""What brokers say to each other, as frames of a link and back.
+
+A frame is a head, which is msgpack (`heads`), and a body: the batches of an append or the data of a
+call, back to back. Batches are neither unpacked nor copied: going out they are parts of their own,
+coming in they are views of the frame. Who the two ends are was proven when the link was opened, so
+that no frame says it; the decoder puts it in.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import TypeAlias
+
+import msgspec
+
+from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
+from kafkaesque.errors import MalformedLink
+from kafkaesque.net import heads
+from kafkaesque.raft.messages import (
+    AppendAccepted,
+    AppendRejected,
+    AppendRequest,
+    Heartbeat,
+    HeartbeatResponse,
+    InstallRequest,
+    Message,
+    TimeoutNow,
+    VoteRequest,
+    VoteResponse,
+)
+from kafkaesque.raft.roster import Beat
+from kafkaesque.types import Buffer, GroupId, Index, NodeId
+
+_ENCODE = msgspec.msgpack.Encoder().encode
+_DECODE = msgspec.msgpack.Decoder(heads.AnyHead).decode
+_LENGTHS = Struct(">II")
+_HEAD_LENGTH = Struct(">I")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One broker asks another; the number ties the answer to it."""
+
+    number: int
+    kind: int
+    data: Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The answer to the call of this number."""
+
+    number: int
+    data: Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The call of this number was not done; the reason is a sentence for a person."""
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForGroup:
+    """A message that came for a replica of a group."""
+
+    group: GroupId
+    message: Message
+
+
+Received: TypeAlias = ForGroup | Beat | Call | Reply | Failure
+
+
+def encode_message(group: GroupId, message: Message) -> list[Buffer]:
+    """Return the parts of a frame with a message for a group's replica.
+
+    The batches are parts as they are: they must not change until the frame is written.
+    """
+    match message:
+        case AppendRequest():
+            return _encode_append(group, message)
+        case AppendAccepted(term=term):
+            return _frame((4, group, term, message.match, message.commit))
+        case Heartbeat(term=term):
+            return _frame((6, group, term, message.commit))
+        case HeartbeatResponse(term=term):
+            return _frame((7, group, term, message.commit))
+        case AppendRejected(term=term):
+            return _frame((5, group, term, message.prev_end, message.hint))
+        case VoteRequest(term=term):
+            flags = message.is_pre, message.is_forced
+            return _frame((1, group, term, message.last_term, message.end, *flags))
+        case VoteResponse(term=term):
+            return _frame((2, group, term, message.is_pre, message.is_granted))
+        case InstallRequest(term=term, start=start):
+            place = start.offset, start.marks_before, start.prev_term
+            members = start.voters.voters, start.voters.learners
+            return _frame((8, group, term, *place, *members, start.visible_offset))
+        case TimeoutNow(term=term):
+            return _frame((9, group, term))
+
+
+def encode_beat(beat: Beat) -> list[Buffer]:
+    """Return the parts of a frame with a beat."""
+    heard = beat.heard_session, beat.heard_sequence
+    table = beat.holds, beat.since, beat.version, beat.rested, beat.woken
+    return _frame((20, beat.session, beat.sequence, *heard, *table))
+
+
+def encode_exchange(item: Call | Reply | Failure) -> list[Buffer]:
+    """Return the parts of a frame with a call or the answer to one."""
+    match item:
+        case Call(number=number, kind=kind, data=data):
+            return _frame((30, number, kind), [data])
+        case Reply(number=number, data=data):
+            return _frame((31, number), [data])
+        case Failure(number=number, reason=reason):
+            return _frame((32, number, reason[: heads.SENTENCE_CHARS_MAX]))
+
+
+def _encode_append(group: GroupId, message: AppendRequest) -> list[Buffer]:
+    assert len(message.entries) <= heads.ENTRIES_MAX
+    places: list[tuple[object, ...]] = []
+    body: list[Buffer] = []
+    for first, end, term, payload in message.entries:
+        match payload:
+            case TermOpened():
+                places.append((1, first, term))
+            case Voters(voters=voters, learners=learners):
+                places.append((2, first, term, voters, learners))
+            case _:
+                places.append((0, first, end, term, len(payload)))
+                body.append(payload)
+    facts = message.term, message.prev_end, message.prev_term, message.commit
+    return _frame((3, group, *facts, places), body)
+
+
+def _frame(head: tuple[object, ...], body: Sequence[Buffer] = ()) -> list[Buffer]:
+    packed = _ENCODE(head)
+    size = _HEAD_LENGTH.size + len(packed)
+    if not body:
+        return [_LENGTHS.pack(size, len(packed)) + packed]
+    return [_LENGTHS.pack(size + sum(map(len, body)), len(packed)) + packed, *body]
+
+
+class Decoder:
+    """Reads the frames that `source` sends to `target` over one link.
+
+    Whatever is not a frame as `encode_…` makes them raises MalformedLink and nothing else.
+    """
+
+    def __init__(self, source: NodeId, target: NodeId) -> None:
+        self._source = source
+        self._target = target
+
+    def decode(self, frame: memoryview) -> Received:
+        """Return what a frame carries, without its length; batches and data are views of it."""
+        if len(frame) < _HEAD_LENGTH.size:
+            raise MalformedLink(f"a frame of {len(frame)} bytes has no head")
+        end = _HEAD_LENGTH.size + _HEAD_LENGTH.unpack_from(frame)[0]
+        if end > len(frame):
+            raise MalformedLink(f"a head ends at byte {end} of a frame of {len(frame)}")
+        try:
+            head = _DECODE(frame[_HEAD_LENGTH.size : end])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise MalformedLink(f"a head cannot be read: {error}") from None
+        return self._received(head, frame[end:])
+
+    def _received(self, head: heads.AnyHead, body: memoryview) -> Received:
+        match head:
+            case heads.AppendRequestHead():
+                return ForGroup(head.group, self._append(head, body))
+            case heads.CallHead():
+                return Call(number=head.number, kind=head.kind, data=body)
+            case heads.ReplyHead():
+                return Reply(number=head.number, data=body)
+        if body:
+            raise MalformedLink(f"{len(body)} bytes follow a head that has no body")
+        match head:
+            case heads.BeatHead():
+                return self._beat(head)
+            case heads.FailureHead():
+                return Failure(number=head.number, reason=head.reason)
+            case _:
+                return ForGroup(head.group, self._message(head))
+
+    def _message(
+        self,
+        head: heads.AppendAcceptedHead
+        | heads.AppendRejectedHead
+        | heads.HeartbeatHead
+        | heads.HeartbeatResponseHead
+        | heads.InstallRequestHead
+        | heads.TimeoutNowHead
+        | heads.VoteRequestHead
+        | heads.VoteResponseHead,
+    ) -> Message:
+        ends = {"source": self._source, "target": self._target, "term": head.term}
+        match head:
+            case heads.AppendAcceptedHead():
+                return AppendAccepted(**ends, match=head.match, commit=head.commit)
+            case heads.HeartbeatHead():
+                return Heartbeat(**ends, commit=head.commit)
+            case heads.HeartbeatResponseHead():
+                return HeartbeatResponse(**ends, commit=head.commit)
+            case heads.AppendRejectedHead():
+                return AppendRejected(**ends, prev_end=head.prev_end, hint=head.hint)
+            case heads.VoteRequestHead():
+                return VoteRequest(
+                    **ends,
+                    last_term=head.last_term,
+                    end=head.end,
+                    is_pre=head.is_pre,
+                    is_forced=head.is_forced,
+                )
+            case heads.VoteResponseHead():
+                return VoteResponse(**ends, is_pre=head.is_pre, is_granted=head.is_granted)
+            case heads.InstallRequestHead():
+                return InstallRequest(**ends, start=_start(head))
+            case heads.TimeoutNowHead():
+                return TimeoutNow(**ends)
+
+    def _append(self, head: heads.AppendRequestHead, body: memoryview) -> AppendRequest:
+        return AppendRequest(
+            source=self._source,
+            target=self._target,
+            term=head.term,
+            prev_end=head.prev_end,
+            prev_term=head.prev_term,
+            commit=head.commit,
+            entries=_entries(head.prev_end, head.entries, body),
+        )
+
+    def _beat(self, head: heads.BeatHead) -> Beat:
+        return Beat(
+            source=self._source,
+            target=self._target,
+            session=head.session,
+            sequence=head.sequence,
+            heard_session=head.heard_session,
+            heard_sequence=head.heard_sequence,
+            holds=head.holds,
+            since=head.since,
+            version=head.version,
+            rested=head.rested,
+            woken=head.woken,
+        )
+
+
+def _entries(prev_end: Index, places: Sequence[heads.Place], body: memoryview) -> tuple[Entry, ...]:
+    """Return the entries of an append; they rise, perhaps with holes, and fill the body."""
+    entries = []
+    position = 0
+    for place in places:
+        first = place.first
+        if first < prev_end:
+            raise MalformedLink(f"an entry at {first} follows one that ends at {prev_end}")
+        match place:
+            case heads.BatchPlace():
+                end = position + place.size
+                if place.end <= first or not position < end <= len(body):
+                    raise MalformedLink(f"a batch at {first} is not what its head says")
+                entries.append(Entry(first, place.end, place.term, body[position:end]))
+                position = end
+            case heads.TermPlace():
+                entries.append(Entry(first, first + 1, place.term, TermOpened()))
+            case heads.VotersPlace():
+                entries.append(Entry(first, first + 1, place.term, _voters(place)))
+        prev_end = entries[-1].end
+    if position != len(body):
+        raise MalformedLink(f"{len(body) - position} bytes follow the last batch")
+    return tuple(entries)
+
+
+def _start(head: heads.InstallRequestHead) -> LogStart:
+    return LogStart(
+        offset=head.offset,
+        marks_before=head.marks_before,
+        prev_term=head.prev_term,
+        voters=_voters(head),
+        visible_offset=head.visible_offset,
+    )
+
+
+def _voters(head: heads.VotersPlace | heads.InstallRequestHead) -> Voters:
+    """Return who belongs to a group; checked, because the value itself only asserts it."""
+    for nodes in (head.voters, head.learners):
+        if list(nodes) != sorted(set(nodes)):
+            raise MalformedLink("voters or learners are not sorted, or not unique")
+    if set(head.voters) & set(head.learners):
+        raise MalformedLink("a node votes and learns")
+    return Voters(voters=head.voters, learners=head.learners)

@@ -1,0 +1,187 @@
+"""The heads of the frames on a link: msgpack arrays that begin with a tag.
+
+One struct for each kind of frame; `docs/reference/format-link.md` is the page. What a peer sends is
+checked here against types, ranges and lengths. `codec` makes messages of them.
+"""
+
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct
+
+GROUP_CHARS_MAX = 300
+"""A topic's name, its id and a partition fit in."""
+
+ENTRIES_MAX = 1 << 16
+"""Entries of one append: more than as many of the smallest batches as one may carry."""
+
+BEAT_GROUPS_MAX = 1 << 18
+"""Groups that one beat tells of: a whole table of the largest cluster."""
+
+NODES_MAX = 1 << 10
+"""Voters, or learners, of one group."""
+
+SENTENCE_CHARS_MAX = 1_000
+"""A reason that is given to people."""
+
+Natural: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+NaturalOrNone: TypeAlias = Annotated[int, Meta(ge=-1, le=(1 << 63) - 1)]
+Kind: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 16)]
+Group: TypeAlias = Annotated[str, Meta(min_length=1, max_length=GROUP_CHARS_MAX)]
+Nodes: TypeAlias = Annotated[tuple[Natural, ...], Meta(max_length=NODES_MAX)]
+Sentence: TypeAlias = Annotated[str, Meta(max_length=SENTENCE_CHARS_MAX)]
+
+
+class Head(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """What every head keeps to: a fixed number of elements."""
+
+
+class BatchPlace(Head, tag=0, frozen=True):
+    """A batch, which lies in the body."""
+
+    first: Natural
+    end: Natural
+    term: Natural
+    size: Natural
+
+
+class TermPlace(Head, tag=1, frozen=True):
+    """A `TermOpened` mark."""
+
+    first: Natural
+    term: Natural
+
+
+class VotersPlace(Head, tag=2, frozen=True):
+    """A `Voters` mark."""
+
+    first: Natural
+    term: Natural
+    voters: Nodes
+    learners: Nodes
+
+
+Place: TypeAlias = BatchPlace | TermPlace | VotersPlace
+
+
+class GroupHead(Head, frozen=True):
+    """A frame for one replica of a group."""
+
+    group: Group
+    term: Natural
+
+
+class VoteRequestHead(GroupHead, tag=1, frozen=True):
+    """See `VoteRequest`; so with the others."""
+
+    last_term: Natural
+    end: Natural
+    is_pre: bool
+    is_forced: bool
+
+
+class VoteResponseHead(GroupHead, tag=2, frozen=True):
+    """Its fields in order."""
+
+    is_pre: bool
+    is_granted: bool
+
+
+class AppendRequestHead(GroupHead, tag=3, frozen=True):
+    """Its fields; of its batches, where they are."""
+
+    prev_end: Natural
+    prev_term: Natural
+    commit: Natural
+    entries: Annotated[tuple[Place, ...], Meta(max_length=ENTRIES_MAX)]
+
+
+class AppendAcceptedHead(GroupHead, tag=4, frozen=True):
+    """Its fields in order."""
+
+    match: Natural
+    commit: Natural
+
+
+class AppendRejectedHead(GroupHead, tag=5, frozen=True):
+    """Its fields in order."""
+
+    prev_end: Natural
+    hint: Natural
+
+
+class HeartbeatHead(GroupHead, tag=6, frozen=True):
+    """Its fields in order."""
+
+    commit: Natural
+
+
+class HeartbeatResponseHead(GroupHead, tag=7, frozen=True):
+    """Its fields in order."""
+
+    commit: Natural
+
+
+class InstallRequestHead(GroupHead, tag=8, frozen=True):
+    """Its fields, and those of its start."""
+
+    offset: Natural
+    marks_before: Natural
+    prev_term: Natural
+    voters: Nodes
+    learners: Nodes
+    visible_offset: Natural
+
+
+class TimeoutNowHead(GroupHead, tag=9, frozen=True):
+    """Nothing but the term."""
+
+
+class BeatHead(Head, tag=20, frozen=True):
+    """A beat's fields in order."""
+
+    session: Natural
+    sequence: Natural
+    heard_session: Natural
+    heard_sequence: Natural
+    holds: NaturalOrNone
+    since: NaturalOrNone
+    version: Natural
+    rested: Annotated[tuple[tuple[Group, Natural, Natural], ...], Meta(max_length=BEAT_GROUPS_MAX)]
+    woken: Annotated[tuple[Group, ...], Meta(max_length=BEAT_GROUPS_MAX)]
+
+
+class CallHead(Head, tag=30, frozen=True):
+    """A call; its data is the body."""
+
+    number: Natural
+    kind: Kind
+
+
+class ReplyHead(Head, tag=31, frozen=True):
+    """The answer to a call; its data is the body."""
+
+    number: Natural
+
+
+class FailureHead(Head, tag=32, frozen=True):
+    """The refusal of a call."""
+
+    number: Natural
+    reason: Sentence
+
+
+AnyHead: TypeAlias = (
+    VoteRequestHead
+    | VoteResponseHead
+    | AppendRequestHead
+    | AppendAcceptedHead
+    | AppendRejectedHead
+    | HeartbeatHead
+    | HeartbeatResponseHead
+    | InstallRequestHead
+    | TimeoutNowHead
+    | BeatHead
+    | CallHead
+    | ReplyHead
+    | FailureHead
+)

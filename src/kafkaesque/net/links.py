@@ -1,0 +1,390 @@
+"""The links of one broker: one to each other broker, kept open.
+
+Of two brokers the one with the lower number dials, so that there is one connection and no contest.
+When a link is lost the dialer dials again at once, then with growing pauses; the other side only
+knocks, that is, it connects and hangs up. If the peer's machine answers that nobody listens, the
+peer's process is gone, and the broker is told so without waiting for a time-out. A newer connection
+of a node replaces the older one: it is the one that the node believes in.
+
+What is sent while there is no link is lost, as Raft expects of a network.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from kafkaesque.config import LinkConfig
+from kafkaesque.errors import (
+    AnswerLost,
+    CallRefused,
+    KafkaesqueError,
+    LinkError,
+    LinkRefused,
+    PeerUnreachable,
+)
+from kafkaesque.net.codec import (
+    Call,
+    Failure,
+    ForGroup,
+    Received,
+    Reply,
+    encode_beat,
+    encode_exchange,
+    encode_message,
+)
+from kafkaesque.net.dialing import dial, knock
+from kafkaesque.net.handshake import NONCE_BYTES, Handshake, Identity, Opened
+from kafkaesque.net.link import Link, LinkCounters
+from kafkaesque.net.outbox import Sort
+from kafkaesque.net.ports import LinkPorts, Question
+from kafkaesque.net.receiving import SLAB_BYTES
+from kafkaesque.raft.messages import AppendRequest, Heartbeat, HeartbeatResponse, Message
+from kafkaesque.raft.roster import Beat
+from kafkaesque.types import Buffer, GroupId, NodeId
+
+log = logging.getLogger(__name__)
+
+BRIEF_S = 1.0
+"""A link that lasted less than this is no reason to dial again at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Another broker and where it listens."""
+
+    node: NodeId
+    host: str
+    port: int
+    directory: bytes | None = None
+    """If it is known: then a broker of this number with another one is refused."""
+
+
+class Links:
+    """Links to all peers: `start`, then send and call, then `close`; all in one loop.
+
+    `chance` spreads the pauses between attempts, and must be a good source of secrets where there
+    is one (`random.SystemRandom`), because it also makes the nonces.
+    """
+
+    def __init__(
+        self, identity: Identity, ports: LinkPorts, config: LinkConfig, chance: random.Random
+    ) -> None:
+        self.counters: dict[NodeId, LinkCounters] = {}
+        """What went to each peer and came from it."""
+        self.refused = 0
+        """Connections that were closed because they were no links of ours."""
+        self._identity = identity
+        self._ports = ports
+        self._config = config
+        self._chance = chance
+        self._slab = memoryview(bytearray(SLAB_BYTES))
+        self._peers: dict[NodeId, Peer] = {}
+        self._open: dict[NodeId, Link] = {}
+        self._guests: set[Link] = set()
+        """Links that are not open yet, or belong to visitors."""
+        self._sessions: dict[NodeId, int] = {}
+        self._dialers: dict[NodeId, asyncio.Task[None]] = {}
+        self._knocks: set[asyncio.Task[None]] = set()
+        self._numbers = 0
+        self._lines_second = 0
+        self._lines = 0
+        self._is_closed = False
+        self._loop: asyncio.AbstractEventLoop
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, peers: Iterable[Peer] = ()) -> None:
+        """Begin to dial; to be called in the loop. Incoming connections go to `accept`."""
+        self._loop = asyncio.get_running_loop()
+        self.set_peers(peers)
+
+    def set_peers(self, peers: Iterable[Peer]) -> None:
+        """Hold links to these from now on; those to others are closed."""
+        node = self._identity.node
+        wanted = {peer.node: peer for peer in peers if peer.node != node}
+        for gone in self._peers.keys() - wanted.keys():
+            if dialer := self._dialers.pop(gone, None):
+                dialer.cancel()
+            if link := self._open.get(gone):
+                link.cut()
+        self._peers = wanted
+        for new in sorted(wanted.keys() - self._dialers.keys()):
+            if node is not None and node < new:
+                self._dialers[new] = self._loop.create_task(self._keep(new))
+
+    async def close(self) -> None:
+        """Hang up on everyone; calls under way raise AnswerLost."""
+        self._is_closed = True
+        tasks = [*self._dialers.values(), *self._knocks]
+        for task in tasks:
+            task.cancel()
+        for link in (*self._open.values(), *self._guests):
+            link.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for link in (*self._open.values(), *self._guests):
+            link.cut()  # one that does not read would be waited for
+        await asyncio.sleep(0)  # lets the links learn of it
+        self._dialers.clear()
+
+    def accept(self) -> asyncio.BufferedProtocol:
+        """Return the protocol of a connection that came in; its bytes begin with 0x01."""
+        return self._link(self._identity, None)
+
+    # ── sending ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def nodes(self) -> list[NodeId]:
+        """The nodes to which there is a link now."""
+        return sorted(self._open)
+
+    def peer(self, node: NodeId) -> Opened | None:
+        """Return what a node said of itself, while there is a link to it."""
+        link = self._open.get(node)
+        return link.peer if link is not None else None
+
+    def send(self, node: NodeId, group: GroupId, message: Message) -> bool:
+        """Send a message to a node's replica of a group; False if it is lost already.
+
+        Messages of a group arrive in order, or not at all. Batches must not change any more.
+        """
+        assert message.source == self._identity.node
+        assert message.target == node
+        link = self._open.get(node)
+        if link is None:
+            return False
+        match message:
+            case AppendRequest(entries=entries) if entries:
+                sort = Sort.BULK
+            case Heartbeat() | HeartbeatResponse():
+                sort = Sort.HEARTBEAT
+            case _:
+                sort = Sort.SMALL
+        return link.send(encode_message(group, message), sort)
+
+    def send_beat(self, beat: Beat) -> bool:
+        """Send a beat to its target; it replaces one that still waits."""
+        link = self._open.get(beat.target)
+        return link is not None and link.send(encode_beat(beat), Sort.BEAT)
+
+    def has_room(self, node: NodeId) -> bool:
+        """Whether appends for a node are welcome; if not, `on_room` may tell when they are."""
+        link = self._open.get(node)
+        return link is not None and link.has_room
+
+    async def call(
+        self, node: NodeId, kind: int, data: Buffer, deadline_ms: int | None = None
+    ) -> memoryview:
+        """Ask a node and return its answer.
+
+        Raises PeerUnreachable if nothing was asked, CallRefused if the node says no, AnswerLost if
+        the link or the time ended before an answer came.
+        """
+        link = self._open.get(node)
+        if link is None:
+            raise PeerUnreachable(f"there is no link to node {node}")
+        return await self._ask(link, kind, data, deadline_ms or self._config.call_ms_max)
+
+    async def visit(
+        self, address: tuple[str, int], kind: int, data: Buffer, deadline_ms: int | None = None
+    ) -> tuple[Opened, memoryview]:
+        """Ask whoever listens at an address; return who it was and its answer.
+
+        This is how a broker joins that knows nothing but an address and the secret. Raises what
+        `call` raises, and LinkRefused.
+        """
+        host, port = address
+        identity = replace(self._identity, node=None)
+        make = partial(self._link, identity, (None,))
+        try:
+            link = await dial(make, host, port, self._config.dial_ms_max)
+        except OSError as error:
+            raise PeerUnreachable(f"nobody can be reached at {host}:{port}: {error}") from error
+        assert link.peer is not None, "it is open"
+        try:
+            answer = await self._ask(link, kind, data, deadline_ms or self._config.call_ms_max)
+            return link.peer, answer
+        finally:
+            link.close()
+
+    async def _ask(self, link: Link, kind: int, data: Buffer, deadline_ms: int) -> memoryview:
+        if len(link.calls) >= self._config.calls_pending_max:
+            raise PeerUnreachable(f"{len(link.calls)} calls to the broker wait for answers already")
+        self._numbers += 1
+        number = self._numbers
+        parts = encode_exchange(Call(number=number, kind=kind, data=data))
+        if not link.send(parts, Sort.SMALL):
+            raise PeerUnreachable("the broker does not read what is sent to it")
+        answer: asyncio.Future[memoryview] = self._loop.create_future()
+        link.calls[number] = answer
+        try:
+            async with asyncio.timeout(deadline_ms / 1000):
+                return await answer
+        except TimeoutError:
+            raise AnswerLost(f"no answer came within {deadline_ms} ms") from None
+        finally:
+            link.calls.pop(number, None)
+
+    # ── what links tell ──────────────────────────────────────────────────────────────────────
+
+    def connected(self, link: Link) -> str | None:
+        """Take note of a connection that has proven nothing yet."""
+        self._guests.add(link)
+        if self._is_closed:
+            return "the broker is stopping"
+        unproven = sum(guest.peer is None and not guest.is_dialed for guest in self._guests)
+        if unproven > self._config.handshakes_max:
+            return "too many brokers are just being let in"
+        return None
+
+    def opened(self, link: Link) -> None:
+        """Take a link that both sides are convinced of."""
+        peer = link.peer
+        assert peer is not None
+        node = peer.node
+        if node is None or link.is_visit:
+            return
+        self._guests.discard(link)
+        before = self._open.get(node)
+        self._open[node] = link
+        if before is not None:
+            before.cut()
+        total = self.counters.setdefault(node, LinkCounters())
+        total.opened += 1
+        link.counters = total
+        log.info("link_opened node=%d session=%d peer=%s", node, peer.session, link.address)
+        if self._sessions.get(node) != peer.session:
+            self._sessions[node] = peer.session
+            self._ports.on_session(node, peer.session)
+        self._ports.on_open(node)
+
+    def received(self, link: Link, items: list[Received]) -> None:
+        """Hand on what came over a link."""
+        ports = self._ports
+        for item in items:
+            match item:
+                case ForGroup(group=group, message=message):
+                    ports.deliver(group, message)
+                case Beat():
+                    ports.receive(item)
+                case Call():
+                    self._on_call(link, item)
+                case Reply(number=number, data=data):
+                    answer = link.calls.get(number)
+                    if answer is not None and not answer.done():
+                        answer.set_result(memoryview(data))
+                case Failure(number=number, reason=reason):
+                    answer = link.calls.get(number)
+                    if answer is not None and not answer.done():
+                        answer.set_exception(CallRefused(reason))
+        ports.on_received()
+
+    def lost(self, link: Link, error: KafkaesqueError | None) -> None:
+        """Give up what was waited for; tell the broker, unless another link took its place."""
+        self._guests.discard(link)
+        for answer in link.calls.values():
+            if not answer.done():
+                answer.set_exception(AnswerLost("the link was lost before the answer came"))
+        if error is not None:
+            self.refused += 1
+            self._complain(link, error)
+        node = link.peer.node if link.peer is not None else None
+        if node is None or self._open.get(node) is not link:
+            return
+        del self._open[node]
+        log.info("link_lost node=%d", node)
+        if self._is_closed:
+            return
+        if not link.is_dialed and node in self._peers:
+            knock = self._loop.create_task(self._knock(self._peers[node]))
+            self._knocks.add(knock)
+            knock.add_done_callback(self._knocks.discard)
+        self._ports.on_lost(node)
+
+    def drained(self, link: Link) -> None:
+        """Tell the broker that there is room again."""
+        if link.peer is not None and link.peer.node is not None:
+            self._ports.on_room(link.peer.node)
+
+    def _on_call(self, link: Link, call: Call) -> None:
+        assert link.peer is not None
+        link.asked += 1
+        answer = partial(self._answer, link)
+        data = memoryview(call.data)
+        question = Question(link.peer.node, call.kind, data, call.number, answer)
+        if link.asked > self._config.calls_pending_max:
+            question.refuse("too many calls of this broker are not answered yet")
+        else:
+            self._ports.on_question(question)
+
+    def _answer(self, link: Link, item: Reply | Failure) -> None:
+        link.asked -= 1
+        link.send(encode_exchange(item), Sort.SMALL)
+
+    # ── dialing ──────────────────────────────────────────────────────────────────────────────
+
+    async def _keep(self, node: NodeId) -> None:
+        """Hold a link to a node: dial, wait until it is lost, dial again."""
+        failures = 0
+        was_open = False
+        while True:  # ends when it is cancelled
+            peer = self._peers[node]
+            pause_ms = self._pause_ms(failures)
+            make = partial(self._link, self._identity, (node,))
+            try:
+                link = await dial(make, peer.host, peer.port, self._config.dial_ms_max)
+            except ConnectionRefusedError:
+                if was_open:
+                    was_open = False
+                    self._ports.on_suspect(node)
+            except LinkRefused:
+                pause_ms = self._config.refused_backoff_ms
+            except (OSError, LinkError):
+                pass
+            else:
+                opened_s = self._loop.time()
+                await link.gone.wait()
+                was_open = True
+                if self._loop.time() - opened_s >= BRIEF_S:
+                    failures = 0
+                    continue
+            failures += 1
+            await asyncio.sleep(pause_ms / 1000)
+
+    def _pause_ms(self, failures: int) -> float:
+        """Return how long to wait after so many failures: twice as long each time, and spread."""
+        config = self._config
+        longest = min(config.backoff_ms_max, config.backoff_ms_min << min(failures, 20))
+        return longest * (0.5 + self._chance.random() / 2)
+
+    async def _knock(self, peer: Peer) -> None:
+        """Find out whether a node that we do not dial still has a process that listens."""
+        try:
+            await knock(peer.host, peer.port, self._config.dial_ms_max)
+        except ConnectionRefusedError:
+            if peer.node not in self._open:
+                self._ports.on_suspect(peer.node)
+        except OSError:
+            pass  # it cannot be reached: that says nothing of the process
+
+    def _link(self, identity: Identity, wanted: tuple[NodeId | None] | None) -> Link:
+        nonce = self._chance.randbytes(NONCE_BYTES)
+        handshake = Handshake(identity, nonce, self._admits)
+        return Link(self, handshake, self._config, self._slab, wanted)
+
+    def _admits(self, node: NodeId | None, directory: bytes) -> str | None:
+        known = self._peers.get(node) if node is not None else None
+        if known is not None and known.directory not in (None, directory):
+            return f"node {node} has lost its data folder: it must join as a new node"
+        return self._ports.admits(node, directory)
+
+    def _complain(self, link: Link, error: KafkaesqueError) -> None:
+        """Say in one line why a connection was closed, unless too many lines say such things."""
+        second = int(self._loop.time())
+        if second != self._lines_second:
+            self._lines_second, self._lines = second, 0
+        self._lines += 1
+        if self._lines <= self._config.lines_per_second_max:
+            log.warning("link_refused peer=%s reason=%r", link.address, str(error))

@@ -1,0 +1,34 @@
+"""How parts of frames are handed to a socket."""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+
+from kafkaesque.types import Buffer
+
+SMALL_PART_BYTES = 4 << 10
+"""Shorter parts are joined; longer ones are handed on as they are."""
+
+
+def joined(parts: Sequence[Buffer]) -> list[Buffer]:
+    """Return the parts with neighbouring small ones put together; large ones are not copied."""
+    out: list[Buffer] = []
+    small: list[Buffer] = []
+    for part in parts:
+        if len(part) < SMALL_PART_BYTES:
+            small.append(part)
+        else:
+            if small:
+                out.append(b"".join(small))
+                small = []
+            out.append(part)
+    if small:
+        out.append(b"".join(small))
+    return out
+
+
+def no_delay(transport: asyncio.BaseTransport) -> None:
+    """Have what is written sent at once: an answer must not wait for another one."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,0 +1,114 @@
+"""Brokers' links on loopback sockets, for tests."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from kafkaesque.config import LinkConfig
+from kafkaesque.net.handshake import Identity
+from kafkaesque.net.links import Links, Peer
+from kafkaesque.net.ports import LinkPorts, Question
+from kafkaesque.raft.messages import AppendRequest, Heartbeat, Message
+from kafkaesque.raft.roster import Beat
+from kafkaesque.types import GroupId, NodeId
+from tests.net.identities import an_identity
+from tests.net.messages import an_append
+
+SECONDS_MAX = 10
+QUICK = LinkConfig(backoff_ms_min=1, backoff_ms_max=5, refused_backoff_ms=5)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Wait for something to become true."""
+    async with asyncio.timeout(SECONDS_MAX):
+        while not is_so():  # noqa: ASYNC110  # links tell their broker, not the test
+            await asyncio.sleep(0.001)
+
+
+class End:
+    """One broker's links, and all that they told."""
+
+    def __init__(self, identity: Identity, config: LinkConfig = QUICK, **ports: Any) -> None:
+        self.node = identity.node or 0
+        self.messages: list[tuple[GroupId, Message]] = []
+        self.beats: list[Beat] = []
+        self.events: list[tuple[str, int] | tuple[str, int, int]] = []
+        defaults: dict[str, Any] = {
+            "deliver": lambda group, message: self.messages.append((group, message)),
+            "receive": self.beats.append,
+            "on_session": lambda node, session: self.events.append(("session", node, session)),
+            "on_open": lambda node: self.events.append(("open", node)),
+            "on_lost": lambda node: self.events.append(("lost", node)),
+            "on_suspect": lambda node: self.events.append(("suspect", node)),
+            "on_room": lambda node: self.events.append(("room", node)),
+            "on_question": echo,
+        }
+        self.links = Links(identity, LinkPorts(**(defaults | ports)), config, random.Random(7))
+        self.port = 0
+        self._server: asyncio.Server
+
+    async def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self.links.accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.links.start()
+
+    def peer(self) -> Peer:
+        return Peer(node=self.node, host="127.0.0.1", port=self.port)
+
+    async def stop(self) -> None:
+        self._server.close()
+        await self.links.close()
+
+    def heartbeat(self, target: NodeId, group: GroupId = "g", commit: int = 0) -> bool:
+        message = Heartbeat(source=self.node, target=target, term=1, commit=commit)
+        return self.links.send(target, group, message)
+
+    def append(self, target: NodeId, *batches: bytes, group: GroupId = "g", at: int = 0) -> bool:
+        message = replace(an_append(*batches, prev_end=at), source=self.node, target=target)
+        return self.links.send(target, group, message)
+
+    def ends_of_appends(self, group: GroupId = "g") -> list[int]:
+        return [
+            message.prev_end
+            for found, message in self.messages
+            if found == group and isinstance(message, AppendRequest)
+        ]
+
+
+def echo(question: Question) -> None:
+    """Answer with what was asked; kind 13 is refused, kind 99 is never answered."""
+    if question.kind == 13:
+        question.refuse("thirteen is not served")
+    elif question.kind != 99:
+        question.reply(bytes(question.data)[::-1])
+
+
+def introduce(*ends: End) -> None:
+    """Tell everyone of everyone."""
+    for end in ends:
+        end.links.set_peers([other.peer() for other in ends])
+
+
+async def linked(*ends: End) -> None:
+    """Wait until everyone has a link to everyone."""
+    await until(lambda: all(len(end.links.nodes) == len(ends) - 1 for end in ends))
+
+
+@asynccontextmanager
+async def listening(*ends: End) -> AsyncIterator[None]:
+    """Have them listen on ports of their own, and stop in the end."""
+    for end in ends:
+        await end.listen()
+    try:
+        yield
+    finally:
+        for end in ends:
+            await end.stop()
+
+
+def some_ends(count: int, config: LinkConfig = QUICK) -> list[End]:
+    return [End(an_identity(node), config) for node in range(1, count + 1)]

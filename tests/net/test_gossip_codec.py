@@ -1,0 +1,83 @@
+"""Packets of gossip as bytes: what goes in comes out, and nothing else does."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkaesque.errors import MalformedLink
+from kafkaesque.gossip.messages import (
+    Ack,
+    LeaderHint,
+    Member,
+    Packet,
+    Ping,
+    PingRequest,
+    State,
+    Sync,
+)
+from kafkaesque.net.gossip_codec import decode_packet, encode_packet
+from tests.net.messages import naturals
+
+members = st.builds(
+    Member,
+    node=naturals,
+    host=st.text(max_size=20),
+    port=st.integers(0, 65535),
+    rack=st.text(max_size=5),
+    incarnation=naturals,
+    state=st.sampled_from(State),
+)
+common: dict[str, Any] = {
+    "sender": members,
+    "hint": st.builds(LeaderHint, term=naturals, node=st.none() | naturals),
+    "news": st.lists(members, max_size=4).map(tuple),
+}
+packets = st.one_of(
+    st.builds(Ping, number=naturals, **common),
+    st.builds(PingRequest, number=naturals, subject=naturals, **common),
+    st.builds(Ack, number=naturals, **common),
+    st.builds(Sync, is_answer=st.booleans(), **common),
+)
+
+
+@given(packet=packets)
+def test_a_packet_comes_out_as_it_went_in(packet: Packet) -> None:
+    assert decode_packet(memoryview(encode_packet(packet))) == packet
+
+
+@given(packet=packets)
+def test_a_packet_cut_short_at_any_byte_is_refused(packet: Packet) -> None:
+    data = memoryview(encode_packet(packet))
+    for end in range(len(data)):
+        with pytest.raises(MalformedLink):
+            decode_packet(data[:end])
+
+
+@given(data=st.binary(max_size=100))
+def test_garbage_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedLink):
+        decode_packet(memoryview(data))
+
+
+SENDER = [1, "host", 9092, "", 0, 0]
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        [1, SENDER, 0, None, []],
+        [1, SENDER, 0, None, [], 1, 1],
+        [9, SENDER, 0, None, [], 1],
+        [1, [1, "host", 1 << 16, "", 0, 0], 0, None, [], 1],
+        [1, [1, "host", 9092, "", 0, 4], 0, None, [], 1],
+        [1, [1, "h" * 256, 9092, "", 0, 0], 0, None, [], 1],
+        [1, SENDER, 0, None, [SENDER] * 1_001, 1],
+        [4, SENDER, 0, None, [], 1],
+    ],
+)
+def test_a_packet_that_breaks_one_rule_is_refused(packet: list[object]) -> None:
+    with pytest.raises(MalformedLink):
+        decode_packet(memoryview(msgspec.msgpack.encode(packet)))

@@ -214,6 +214,12 @@ class Broker:
         self.coordinators.stop()
         self._store.close()
 
+    def abandon(self) -> None:
+        """Stop at once, as a process that is killed: nothing more is written, nobody is told."""
+        self._store.flusher.stop()
+        for replica in list(self._replicas.values()):
+            replica.error = LogError("the process has ended")
+
     @property
     def catalog(self) -> Catalog:
         """The catalog as this broker knows it: as committed, and where it is led as decided."""

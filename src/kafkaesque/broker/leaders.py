@@ -11,7 +11,7 @@ replica that was just opened leads nothing, and tell it everything from the begi
 changes nothing is said. No clock and no I/O here: `tick` returns what is to be sent.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -93,6 +93,11 @@ class Leaders:
     def of(self, group: GroupId) -> Leader:
         """Return who leads a group."""
         return self._known.get(group, NOBODY)
+
+    @property
+    def known(self) -> Mapping[GroupId, Leader]:
+        """Every group that anybody told of."""
+        return self._known
 
     def lead(self, group: GroupId, term: Term) -> None:
         """Note that this broker serves a group from now on."""

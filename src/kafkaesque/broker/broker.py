@@ -34,7 +34,7 @@ from kafkaesque.broker.topics import Answer, Slot, Topics, group_of
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import LogError, OutcomeUnknown
+from kafkaesque.errors import DiskFailed, LogError, OutcomeUnknown
 from kafkaesque.machines.catalog import Catalog, Topic
 from kafkaesque.machines.catalog_commands import (
     DEFAULT_REPLICATION,
@@ -277,7 +277,7 @@ class Broker:
         """How many rounds of syncing were done, and how many milliseconds they took."""
         return self._store.flusher.rounds, self._store.flusher.rounds_ms
 
-    def create_topic(  # noqa: PLR0913 - what a topic can be created with
+    def create_topic(
         self,
         name: str,
         partitions: int,
@@ -344,7 +344,12 @@ class Broker:
 
     def open_replica(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
         """Open a partition's replica, beginning its log if there is none; raises LogError."""
-        replica = self._open_replica(group, Voters(voters=tuple(sorted(nodes))))
+        try:
+            replica = self._open_replica(group, Voters(voters=tuple(sorted(nodes))))
+        except DiskFailed as error:
+            if self._membership is not None:
+                self._failed(error)  # what is down is led by others; what is half up by nobody
+            raise
         self._preferred[group] = next(iter(nodes))
         return replica
 

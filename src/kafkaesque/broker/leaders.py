@@ -1,7 +1,7 @@
 """Who leads which group, as far as this broker was told: soft state, in no log.
 
-Every broker tells all others which groups it serves and in which term. Of two stories the one of the
-higher term holds, so that whatever arrives late or twice does no harm. Only changes are told:
+Every broker tells all others which groups it serves and in which term. Of two stories the one of
+the higher term holds, so that whatever arrives late or twice does no harm. Only changes are told:
 
     a broker's own facts have versions; a message carries those after what its receiver has, and
     what the sender has of the receiver's; one that is not acknowledged is told again.
@@ -74,7 +74,6 @@ class _Peer:
 
     is_owed: bool = False
     """Whether it told something that we have not yet acknowledged."""
-
 
 
 class Leaders:

@@ -30,9 +30,7 @@ class ServingWaits:
         self._leaders = leaders
         self._waits: list[_Wait] = []
 
-    def until_served(
-        self, slots: Iterable[tuple[GroupId, Slot]], then: Callable[[], None]
-    ) -> None:
+    def until_served(self, slots: Iterable[tuple[GroupId, Slot]], then: Callable[[], None]) -> None:
         """Call back once each of these has a leader, or nobody knows when it will."""
         self._waits.append(_Wait(slots, then))
         self.look()

@@ -276,7 +276,7 @@ class Catalog:
                 self.next_producer_id = value.next_id
 
     def records(self) -> Iterator[MachineRecord]:
-        """Return records that rebuild the catalog as it is now."""
+        """Return records that rebuild the catalog as it is now, and what is still to be removed."""
         if self.cluster_id is not None:
             yield _record(_CLUSTER_KEY, ClusterNamed(cluster_id=self.cluster_id))
         if self.next_producer_id:
@@ -285,6 +285,8 @@ class Catalog:
             yield _broker(broker)
         for topic in self._topics.values():
             yield _set(topic)
+        for topic_id in self.buried:
+            yield MachineRecord(_topic_key(topic_id), None)
 
     def _put(
         self,

@@ -98,10 +98,25 @@ def to_refusal(error: KafkaesqueError) -> Refused:
 
 def to_error(refusal: Refused) -> KafkaesqueError:
     """Return the error that another broker told of; one that we do not know is a BrokerError."""
-    found = getattr(errors, refusal.error, None)
-    if found is NotLeader:
+    if refusal.error == NotLeader.__name__:
         return NotLeader(None)
-    if isinstance(found, type) and issubclass(found, KafkaesqueError):
-        if found.__init__ is KafkaesqueError.__init__:  # made from its sentence alone
-            return found(refusal.text)
-    return errors.BrokerError(refusal.text)
+    found = _ERRORS.get(refusal.error, errors.BrokerError)
+    return found(refusal.text)
+
+
+_ERRORS = {
+    kind.__name__: kind
+    for kind in (
+        errors.InvalidAssignment,
+        errors.InvalidPartitions,
+        errors.InvalidReplicas,
+        errors.InvalidSetting,
+        errors.InvalidTopic,
+        errors.LeaderNotReady,
+        errors.TopicExists,
+        errors.UnknownTopic,
+        errors.UnknownTopicId,
+        errors.DiskFull,
+    )
+}
+"""What a catalog refuses with; all are made from their sentence."""

@@ -30,7 +30,9 @@ def place(
     what they hold already.
     """
     if not 1 <= replication <= len(racks):
-        raise InvalidReplicas(f"{replication} replicas need as many brokers; there are {len(racks)}")
+        raise InvalidReplicas(
+            f"{replication} replicas need as many brokers; there are {len(racks)}"
+        )
     leads = dict.fromkeys(racks, 0)
     holds = dict.fromkeys(racks, 0)
     for replicas in held:

@@ -41,6 +41,8 @@ class BrokerClients:
         self._is_quiet = False
         self._written = 0
         self._topics_made = 0
+        self._unwanted: set[str] = set()
+        """Topics that somebody asked to delete, maybe before their creation was answered."""
 
     def begin(self) -> None:
         """Begin to want things."""
@@ -83,7 +85,7 @@ class BrokerClients:
             if error is None:
                 self._world.count("topics created")
                 topic = broker.committed_catalog.machine.topics.get(name)
-                if topic is not None:  # else its own copy lags
+                if topic is not None and name not in self._unwanted:  # else its own copy lags
                     self.promised[name] = topic.topic_id
             else:
                 self._world.count(f"create: {type(error).__name__}")
@@ -98,6 +100,7 @@ class BrokerClients:
         if names:
             name = self._chance.choice(names)
             self.promised.pop(name, None)
+            self._unwanted.add(name)
             broker.delete_topic(name, lambda _: None)
             self._world.count("topics deleted")
 

@@ -20,9 +20,7 @@ STEPS = 6_000
 _PEACE_STEPS_MAX = 120_000
 
 
-def run_brokers(
-    seed: int, steps: int = STEPS, settings: BrokerSettings | None = None
-) -> Report:
+def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None = None) -> Report:
     """Run one seed; raises Violation, or any assertion of the code under test."""
     world = BrokerWorld(seed, settings)
     clients = BrokerClients(world)
@@ -77,7 +75,7 @@ def make_peace(world: BrokerWorld, clients: BrokerClients) -> None:
 
 
 def check_end(world: BrokerWorld, clients: BrokerClients) -> None:
-    """Every replica holds all that was committed; topics and offsets that were promised are there."""
+    """Every replica holds all that was committed, and everything that was promised is there."""
     for group in (CATALOG_GROUP, *(group for _, _, group in partitions(world))):
         checks = world.groups[group]
         for replica in _replicas(world, group):

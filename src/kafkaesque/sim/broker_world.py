@@ -19,7 +19,7 @@ from kafkaesque.broker.membership import Membership
 from kafkaesque.broker.peers import ReplyTo
 from kafkaesque.broker.replica import Replica
 from kafkaesque.entry import Voters
-from kafkaesque.errors import DiskFull
+from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.machines.catalog_commands import Command, Reply, Unknown
 from kafkaesque.raft.messages import Message
@@ -90,9 +90,7 @@ class Carrier:
         self._waiting[serial] = reply
         life = world.nodes[self._node].life
         data = _encode(command)
-        world.network.send(
-            "", Asked(source=self._node, target=target, serial=serial, command=data)
-        )
+        world.network.send("", Asked(source=self._node, target=target, serial=serial, command=data))
 
         def give_up() -> None:
             if world.nodes[self._node].life == life:
@@ -190,8 +188,8 @@ class BrokerWorld:
         self._carriers[machine.node].forget()
         try:
             self.act(machine, machine.start)
-        except DiskFull:
-            self.count("start failed on a full disk")
+        except LogError:
+            self.count("starts failed by the disk")
             machine.kill()
 
     def heal(self) -> None:
@@ -262,9 +260,7 @@ class BrokerWorld:
             directory=node.to_bytes(16, "big"),
         )
         configs = settings.log, settings.broker
-        machine = BrokerNode(
-            node, disk, self.clock, self.chance, configs, membership, self._opened
-        )
+        machine = BrokerNode(node, disk, self.clock, self.chance, configs, membership, self._opened)
         self.nodes[node] = machine
         self.start(machine)
         drift = settings.drift * (2 * self.chance.random() - 1)
@@ -338,5 +334,3 @@ class BrokerWorld:
             topic = group.split(".")[0]
             self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)
         self._watches[replica] = Watch(replica, self.groups[group])
-
-

@@ -3,7 +3,6 @@
 import random
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from uuid import UUID
 
 from kafkaesque.broker.changes import Changes
@@ -16,18 +15,17 @@ from kafkaesque.broker.coordinators import (
 from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.housekeeper import Housekeeper
-from kafkaesque.broker.leaders import Leader, Leaders, LeadersTold
+from kafkaesque.broker.leaders import Leader, LeadersTold
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_follower import MachineFollower
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.membership import Membership, Registering
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.peers import NoPeers, Peers, ReplyTo
-from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
-from kafkaesque.broker.preferred import give_back
 from kafkaesque.broker.producer_ids import Give, ProducerIds
 from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Slot, Topics, group_of
@@ -50,7 +48,7 @@ from kafkaesque.machines.catalog_commands import (
     to_error,
 )
 from kafkaesque.raft.messages import Message
-from kafkaesque.raft.roster import Beat, Roster
+from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS, TopicSettings
 from kafkaesque.types import GroupId, NodeId, Offset
 
@@ -83,22 +81,16 @@ class Broker:
         self._store = store
         self._clock = clock
         self._chance = chance
-        self._raft = config.raft
         self._failed = failed
         session = 1 + chance.getrandbits(60)
-        self._roster = Roster(node, self._raft, session)
-        self.leaders = Leaders(node, session)
-        self.on_replica: Callable[[Replica], None] = _ignore
-        """Told of every replica that is opened here."""
         self._peers: Peers = NoPeers() if membership is None else membership.peers
+        self.replicas = ReplicaSet(node, session, store, config.raft, chance, self._peers)
+        self.leaders = self.replicas.leaders
         self._membership = membership
         self._registering: Registering | None = None
         if membership is not None:
             self._registering = Registering(node, membership, session, self._ask, failed)
         self._is_started = False
-        self._ticks = 0
-        self._replicas: dict[GroupId, Replica] = {}
-        self._preferred: dict[GroupId, NodeId] = {}
         self._waits = ServingWaits(self.leaders)
         self.leaders.on_change = lambda _: self._waits.look()
         self._housekeeper = Housekeeper(clock, config.housekeeping)
@@ -116,7 +108,7 @@ class Broker:
         self._ready = ready
         alone = Voters(voters=(self.node,))
         first = alone if self._membership is None else self._membership.voters
-        replica = self._open_replica(CATALOG_GROUP, first)
+        replica = self.replicas.open(CATALOG_GROUP, first)
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
@@ -137,21 +129,16 @@ class Broker:
         )
         committed = self._committed.machine
         self.topics = Topics(self.node, committed, self, self._store, self._clock, self._waits)
-        self._tell_of_leading(replica)
+        self.replicas.tell_of_leading(replica)
         if first == alone:
             replica.campaign()
         self.flush()
 
     def tick(self) -> None:
         """Let a tick pass."""
-        self._ticks += 1
-        for beat in self._roster.tick():
-            self._peers.beat(beat)
-        for group in list(self._roster.awake):
-            replica = self._replicas.get(group)
-            if replica is not None:  # else another's tick has led to its end
-                replica.tick()
-        self._tick_cluster()
+        self.replicas.tick(self._others())
+        if self._registering is not None and not self._is_started:
+            self._registering.tick()
         self.topics.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._catalog.tick()
@@ -161,16 +148,6 @@ class Broker:
         self._housekeeper.tick()
         self._sweep.step()
         self.flush()
-
-    def _tick_cluster(self) -> None:
-        if self._registering is not None and not self._is_started:
-            self._registering.tick()
-        if self._ticks % self._raft.heartbeat_ticks == 0:
-            for told in self.leaders.tick(self._others()):
-                self._peers.tell(told)
-        if self._ticks % PREFERRED_TICKS == 0:
-            others = ((g, node) for g, node in self._preferred.items() if node != self.node)
-            give_back((self._replicas[g], node) for g, node in others if g in self._replicas)
 
     def _others(self) -> list[NodeId]:
         if self._membership is None:
@@ -182,19 +159,17 @@ class Broker:
 
     def deliver(self, group: GroupId, message: Message) -> None:
         """Take a message of a group; if the group is not here, or not yet, it is dropped."""
-        replica = self._replicas.get(group)
-        if replica is not None:
-            replica.step(message)
-            self.flush()
+        self.replicas.deliver(group, message)
+        self.flush()
 
     def receive_beat(self, beat: Beat) -> None:
         """Take another broker's beat."""
-        self._roster.receive(beat)
+        self.replicas.receive_beat(beat)
         self.flush()
 
     def receive_leaders(self, told: LeadersTold) -> None:
         """Take another broker's word of what it leads."""
-        self.leaders.receive(told)
+        self.replicas.receive_leaders(told)
         self.flush()
 
     def carry_out(self, command: Command, reply: ReplyTo) -> None:
@@ -214,12 +189,6 @@ class Broker:
         self.coordinators.stop()
         self._store.close()
 
-    def abandon(self) -> None:
-        """Stop at once, as a process that is killed: nothing more is written, nobody is told."""
-        self._store.flusher.stop()
-        for replica in list(self._replicas.values()):
-            replica.error = LogError("the process has ended")
-
     @property
     def catalog(self) -> Catalog:
         """The catalog as this broker knows it: as committed, and where it is led as decided."""
@@ -229,11 +198,6 @@ class Broker:
     def committed_catalog(self) -> MachineFollower[Catalog]:
         """This broker's copy of what is committed of the catalog."""
         return self._committed
-
-    @property
-    def replicas(self) -> Mapping[GroupId, Replica]:
-        """The replicas that are open here."""
-        return self._replicas
 
     def leader_of(self, group: GroupId) -> Leader:
         """Return who leads a group, as far as is known here."""
@@ -326,7 +290,7 @@ class Broker:
         self._housekeeper.watch(
             replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset
         )
-        self._tell_of_leading(replica)
+        self.replicas.tell_of_leading(replica)
         return partition
 
     def topic_opened(self, topic: Topic, slots: Sequence[Slot]) -> None:
@@ -345,50 +309,15 @@ class Broker:
     def open_replica(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
         """Open a partition's replica, beginning its log if there is none; raises LogError."""
         try:
-            replica = self._open_replica(group, Voters(voters=tuple(sorted(nodes))))
+            return self.replicas.open_partition(group, nodes)
         except DiskFailed as error:
             if self._membership is not None:
                 self._failed(error)  # what is down is led by others; what is half up by nobody
             raise
-        self._preferred[group] = next(iter(nodes))
-        return replica
-
-    def _open_replica(self, group: GroupId, first_voters: Voters) -> Replica:
-        if group in self._store.journal.groups:
-            log = self._store.open_log(group)
-        else:
-            log = self._store.create_log(group, first_voters)
-        replica = self._store.replica(log, self._raft, self._chance, self._peers.send)
-        replica.on_stopped = partial(self._on_stopped, replica)
-        self._replicas[group] = replica
-        self._roster.add(group, replica.raft)
-        self.on_replica(replica)
-        return replica
 
     def drop_replica(self, group: GroupId) -> None:
         """Let a replica have no more ticks; one that could not be opened has none anyway."""
-        self._roster.remove(group)
-        self._replicas.pop(group, None)
-        self._preferred.pop(group, None)
-        self.leaders.forget(group)
-
-    def _on_stopped(self, replica: Replica) -> None:
-        """A replica that stopped must not be vouched for: its followers would never wake."""
-        if self._replicas.get(replica.group) is replica:
-            self._roster.remove(replica.group)
-            self.leaders.cease(replica.group)
-
-    def _tell_of_leading(self, replica: Replica) -> None:
-        before = replica.on_serving
-
-        def on_serving() -> None:
-            before()
-            if replica.is_serving:
-                self.leaders.lead(replica.group, replica.raft.term)
-            else:
-                self.leaders.cease(replica.group)
-
-        replica.on_serving = on_serving
+        self.replicas.drop(group)
 
     def space(self) -> tuple[int, int]:
         """Return the bytes of the disk in all, and those of them that are free."""

@@ -165,6 +165,10 @@ class Replica:
         self._watermark.lost()
         self.on_stopped()
 
+    def abandon(self) -> None:
+        """Take part no more, and tell nobody: the process has ended."""
+        self.error = LogError("the process has ended")
+
     def retire(self) -> None:
         """Take part no more, because the group is no more; those who wait are told just that."""
         self.error = LogError(f"{self.group} was deleted")

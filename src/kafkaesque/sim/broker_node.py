@@ -68,7 +68,7 @@ class BrokerNode:
             self._on_failed,
             self._membership,
         )
-        broker.on_replica = self._opened
+        broker.replicas.on_opened = self._opened
         self.broker = broker
         broker.start(self._on_ready)
 
@@ -103,4 +103,4 @@ class BrokerNode:
     def _go_down(self) -> None:
         if self.broker is not None:
             broker, self.broker = self.broker, None
-            broker.abandon()
+            broker.replicas.abandon()

@@ -151,5 +151,5 @@ def _has_agreed(world: BrokerWorld, group: GroupId) -> bool:
 
 def _replicas(world: BrokerWorld, group: GroupId) -> Iterator[Replica]:
     for machine in world.nodes.values():
-        if machine.broker is not None and group in machine.broker.replicas:
-            yield machine.broker.replicas[group]
+        if machine.broker is not None and group in machine.broker.replicas.by_group:
+            yield machine.broker.replicas.by_group[group]

@@ -214,7 +214,7 @@ class BrokerWorld:
             self.count("power lost while writing")
             machine.lose_power()
         if machine.broker is not None:
-            for replica in machine.broker.replicas.values():
+            for replica in machine.broker.replicas.by_group.values():
                 self._watches[replica].after_step()
             self.checks.after_step(machine.node, machine.life, machine.broker)
 
@@ -234,7 +234,7 @@ class BrokerWorld:
             replica
             for machine in self.nodes.values()
             if machine.broker is not None
-            and (replica := machine.broker.replicas.get(group)) is not None
+            and (replica := machine.broker.replicas.by_group.get(group)) is not None
             and replica.is_serving
         ]
         return max(found, key=lambda replica: replica.raft.term, default=None)

@@ -18,7 +18,7 @@ from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat, Roster
-from kafkaesque.types import GroupId, NodeId
+from kafkaesque.types import NO_TERM, GroupId, NodeId
 
 
 class ReplicaSet:
@@ -45,6 +45,9 @@ class ReplicaSet:
         self._ticks = 0
         self._by_group: dict[GroupId, Replica] = {}
         self._preferred: dict[GroupId, NodeId] = {}
+        self._newborn: set[GroupId] = set()
+        """Groups that are ours to lead and have never had a leader: the others may not have opened
+        theirs when we first ask for votes."""
 
     @property
     def by_group(self) -> Mapping[GroupId, Replica]:
@@ -70,6 +73,8 @@ class ReplicaSet:
         """Open a partition's replica; the first of its brokers is to lead it, if it can."""
         replica = self.open(group, Voters(voters=tuple(sorted(nodes))))
         self._preferred[group] = next(iter(nodes))
+        if self._preferred[group] == self._node and replica.raft.term == NO_TERM:
+            self._newborn.add(group)
         return replica
 
     def tell_of_leading(self, replica: Replica) -> None:
@@ -90,6 +95,7 @@ class ReplicaSet:
         self._roster.remove(group)
         self._by_group.pop(group, None)
         self._preferred.pop(group, None)
+        self._newborn.discard(group)
         self.leaders.forget(group)
 
     def abandon(self) -> None:
@@ -112,9 +118,18 @@ class ReplicaSet:
         if self._ticks % self._config.heartbeat_ticks == 0:
             for told in self.leaders.tick(others):
                 self._peers.tell(told)
+            self._ask_for_newborn()
         if self._ticks % PREFERRED_TICKS == 0:
             elsewhere = [(g, node) for g, node in self._preferred.items() if node != self._node]
             give_back((self._by_group[group], node) for group, node in elsewhere)
+
+    def _ask_for_newborn(self) -> None:
+        for group in sorted(self._newborn):
+            replica = self._by_group[group]
+            if replica.error is not None or replica.raft.term > NO_TERM:
+                self._newborn.discard(group)
+            else:
+                replica.campaign()
 
     def deliver(self, group: GroupId, message: Message) -> None:
         """Take a message of a group; if the group is not here, or not yet, it is dropped."""

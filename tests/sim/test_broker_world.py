@@ -87,9 +87,7 @@ def test_a_topic_is_created_through_any_broker_and_known_to_all() -> None:
     world = ready_world()
     for node in world.nodes:
         assert create(world, node, f"topic-{node}") is None
-        assert (
-            f"topic-{node}" in broker_of(world, node).catalog.topics
-        )
+        assert f"topic-{node}" in broker_of(world, node).catalog.topics
     wait(world, lambda: is_of_one_mind(world))
     for node in world.nodes:
         assert broker_of(world, node).topics.names == ["topic-1", "topic-2", "topic-3"]

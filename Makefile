@@ -45,6 +45,7 @@ docs: $(READY) ## write the generated pages of docs/reference anew
 
 sim: $(READY) ## run the simulator on SEEDS seeds
 	@.venv/bin/kafkaesque sim --seeds $(SEEDS)
+	@.venv/bin/kafkaesque sim --seeds $(SEEDS) --world brokers
 
 mutants: $(READY) ## break known rules one at a time and see that something notices
 	@.venv/bin/python -m tests.mutants

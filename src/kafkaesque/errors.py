@@ -110,6 +110,10 @@ class NotLeader(RaftError):
         self.leader = leader
 
 
+class NotHere(RaftError):
+    """This broker holds no replica of the partition; others do."""
+
+
 class LeaderNotReady(RaftError):
     """This replica leads, but has not yet committed an entry of its own term."""
 

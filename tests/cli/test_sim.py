@@ -6,7 +6,7 @@ import pytest
 
 from kafkaesque.cli import sim as commands
 from kafkaesque.cli.main import run
-from kafkaesque.sim.many import Failure, Totals
+from kafkaesque.sim.many import Failure, Kind, Totals
 
 COLUMNS = 80
 STEPS = "200"
@@ -21,7 +21,7 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-def fails(seed: int, steps: int) -> Failure:
+def fails(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Failure:
     return Failure(seed=seed, error="Violation: [two] leaders", trace="where it happened")
 
 
@@ -84,7 +84,7 @@ def test_many_seeds_are_counted_together(capsys: pytest.CaptureFixture[str]) -> 
 def test_of_many_seeds_those_that_fail_are_listed_with_their_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def some_fail(seeds: range, steps: int, progress: object) -> Totals:
+    def some_fail(seeds: range, steps: int, progress: object, kind: Kind) -> Totals:
         totals = Totals()
         for seed in seeds:
             totals.add(fails(seed, steps))

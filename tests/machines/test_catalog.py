@@ -3,6 +3,7 @@
 import pytest
 
 from kafkaesque.errors import (
+    InvalidAssignment,
     InvalidPartitions,
     InvalidSetting,
     InvalidTopic,
@@ -16,6 +17,7 @@ from kafkaesque.machines.catalog import (
     NAME_CHARS_MAX,
     PARTITIONS_MAX,
     Catalog,
+    Registration,
 )
 from kafkaesque.machines.machine import MachineRecord
 
@@ -162,7 +164,7 @@ def test_its_records_rebuild_it() -> None:
 def test_a_record_is_written_as_its_page_says() -> None:
     (record,) = Catalog().create_topic("a", 1, TOPIC_ID, {})
     assert record.key == b"topic/" + TOPIC_ID
-    assert record.value == bytes.fromhex("9501a161c410") + TOPIC_ID + b"\x01\x80"
+    assert record.value == bytes.fromhex("9504a161c410") + TOPIC_ID + b"\x91\x91\x01\x80"
 
 
 def test_a_record_of_a_later_version_is_not_passed_over() -> None:
@@ -170,3 +172,65 @@ def test_a_record_of_a_later_version_is_not_passed_over() -> None:
         Catalog().apply(MachineRecord(b"cluster", bytes.fromhex("926301")))
     with pytest.raises(NewerFormat):
         Catalog().apply(MachineRecord(b"unheard-of", None))
+
+
+def test_a_topic_of_the_first_format_is_on_the_first_broker() -> None:
+    catalog = Catalog()
+    value = bytes.fromhex("9501a161c410") + TOPIC_ID + b"\x02\x80"
+    catalog.apply(MachineRecord(b"topic/" + TOPIC_ID, value))
+    assert catalog.topics["a"].replicas == ((1,), (1,))
+
+
+def test_a_topic_has_brokers_for_each_partition_and_new_ones_for_those_added() -> None:
+    catalog = Catalog()
+    apply(catalog, catalog.create_topic("a", 2, TOPIC_ID, {}, [(1, 2), (2, 3)]))
+    apply(catalog, catalog.add_partitions("a", 3, [(3, 1)]))
+    assert catalog.topics["a"].replicas == ((1, 2), (2, 3), (3, 1))
+
+
+@pytest.mark.parametrize("replicas", [[(1, 1)], [()], [(1,), (2,)]])
+def test_a_partition_without_brokers_or_twice_on_one_is_refused(
+    replicas: list[tuple[int, ...]],
+) -> None:
+    with pytest.raises(InvalidAssignment):
+        Catalog().create_topic("a", 1, TOPIC_ID, {}, replicas)
+
+
+def a_broker(directory: bytes = b"d" * 16, incarnation: int = 1) -> Registration:
+    return Registration(
+        node=2, host="b2", port=9092, rack="r", directory=directory, incarnation=incarnation
+    )
+
+
+def test_a_broker_is_known_as_it_last_told_of_itself() -> None:
+    catalog = Catalog()
+    apply(catalog, catalog.register(a_broker()))
+    apply(catalog, catalog.register(a_broker(incarnation=2)))
+    assert catalog.brokers == {2: a_broker(incarnation=2)}
+    again = Catalog()
+    apply(again, list(catalog.records()))
+    assert again.brokers == catalog.brokers
+
+
+def test_a_broker_that_comes_with_another_disk_is_not_taken_for_the_old_one() -> None:
+    catalog = Catalog()
+    apply(catalog, catalog.register(a_broker()))
+    with pytest.raises(InvalidAssignment):
+        catalog.register(a_broker(directory=b"e" * 16))
+
+
+def test_what_is_still_to_be_removed_is_remembered() -> None:
+    catalog = with_orders()
+    apply(catalog, catalog.delete_topic("orders"))
+    again = Catalog()
+    apply(again, list(catalog.records()))
+    assert again.buried == {TOPIC_ID}
+
+
+def test_changed_topics_are_told_once_in_the_order_of_their_changes() -> None:
+    catalog = with_orders()
+    assert catalog.take_changed() == [TOPIC_ID]
+    apply(catalog, catalog.delete_topic("orders"))
+    apply(catalog, catalog.create_topic("orders", 1, OTHER_ID, {}))
+    assert catalog.take_changed() == [TOPIC_ID, OTHER_ID]
+    assert catalog.take_changed() == []

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.sim.many import Failure, try_seed
+from kafkaesque.sim.broker_run import STEPS as BROKER_STEPS
+from kafkaesque.sim.many import Failure, Kind, try_seed
 from kafkaesque.sim.run import STEPS
 from tests.mutants.mutation import Mutant
 from tests.scenarios.runner import play
@@ -20,6 +21,8 @@ from tests.scenarios.runner import play
 TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
+    "broker/test_leaders.py",
+    "broker/test_machine_follower.py",
     "broker/test_replica.py",
     "broker/test_store.py",
     "broker/test_producers.py",
@@ -58,11 +61,13 @@ class Catch:
         return bool(self.by)
 
 
-def hunt(mutant: Mutant, seeds_max: int, steps: int = STEPS) -> Catch:
+def hunt(mutant: Mutant, seeds_max: int, steps: int | None = None) -> Catch:
     """Run seeds with the bug planted until one fails, then scenarios, then scripted lives."""
+    if steps is None:
+        steps = STEPS if mutant.world is Kind.LOGS else BROKER_STEPS
     with mutant.planted():
         for seed in range(seeds_max):
-            result = try_seed(seed, steps)
+            result = try_seed(seed, steps, mutant.world)
             if isinstance(result, Failure):
                 return Catch(mutant=mutant, by="seed", seeds=seed + 1, error=result.error)
         for path in sorted(SCENARIOS.glob("*.txt")):

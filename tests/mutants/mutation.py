@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
 
+from kafkaesque.sim.many import Kind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
@@ -21,6 +23,8 @@ class Mutant:
     target: str
     old: str
     new: str
+    world: Kind = Kind.LOGS
+    """Whose seeds are to notice it."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:

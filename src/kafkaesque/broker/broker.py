@@ -1,30 +1,54 @@
-"""One node's broker: its store, its groups and the catalog of topics. Synchronous throughout."""
+"""One node's broker: its store, its groups, its copy of the catalog. Synchronous throughout."""
 
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
-from kafkaesque.broker.coordinators import OFFSETS_SETTINGS, OFFSETS_TOPIC, Coordinators
+from kafkaesque.broker.changes import Changes
+from kafkaesque.broker.coordinators import (
+    OFFSETS_SETTINGS,
+    OFFSETS_TOPIC,
+    Coordinators,
+    partition_of,
+)
 from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.housekeeper import Housekeeper
+from kafkaesque.broker.leaders import Leader, LeadersTold
 from kafkaesque.broker.log_settings import configure_log, internal
+from kafkaesque.broker.machine_follower import MachineFollower
 from kafkaesque.broker.machine_host import MachineHost
+from kafkaesque.broker.membership import Membership, Registering
 from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.peers import NoPeers, Peers, ReplyTo
 from kafkaesque.broker.producer_ids import Give, ProducerIds
 from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replica_set import ReplicaSet
+from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
-from kafkaesque.broker.topics import Answer, Slot, Topics
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.topics import Answer, Slot, Topics, group_of
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import LogError
+from kafkaesque.errors import DiskFailed, LogError, OutcomeUnknown
 from kafkaesque.machines.catalog import Catalog, Topic
+from kafkaesque.machines.catalog_commands import (
+    DEFAULT_REPLICATION,
+    AddPartitions,
+    Carried,
+    Command,
+    CreateTopic,
+    DeleteTopic,
+    Refused,
+    Reply,
+    SetSettings,
+    TakeProducerIds,
+    to_error,
+)
 from kafkaesque.raft.messages import Message
-from kafkaesque.raft.roster import Roster
+from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS, TopicSettings
 from kafkaesque.types import GroupId, NodeId, Offset
 
@@ -34,7 +58,12 @@ CATALOG_GROUP: GroupId = "cluster-metadata"
 
 
 class Broker:
-    """The broker of one node. `start` opens everything; `tick` is to be called regularly."""
+    """The broker of one node. `start` opens everything; `tick` is to be called regularly.
+
+    Without a membership it is alone. With one it is of a cluster: what it has for the others goes
+    out through `membership.peers`, what they have for it comes in through `deliver`,
+    `receive_beat`, `receive_leaders` and `carry_out`.
+    """
 
     def __init__(
         self,
@@ -44,6 +73,7 @@ class Broker:
         chance: random.Random,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
+        membership: Membership | None = None,
     ) -> None:
         self.node = node
         self.config = config
@@ -51,47 +81,100 @@ class Broker:
         self._store = store
         self._clock = clock
         self._chance = chance
-        self._raft = config.raft
         self._failed = failed
-        self._roster = Roster(node, self._raft, 1 + chance.getrandbits(60))
-        self._replicas: dict[GroupId, Replica] = {}
+        session = 1 + chance.getrandbits(60)
+        self._peers: Peers = NoPeers() if membership is None else membership.peers
+        self.replicas = ReplicaSet(node, session, store, config.raft, chance, self._peers)
+        self.leaders = self.replicas.leaders
+        self._membership = membership
+        self._registering: Registering | None = None
+        if membership is not None:
+            self._registering = Registering(node, membership, session, self._ask, failed)
+        self._is_started = False
+        self._waits = ServingWaits(self.leaders)
+        self.leaders.on_change = lambda _: self._waits.look()
         self._housekeeper = Housekeeper(clock, config.housekeeping)
         ids_per_block = config.producers.ids_per_block
         self._producer_ids = ProducerIds(ids_per_block, self._take_producer_ids)
         self._sweep = ProducerSweep(self._open_partitions, failed)
         self._catalog: MachineHost[Catalog]
+        self._committed: MachineFollower[Catalog]
+        self._changes: Changes
         self.topics: Topics
         self.coordinators = Coordinators(self._create_offsets_topic)
 
     def start(self, ready: Callable[[], None]) -> None:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
         self._ready = ready
-        replica = self.open_replica(CATALOG_GROUP)
+        alone = Voters(voters=(self.node,))
+        first = alone if self._membership is None else self._membership.voters
+        replica = self.replicas.open(CATALOG_GROUP, first)
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
         snapshots = self._store.snapshots(CATALOG_GROUP)
-        self._catalog = MachineHost(
-            replica, self._clock, Catalog, self._on_catalog, self._failed, snapshots
+        failed = _once(self._failed)
+        self._committed = MachineFollower(
+            replica, self._clock, Catalog(), self._on_applied, failed, snapshots
         )
-        self.topics = Topics(self._catalog, self, self._store, self._clock)
-        replica.campaign()
+        self._catalog = MachineHost(
+            replica, self._clock, Catalog, self._on_catalog, failed, snapshots, saves=False
+        )
+        self._changes = Changes(
+            self.node,
+            self._catalog,
+            self._peers,
+            self._chance,
+            lambda: self.leader_of(CATALOG_GROUP).node,
+        )
+        committed = self._committed.machine
+        self.topics = Topics(self.node, committed, self, self._store, self._clock, self._waits)
+        self.replicas.tell_of_leading(replica)
+        if first == alone:
+            replica.campaign()
         self.flush()
 
     def tick(self) -> None:
         """Let a tick pass."""
-        self._roster.tick()
-        for group in list(self._roster.awake):
-            replica = self._replicas.get(group)
-            if replica is not None:  # else another's tick has led to its end
-                replica.tick()
+        self.replicas.tick(self._others())
+        if self._registering is not None and not self._is_started:
+            self._registering.tick()
         self.topics.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._catalog.tick()
+        self._committed.tick()
         self.coordinators.tick()
         self._store.flusher.settle()
         self._housekeeper.tick()
         self._sweep.step()
+        self.flush()
+
+    def _others(self) -> list[NodeId]:
+        if self._membership is None:
+            return []
+        known = {*self._membership.voters.members, *self._committed.machine.brokers}
+        return sorted(known - {self.node})
+
+    # ── what comes from other brokers ────────────────────────────────────────────────────────
+
+    def deliver(self, group: GroupId, message: Message) -> None:
+        """Take a message of a group; if the group is not here, or not yet, it is dropped."""
+        self.replicas.deliver(group, message)
+        self.flush()
+
+    def receive_beat(self, beat: Beat) -> None:
+        """Take another broker's beat."""
+        self.replicas.receive_beat(beat)
+        self.flush()
+
+    def receive_leaders(self, told: LeadersTold) -> None:
+        """Take another broker's word of what it leads."""
+        self.replicas.receive_leaders(told)
+        self.flush()
+
+    def carry_out(self, command: Command, reply: ReplyTo) -> None:
+        """Carry out what another broker asks of the leader of the catalog, if that is this one."""
+        self._changes.carry_out(command, reply)
         self.flush()
 
     def flush(self) -> None:
@@ -102,14 +185,34 @@ class Broker:
         """Stop cleanly."""
         self._housekeeper.stop()
         self._sweep.stop()
-        self._catalog.stop()
+        self._committed.stop()
         self.coordinators.stop()
         self._store.close()
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog of topics; raises NotLeader where it is not hosted."""
-        return self._catalog.machine
+        """The catalog as this broker knows it: as committed, and where it is led as decided."""
+        return self._catalog.machine if self._catalog.is_hosted else self._committed.machine
+
+    @property
+    def committed_catalog(self) -> MachineFollower[Catalog]:
+        """This broker's copy of what is committed of the catalog."""
+        return self._committed
+
+    def leader_of(self, group: GroupId) -> Leader:
+        """Return who leads a group, as far as is known here."""
+        return self.leaders.of(group)
+
+    def partition_leader(self, topic: Topic, index: int) -> Leader:
+        """Return who leads a partition, as far as is known here."""
+        return self.leaders.of(group_of(topic, index))
+
+    def coordinator_of(self, group: str) -> NodeId | None:
+        """Return the broker that coordinates a consumer group, None while nobody does."""
+        topic = self._committed.machine.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            return None
+        return self.partition_leader(topic, partition_of(group, topic.partitions)).node
 
     @property
     def cluster_id(self) -> str | None:
@@ -139,22 +242,37 @@ class Broker:
         return self._store.flusher.rounds, self._store.flusher.rounds_ms
 
     def create_topic(
-        self, name: str, partitions: int, settings: Mapping[str, str], answer: Answer
+        self,
+        name: str,
+        partitions: int,
+        settings: Mapping[str, str],
+        answer: Answer,
+        *,
+        replication: int = DEFAULT_REPLICATION,
+        assignment: Sequence[Sequence[NodeId]] = (),
     ) -> None:
-        """Create a topic; raises at once what the catalog refuses."""
-        self.topics.create(name, partitions, self._new_id(), settings, answer)
+        """Create a topic; raises at once what the catalog refuses, if it is led here."""
+        command = CreateTopic(
+            name=name,
+            topic_id=self._new_id(),
+            partitions=partitions,
+            replication=replication,
+            settings=dict(settings),
+            assignment=[list(nodes) for nodes in assignment],
+        )
+        self._change(command, answer, name)
 
     def delete_topic(self, name: str, answer: Answer) -> None:
-        """Delete a topic; raises at once what the catalog refuses."""
-        self.topics.delete(name, answer)
+        """Delete a topic; raises at once what the catalog refuses, if it is led here."""
+        self._change(DeleteTopic(name=name), answer, name)
 
     def add_partitions(self, name: str, partitions: int, answer: Answer) -> None:
-        """Give a topic this many partitions in all; raises at once what the catalog refuses."""
-        self.topics.add_partitions(name, partitions, answer)
+        """Give a topic this many partitions in all; raises as `create_topic` does."""
+        self._change(AddPartitions(name=name, partitions=partitions), answer, name)
 
     def set_settings(self, name: str, settings: Mapping[str, str], answer: Answer) -> None:
-        """Replace what was set for a topic; raises at once what the catalog refuses."""
-        self.topics.set_settings(name, settings, answer)
+        """Replace what was set for a topic; raises as `create_topic` does."""
+        self._change(SetSettings(name=name, settings=dict(settings)), answer, name)
 
     def next_producer_id(self, give: Give) -> None:
         """Give a producer id that nobody ever had; most calls write nothing."""
@@ -172,11 +290,12 @@ class Broker:
         self._housekeeper.watch(
             replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset
         )
+        self.replicas.tell_of_leading(replica)
         return partition
 
     def topic_opened(self, topic: Topic, slots: Sequence[Slot]) -> None:
         """Learn that all of a topic serves: groups are coordinated on one of them."""
-        if topic.name == OFFSETS_TOPIC and not self.coordinators.all:
+        if topic.name == OFFSETS_TOPIC and not self.coordinators.is_open:
             self.coordinators.open([self._coordinator(slot) for slot in slots])
 
     def topic_closed(self, topic: Topic) -> None:
@@ -187,21 +306,18 @@ class Broker:
         """Yield the partitions of the topics there are now, but of those deleted meanwhile."""
         return self.topics.each_partition()
 
-    def open_replica(self, group: GroupId) -> Replica:
-        """Open a group's replica, beginning its log if there is none; raises LogError."""
-        if group in self._store.journal.groups:
-            log = self._store.open_log(group)
-        else:
-            log = self._store.create_log(group, Voters(voters=(self.node,)))
-        replica = self._store.replica(log, self._raft, self._chance, _nobody_to_send_to)
-        self._replicas[group] = replica
-        self._roster.add(group, replica.raft)
-        return replica
+    def open_replica(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
+        """Open a partition's replica, beginning its log if there is none; raises LogError."""
+        try:
+            return self.replicas.open_partition(group, nodes)
+        except DiskFailed as error:
+            if self._membership is not None:
+                self._failed(error)  # what is down is led by others; what is half up by nobody
+            raise
 
     def drop_replica(self, group: GroupId) -> None:
         """Let a replica have no more ticks; one that could not be opened has none anyway."""
-        self._roster.remove(group)
-        self._replicas.pop(group, None)
+        self.replicas.drop(group)
 
     def space(self) -> tuple[int, int]:
         """Return the bytes of the disk in all, and those of them that are free."""
@@ -224,27 +340,68 @@ class Broker:
         return GroupCoordinator(replica, self._clock, self.config.groups, snapshots, self._failed)
 
     def _take_producer_ids(self, count: int, taken: Callable[[int | None], None]) -> None:
-        catalog = self.catalog
-        first = catalog.next_producer_id
+        def replied(reply: Reply) -> None:
+            taken(reply.first_id if isinstance(reply, Carried) else None)
 
-        def done(outcome: Outcome) -> None:
-            taken(first if outcome is Outcome.COMMITTED else None)
+        self._ask(TakeProducerIds(count=count), replied)
 
-        self._catalog.write(catalog.give_producer_ids(count), done)
+    # ── changes of the catalog ───────────────────────────────────────────────────────────────
+
+    def _ask(self, command: Command, reply: ReplyTo) -> None:
+        self._changes.ask(command, reply)
         self.flush()
 
+    def _change(self, command: Command, answer: Answer, name: str) -> None:
+        """Have a topic changed, and answer when the change shows here and the topic is led."""
+
+        def replied(reply: Reply) -> None:
+            if isinstance(reply, Carried):
+                self._committed.catch_up()
+                self._committed.when_applied(reply.end, applied)
+            elif isinstance(reply, Refused):
+                answer(to_error(reply))
+            else:
+                answer(OutcomeUnknown("leadership was lost; ask again whether it was done"))
+
+        def applied() -> None:
+            self.topics.when_served(name, lambda: answer(None))
+
+        self._ask(command, replied)
+
     def _on_catalog(self, catalog: Catalog) -> None:
+        """Begin to lead the catalog."""
         if catalog.cluster_id is None:
             cluster_id = urlsafe_b64encode(self._new_id()).decode().rstrip("=")
             self._catalog.write(catalog.name_cluster(cluster_id), _ignore)
-        self.topics.start(self._ready)
+        if self._membership is None:
+            self._committed.catch_up()
+            self._start_topics()
+
+    def _on_applied(self) -> None:
+        """Follow the committed catalog, once this broker is known to have caught up with it."""
+        if self._registering is not None and self._registering.is_done(self._committed.machine):
+            self._start_topics()
+        self.topics.follow()
+
+    def _start_topics(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self.topics.start(self._ready)
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")
 
 
-def _nobody_to_send_to(group: GroupId, message: Message) -> None:
-    raise AssertionError(f"a single broker has no peers for {group}: {message}")
+def _once(failed: Callable[[LogError], None]) -> Callable[[LogError], None]:
+    """Tell of the first failure only: who cannot read a log can do so in two ways."""
+    told: list[LogError] = []
+
+    def tell(error: LogError) -> None:
+        if not told:
+            told.append(error)
+            failed(error)
+
+    return tell
 
 
 def _ignore(_: object) -> None:

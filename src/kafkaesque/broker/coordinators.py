@@ -28,6 +28,11 @@ class Coordinators:
         """Every coordinator; none while there is no topic for offsets."""
         return [one for one in self._by_partition if one is not None]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the topic for offsets is open here."""
+        return bool(self._by_partition)
+
     def of(self, group: str) -> GroupCoordinator:
         """Return who coordinates a group; raises NotCoordinator until `when_ready` has passed."""
         if not self._by_partition:
@@ -75,7 +80,7 @@ class Coordinators:
 
     def _created(self, error: KafkaesqueError | None) -> None:
         self._is_creating = False
-        if error is not None:
+        if error is not None and not isinstance(error, TopicExists):
             self._tell(error)
 
     def _tell(self, error: KafkaesqueError | None) -> None:

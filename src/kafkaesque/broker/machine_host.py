@@ -18,6 +18,7 @@ from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
+from kafkaesque.types import Offset
 
 _READ_BYTES = 1 << 20
 
@@ -29,7 +30,8 @@ class MachineHost(Generic[M]):
     """One machine on one replica; `on_ready` is told when it can be asked.
 
     `on_failed` is told when the log cannot be understood: then it never can. `on_lost`, if set, is
-    told when the machine is dropped, so that nobody goes on waiting for it.
+    told when the machine is dropped, so that nobody goes on waiting for it. Without `saves` another
+    writes the snapshots (`broker/machine_follower.py`).
     """
 
     def __init__(
@@ -40,6 +42,8 @@ class MachineHost(Generic[M]):
         on_ready: Callable[[M], None],
         on_failed: Callable[[LogError], None],
         snapshots: MachineSnapshots,
+        *,
+        saves: bool = True,
     ) -> None:
         self.on_lost: Callable[[M], None] = _ignore
         self._replica = replica
@@ -48,6 +52,7 @@ class MachineHost(Generic[M]):
         self._on_ready = on_ready
         self._on_failed = on_failed
         self._snapshots = snapshots
+        self._saves = saves
         self._machine: M | None = None
         self._unsaved_bytes = 0
         """By how much the log has grown since the newest snapshot."""
@@ -68,6 +73,16 @@ class MachineHost(Generic[M]):
         if self._machine is None or not self._replica.is_serving:
             raise NotLeader(self._replica.raft.leader)
         return self._machine
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether the machine can be asked here and now."""
+        return self._machine is not None and self._replica.is_serving
+
+    @property
+    def end_offset(self) -> Offset:
+        """The offset that the next record gets."""
+        return self._replica.log.end_offset
 
     def write(self, records: Sequence[MachineRecord], done: Done) -> None:
         """Append and apply what the machine decided; `done` learns its fate."""
@@ -102,6 +117,15 @@ class MachineHost(Generic[M]):
         """Save the state if that is due; also notices a replica that stopped without a word."""
         if self._machine is not None and not self._replica.is_serving:
             self._on_serving()
+        if not self._saves:
+            return
+        if self._machine is None and self._replica.raft.leader not in (
+            None,
+            self._replica.raft.node,
+        ):
+            # Another leads. What it deletes is traceless a day later, and a snapshot of ours from
+            # before that would bring it back: whoever leads again replays the log.
+            self._snapshots.drop()
         unsaved_ms = self._clock.monotonic_ms() - self._unsaved_since_ms
         if self._snapshots.is_due(self._unsaved_bytes, unsaved_ms) and self._is_settled:
             assert self._machine is not None
@@ -110,7 +134,7 @@ class MachineHost(Generic[M]):
 
     def stop(self) -> None:
         """Save the state before a clean stop, so that the next start replays nothing."""
-        if self._unsaved_bytes and self._is_settled:
+        if self._saves and self._unsaved_bytes and self._is_settled:
             assert self._machine is not None
             self._snapshots.write(self._replica.log.end_offset, self._machine.records())
             self._unsaved_bytes = 0

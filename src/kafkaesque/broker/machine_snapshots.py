@@ -44,6 +44,7 @@ class MachineSnapshots:
         self._folder = folder
         self._config = config
         self._is_writing = False
+        self._is_dropped = False
         self._size = 0
 
     def is_due(self, unsaved_bytes: int, unsaved_ms: int) -> bool:
@@ -97,7 +98,17 @@ class MachineSnapshots:
             snapshot.write(self._disk, self._folder, offset, self._encoded(records), MACHINE)
             self._remove_old()
 
+    def drop(self) -> None:
+        """Remove what there is, for it grows old from here on; costs nothing when asked again."""
+        if self._is_dropped or self._is_writing:
+            return
+        self._is_dropped = True
+        with suppress(LogError):
+            for offset in snapshot.offsets(self._disk, self._folder, MACHINE):
+                snapshot.remove(self._disk, self._folder, offset, MACHINE)
+
     def _encoded(self, records: Iterable[MachineRecord]) -> bytes:
+        self._is_dropped = False
         data = _encoder.encode(_State(FORMAT, [(r.key, r.value) for r in records]))
         self._size = len(data)
         return data

@@ -58,6 +58,8 @@ class Replica:
         """Called when this replica begins or ceases to serve clients."""
         self.on_commit: Callable[[], None] = _ignore
         """Called when more is committed."""
+        self.on_stopped: Callable[[], None] = _ignore
+        """Called when this replica takes part no more, because its log failed."""
         self._was_serving = False
         self.refused_batches = 0
         self._journal = journal
@@ -161,6 +163,11 @@ class Replica:
         """Take part no more; nobody is told of success or failure after this."""
         self.error = error
         self._watermark.lost()
+        self.on_stopped()
+
+    def abandon(self) -> None:
+        """Take part no more, and tell nobody: the process has ended."""
+        self.error = LogError("the process has ended")
 
     def retire(self) -> None:
         """Take part no more, because the group is no more; those who wait are told just that."""

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica, Send
@@ -119,7 +120,8 @@ class Store:
         """Note that this node has no replica of the group any more; its files stay."""
         log = self._logs.pop(group, None)
         if log is not None:  # else it could not be opened
-            log.close()
+            with suppress(LogError):  # closing syncs indexes, and nobody will read these any more
+                log.close()
         self.journal.add(GroupForgotten(group=group))
 
     def close(self) -> None:

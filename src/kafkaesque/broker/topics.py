@@ -1,6 +1,8 @@
-"""The topics of one node: each change is committed to the catalog first, then carried out here.
+"""The topics of one node: what the committed catalog says of them is carried out here.
 
     decided --committed--> open --tombstone committed--> closed, forgotten, renamed, removed
+
+Every broker does so by itself, from its own copy of the catalog, for the replicas that are its own.
 
 A topic is known by its name only while it is open here; its id keeps it apart from namesakes that
 were before it. A crash may come between any two steps of a deletion: the tombstone in the catalog,
@@ -9,29 +11,28 @@ or the folder's new name, says how to go on. What neither speaks of is left alon
 
 import logging
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.removal import Removal
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.serving_waits import ServingWaits, Slot
 from kafkaesque.broker.store import Store
-from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.errors import (
     KafkaesqueError,
     LogError,
-    OutcomeUnknown,
+    NotHere,
     PartitionOffline,
     UnknownTopic,
 )
 from kafkaesque.machines.catalog import Catalog, Topic
-from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.topic_settings import TopicSettings, resolve
-from kafkaesque.types import GroupId, Offset
+from kafkaesque.types import GroupId, NodeId, Offset
+
+__all__ = ["Answer", "Replicas", "Slot", "Topics", "folder_of", "group_of"]
 
 log = logging.getLogger(__name__)
 
@@ -45,14 +46,11 @@ _FOLDERS_TOLD_MAX = 20
 Answer: TypeAlias = Callable[[KafkaesqueError | None], None]
 """Told None when a change is committed, else what went wrong."""
 
-Slot: TypeAlias = Partition | PartitionOffline
-"""One of a topic's partitions, or what keeps it from being used."""
-
 
 class Replicas(Protocol):
     """Who opens and drops the replicas of this node."""
 
-    def open_replica(self, group: GroupId) -> Replica:
+    def open_replica(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
         """Open a group's replica, beginning its log if there is none; raises LogError."""
         ...
 
@@ -85,12 +83,22 @@ class Topics:
     """The topics that are open here; the broker's callers come through `Broker`."""
 
     def __init__(
-        self, catalog: MachineHost[Catalog], replicas: Replicas, store: Store, clock: Clock
+        self,
+        node: NodeId,
+        catalog: Catalog,
+        replicas: Replicas,
+        store: Store,
+        clock: Clock,
+        waits: ServingWaits,
     ) -> None:
+        self._node = node
         self._catalog = catalog
         self._replicas = replicas
         self._store = store
+        self._waits = waits
+        self._is_started = False
         self._by_name: dict[str, _OpenTopic] = {}
+        self._names: dict[bytes, str] = {}
         self._removal = Removal(store.disk, clock)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
@@ -113,13 +121,13 @@ class Topics:
         return [slot for slot in self._find(name).slots if isinstance(slot, Partition)]
 
     def partition(self, name: str, index: int) -> Partition:
-        """Return one partition; raises UnknownTopic, PartitionOffline."""
+        """Return one partition; raises UnknownTopic, PartitionOffline, NotHere."""
         slots = self._find(name).slots
         if not 0 <= index < len(slots):
             raise UnknownTopic(f"topic {name} has no partition {index}")
         slot = slots[index]
-        if isinstance(slot, PartitionOffline):
-            raise PartitionOffline(str(slot))  # a new one: each raise adds to its traceback
+        if isinstance(slot, PartitionOffline | NotHere):
+            raise type(slot)(str(slot))  # a new one: each raise adds to its traceback
         return slot
 
     def each_partition(self) -> Iterator[Partition]:
@@ -129,39 +137,7 @@ class Topics:
             if found is not None:
                 yield from (slot for slot in list(found.slots) if isinstance(slot, Partition))
 
-    # ── changing ─────────────────────────────────────────────────────────────────────────────
-
-    def create(
-        self,
-        name: str,
-        partitions: int,
-        topic_id: bytes,
-        settings: Mapping[str, str],
-        answer: Answer,
-    ) -> None:
-        """Create a topic, and answer when all of it serves; raises what the catalog refuses."""
-        catalog = self._catalog.machine
-        records = catalog.create_topic(name, partitions, topic_id, settings)
-        self._commit(records, answer, lambda: self._opening([catalog.topic(name)], answer))
-
-    def delete(self, name: str, answer: Answer) -> None:
-        """Delete a topic; its files go later. Raises what the catalog refuses."""
-        topic = self._catalog.machine.topic(name)
-        records = self._catalog.machine.delete_topic(name)
-
-        def closed() -> None:
-            self._close(topic)
-            answer(None)
-
-        self._commit(records, answer, lambda: closed)
-
-    def add_partitions(self, name: str, partitions: int, answer: Answer) -> None:
-        """Give a topic this many partitions in all; raises what the catalog refuses."""
-        self._change(name, self._catalog.machine.add_partitions(name, partitions), answer)
-
-    def set_settings(self, name: str, settings: Mapping[str, str], answer: Answer) -> None:
-        """Replace what was set for a topic; raises what the catalog refuses."""
-        self._change(name, self._catalog.machine.set_settings(name, settings), answer)
+    # ── records ──────────────────────────────────────────────────────────────────────────────
 
     def delete_records(self, name: str, index: int, offset: Offset, answer: Answer) -> None:
         """Forget the records before an offset, and answer when that would survive a crash.
@@ -177,12 +153,38 @@ class Topics:
 
     def start(self, ready: Callable[[], None]) -> None:
         """Open all topics of the catalog at once; `ready` is told when all of them serve."""
+        self._is_started = True
         self._tidy_folders()
-        new = [t for t in self._catalog.machine.topics.values() if t.name not in self._by_name]
-        self._opening(new, lambda _: ready())()
+        self._catalog.take_changed()
+        self._open(list(self._catalog.topics.values()))
+        self._waits.until_served(self._all_slots(), ready)
+
+    def follow(self) -> None:
+        """Carry out what has changed in the catalog, if this has started."""
+        if not self._is_started:
+            return
+        changed: list[Topic] = []
+        for topic_id in self._catalog.take_changed():
+            topic = self._catalog.topic_by_id(topic_id)
+            if topic is not None:
+                changed.append(topic)
+            elif topic_id in self._names:
+                self._close(self._by_name[self._names[topic_id]].topic)
+            else:
+                self._catalog.buried.discard(topic_id)  # it was never here
+        self._open(changed)
+
+    def when_served(self, name: str, then: Callable[[], None]) -> None:
+        """Call back when every partition of a topic has a leader, or nobody knows when it will."""
+        found = self._by_name.get(name)
+        if found is None:  # deleted meanwhile
+            then()
+            return
+        self._waits.until_served(_slots_of(found), then)
 
     def tick(self) -> None:
         """Let time pass."""
+        self._waits.tick()
         self._removal.tick()
 
     @property
@@ -190,59 +192,63 @@ class Topics:
         """Whether nothing of deleted topics waits to be removed."""
         return self._removal.is_idle
 
-    def _opening(self, topics: Sequence[Topic], answer: Answer) -> Callable[[], None]:
-        """Return what opens topics, or grows those that are open, and answers when all serve.
+    def _all_slots(self) -> list[tuple[GroupId, Slot]]:
+        return [slot for found in self._by_name.values() for slot in _slots_of(found)]
+
+    def _open(self, topics: Sequence[Topic]) -> None:
+        """Open topics, or grow those that are open.
 
         They campaign together, so that two rounds of the disk elect a thousand leaders.
         """
+        for topic in topics:
+            self._open_topic(topic)
+        self._store.flusher.kick()
+        for topic in topics:
+            self.when_served(topic.name, partial(self._opened, topic))
 
-        def opened() -> None:
-            waiting: deque[Partition] = deque()
-            for topic in topics:
-                waiting += self._open_topic(topic)
-            self._store.flusher.kick()
-            _when_serving(waiting, serving)
+    def _opened(self, topic: Topic) -> None:
+        found = self._by_name.get(topic.name)
+        if found is not None and found.topic.topic_id == topic.topic_id:  # else it was deleted
+            self._replicas.topic_opened(topic, found.slots)
 
-        def serving() -> None:
-            for topic in topics:
-                found = self._by_name.get(topic.name)
-                if found is not None:  # else it was deleted meanwhile
-                    self._replicas.topic_opened(topic, found.slots)
-            answer(None)
-
-        return opened
-
-    def _open_topic(self, topic: Topic) -> list[Partition]:
-        found = self._by_name.setdefault(topic.name, _OpenTopic(topic))
+    def _open_topic(self, topic: Topic) -> None:
+        found = self._by_name.get(topic.name)
+        if found is None:
+            found = self._by_name[topic.name] = _OpenTopic(topic)
+            self._names[topic.topic_id] = topic.name
         assert found.topic.topic_id == topic.topic_id, "a name is free before it is given again"
         found.topic = topic
         settings = resolve(topic.settings)
         for partition in self.partitions(topic.name):
             partition.configure(settings)
-        added: list[Partition] = []
         for index in range(len(found.slots), topic.partitions):
-            group = group_of(topic, index)
-            try:
-                replica = self._replicas.open_replica(group)
-            except LogError as error:
-                found.slots.append(_offline(group, error))
-                continue
-            partition = self._replicas.new_partition(replica, settings, topic)
-            found.slots.append(partition)
-            added.append(partition)
+            found.slots.append(self._open_slot(topic, index, settings))
+
+    def _open_slot(self, topic: Topic, index: int, settings: TopicSettings) -> Slot:
+        group, nodes = group_of(topic, index), topic.replicas[index]
+        if self._node not in nodes:
+            return NotHere(f"partition {index} of topic {topic.name} is not on this broker")
+        try:
+            replica = self._replicas.open_replica(group, nodes)
+        except LogError as error:
+            return _offline(group, error)
+        partition = self._replicas.new_partition(replica, settings, topic)
+        if nodes[0] == self._node:  # the preferred leader; the others have patience
             replica.campaign()
-        return added
+        return partition
 
     def _close(self, topic: Topic) -> None:
         """Serve a topic no more; when the journal has forgotten it, its folder may go."""
         found = self._by_name.pop(topic.name)
         assert found.topic.topic_id == topic.topic_id, "commits come in order"
+        del self._names[topic.topic_id]
         for index, slot in enumerate(found.slots):
+            group = group_of(topic, index)
             if isinstance(slot, Partition):
                 slot.close()
-            group = group_of(topic, index)
             self._replicas.drop_replica(group)
-            self._store.forget(group)
+            if not isinstance(slot, NotHere):
+                self._store.forget(group)
         self._bury(topic.topic_id, folder_of(topic))
         self._replicas.topic_closed(topic)
 
@@ -250,7 +256,7 @@ class Topics:
         """Remove a folder after the next round: until then a sync may be under way in it."""
 
         def forgotten() -> None:
-            self._catalog.machine.buried.discard(topic_id)
+            self._catalog.buried.discard(topic_id)
             self._removal.take(folder)
 
         self._store.flusher.after_next_round(forgotten)
@@ -258,7 +264,7 @@ class Topics:
 
     def _tidy_folders(self) -> None:
         """Go on with the deletions that a crash interrupted, and tell what else lies about."""
-        catalog = self._catalog.machine
+        catalog = self._catalog
         self._removal.take_named()
         known = {folder_of(topic) for topic in catalog.topics.values()}
         unfinished: set[bytes] = set()
@@ -291,33 +297,6 @@ class Topics:
         if found is None:
             raise UnknownTopic(f"there is no topic {name}")
         return found
-
-    def _change(self, name: str, records: Sequence[MachineRecord], answer: Answer) -> None:
-        catalog = self._catalog.machine
-        self._commit(records, answer, lambda: self._opening([catalog.topic(name)], answer))
-
-    def _commit(
-        self,
-        records: Sequence[MachineRecord],
-        answer: Answer,
-        then: Callable[[], Callable[[], None]],
-    ) -> None:
-        """Write records, and when they are committed do what `then` returns.
-
-        `then` is asked as soon as they are applied: when they are committed, later changes may
-        already have been applied that are not.
-        """
-        do: Callable[[], None] = _never
-
-        def done(outcome: Outcome) -> None:
-            if outcome is Outcome.COMMITTED:
-                do()
-            else:
-                answer(OutcomeUnknown("leadership was lost; ask again whether it was done"))
-
-        self._catalog.write(records, done)
-        do = then()
-        self._store.flusher.kick()
 
     def _trim(self, partition: Partition, offset: Offset, answer: Answer) -> None:
         is_trimmed = partition.trim(offset)
@@ -361,16 +340,5 @@ def _offline(group: GroupId, error: LogError) -> PartitionOffline:
     return PartitionOffline(f"this partition is offline: {error}")
 
 
-def _when_serving(partitions: deque[Partition], then: Callable[[], None]) -> None:
-    """Call back once all of these serve, or never will."""
-    while partitions:
-        first = partitions[0]
-        if not first.replica.is_serving and first.replica.error is None:
-            first.when_more(partial(_when_serving, partitions, then))
-            return
-        partitions.popleft()
-    then()
-
-
-def _never() -> None:
-    raise AssertionError("a change is not committed before it is written")
+def _slots_of(found: _OpenTopic) -> list[tuple[GroupId, Slot]]:
+    return [(group_of(found.topic, index), slot) for index, slot in enumerate(found.slots)]

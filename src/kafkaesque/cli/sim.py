@@ -7,7 +7,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from kafkaesque.cli.main import FAILED
-from kafkaesque.sim.many import Failure, Totals, run_many, try_seed
+from kafkaesque.sim.broker_run import STEPS as BROKER_STEPS
+from kafkaesque.sim.many import Failure, Kind, Totals, run_many, try_seed
 from kafkaesque.sim.run import STEPS
 from kafkaesque.sim.story import Verdict, tell
 
@@ -21,11 +22,16 @@ _SHOWN_FAILURES_MAX = 10
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
-    default=STEPS,
-    show_default=True,
-    help="How many steps each seed is troubled.",
+    help=f"How many steps each seed is troubled: {STEPS}, or {BROKER_STEPS} for brokers.",
 )
-def sim(seed: int | None, seeds: int | None, first: int, steps: int) -> int:
+@click.option(
+    "--world",
+    type=click.Choice([str(kind) for kind in Kind]),
+    default=str(Kind.LOGS),
+    show_default=True,
+    help="Replicated logs alone, or whole brokers.",
+)
+def sim(seed: int | None, seeds: int | None, first: int, steps: int | None, world: str) -> int:
     """Run a whole cluster on simulated disks, network and clocks.
 
     With SEED that one run is repeated, exactly as it was; with --seeds many are tried and counted.
@@ -33,10 +39,13 @@ def sim(seed: int | None, seeds: int | None, first: int, steps: int) -> int:
     if (seed is None) == (seeds is None):
         raise click.UsageError("give either one SEED or --seeds, not both and not neither")
     console = Console()
+    kind = Kind(world)
+    if steps is None:
+        steps = STEPS if kind is Kind.LOGS else BROKER_STEPS
     if seed is not None:
-        return _one(console, seed, steps)
+        return _one(console, seed, steps, kind)
     assert seeds is not None
-    return _many(console, range(first, first + seeds), steps)
+    return _many(console, range(first, first + seeds), steps, kind)
 
 
 def tell_story(console: Console, seed: int) -> bool:
@@ -68,9 +77,10 @@ def _verdict_table(verdict: Verdict) -> Table:
     return table
 
 
-def _one(console: Console, seed: int, steps: int) -> int:
-    console.print(f"seed {seed}, repeat it with: kafkaesque sim {seed} --steps {steps}")
-    result = try_seed(seed, steps)
+def _one(console: Console, seed: int, steps: int, kind: Kind) -> int:
+    world = "" if kind is Kind.LOGS else f" --world {kind}"
+    console.print(f"seed {seed}, repeat it with: kafkaesque sim {seed}{world} --steps {steps}")
+    result = try_seed(seed, steps, kind)
     if isinstance(result, Failure):
         console.print(result.trace, markup=False, highlight=False)
         console.print(f"[bold red]seed {seed} broke a promise[/bold red]: {escape(result.error)}")
@@ -82,7 +92,7 @@ def _one(console: Console, seed: int, steps: int) -> int:
     return 0
 
 
-def _many(console: Console, seeds: range, steps: int) -> int:
+def _many(console: Console, seeds: range, steps: int, kind: Kind) -> int:
     console.print(f"seeds {seeds.start} to {seeds.stop - 1}, {steps} steps of trouble each")
     columns = (
         TextColumn("{task.description}"),
@@ -96,7 +106,7 @@ def _many(console: Console, seeds: range, steps: int) -> int:
         def show(totals: Totals) -> None:
             bar.update(task, completed=totals.seeds)
 
-        totals = run_many(seeds, steps, show)
+        totals = run_many(seeds, steps, show, kind=kind)
     console.print(_table(totals))
     for failure in totals.failures[:_SHOWN_FAILURES_MAX]:
         console.print(f"seed {failure.seed}: {failure.error}", markup=False)

@@ -105,8 +105,11 @@ class Raft:
             self._campaign(is_pre=True, is_forced=False)
 
     def campaign(self) -> None:
-        """Ask for votes without waiting for a time-out; whoever may not, does nothing."""
-        if self.role is Role.FOLLOWER and self._may_campaign():
+        """Ask for votes without waiting for a time-out; whoever may not, does nothing.
+
+        Whoever has asked for pre-votes may ask again: nobody was bound by them.
+        """
+        if self.role in (Role.FOLLOWER, Role.PRE_CANDIDATE) and self._may_campaign():
             self._campaign(is_pre=True, is_forced=False)
 
     def step(self, message: Message) -> None:

@@ -1,15 +1,16 @@
-"""Checks where clients want replicas to be: on a single broker there is but one place."""
+"""Checks where clients want replicas to be."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from kafkaesque.errors import InvalidAssignment
 from kafkaesque.types import NodeId
 
 
-def check_assignments(assignments: Iterable[Sequence[NodeId]], node: NodeId) -> None:
-    """Raise InvalidAssignment unless every partition is to be on this broker, and there once."""
+def check_assignments(assignments: Iterable[Sequence[NodeId]], nodes: Collection[NodeId]) -> None:
+    """Raise InvalidAssignment unless every partition is to be on brokers that are there, once."""
     for brokers in assignments:
-        if tuple(brokers) != (node,):
+        if not brokers or len(set(brokers)) < len(brokers) or not set(brokers) <= set(nodes):
+            known = ", ".join(str(node) for node in sorted(nodes))
             raise InvalidAssignment(
-                f"a partition cannot be on brokers {list(brokers)}; there is only broker {node}"
+                f"a partition cannot be on brokers {list(brokers)}; there are only {known}"
             )

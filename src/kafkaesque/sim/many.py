@@ -5,12 +5,23 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import islice
 
+from kafkaesque.sim.broker_run import run_brokers
 from kafkaesque.sim.run import Report, run_seed
 
 _SEEDS_PER_TASK = 10
 _TASKS_AHEAD = 4
+
+
+class Kind(StrEnum):
+    """What the simulated nodes are."""
+
+    LOGS = "logs"
+    """Replicated logs alone: everything that can go wrong below a broker."""
+    BROKERS = "brokers"
+    """Whole brokers: catalog, placement, leaders and coordinators on top of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +31,13 @@ class Failure:
     seed: int
     error: str
     trace: str
+    kind: Kind = Kind.LOGS
 
     @property
     def command(self) -> str:
         """What a person types to see it again."""
-        return f"kafkaesque sim {self.seed}"
+        world = "" if self.kind is Kind.LOGS else f" --world {self.kind}"
+        return f"kafkaesque sim {self.seed}{world}"
 
 
 @dataclass(slots=True)
@@ -47,24 +60,28 @@ class Totals:
             self.counts[kind] = self.counts.get(kind, 0) + count
 
 
-def try_seed(seed: int, steps: int) -> Report | Failure:
+def try_seed(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Report | Failure:
     """Run one seed; what goes wrong in it, by a check or by an assertion, becomes a Failure."""
     try:
-        return run_seed(seed, steps)
+        return run_seed(seed, steps) if kind is Kind.LOGS else run_brokers(seed, steps)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the simulator's finding
         text = f"{type(error).__name__}: {error}"
-        return Failure(seed=seed, error=text, trace=traceback.format_exc())
+        return Failure(seed=seed, error=text, trace=traceback.format_exc(), kind=kind)
 
 
 def run_many(
-    seeds: range, steps: int, progress: Callable[[Totals], None], workers: int | None = None
+    seeds: range,
+    steps: int,
+    progress: Callable[[Totals], None],
+    workers: int | None = None,
+    kind: Kind = Kind.LOGS,
 ) -> Totals:
     """Run all these seeds, telling `progress` now and then."""
     totals = Totals()
     tasks = iter([seeds[at : at + _SEEDS_PER_TASK] for at in range(0, len(seeds), _SEEDS_PER_TASK)])
     count = workers or os.cpu_count() or 1
     with ProcessPoolExecutor(count) as pool:
-        for results in _in_order(pool, tasks, steps, ahead=count * _TASKS_AHEAD):
+        for results in _in_order(pool, tasks, (steps, kind), ahead=count * _TASKS_AHEAD):
             for result in results:
                 totals.add(result)
             progress(totals)
@@ -72,14 +89,14 @@ def run_many(
 
 
 def _in_order(
-    pool: ProcessPoolExecutor, tasks: Iterator[range], steps: int, ahead: int
+    pool: ProcessPoolExecutor, tasks: Iterator[range], how: tuple[int, Kind], ahead: int
 ) -> Iterator[list[Report | Failure]]:
     """Yield results in the order of their seeds, with only so many tasks waiting at a time."""
-    waiting = [pool.submit(_run_some, task, steps) for task in islice(tasks, ahead)]
+    waiting = [pool.submit(_run_some, task, *how) for task in islice(tasks, ahead)]
     while waiting:
         yield waiting.pop(0).result()
-        waiting += [pool.submit(_run_some, task, steps) for task in islice(tasks, 1)]
+        waiting += [pool.submit(_run_some, task, *how) for task in islice(tasks, 1)]
 
 
-def _run_some(seeds: range, steps: int) -> list[Report | Failure]:
-    return [try_seed(seed, steps) for seed in seeds]
+def _run_some(seeds: range, steps: int, kind: Kind) -> list[Report | Failure]:
+    return [try_seed(seed, steps, kind) for seed in seeds]

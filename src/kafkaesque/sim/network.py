@@ -2,18 +2,32 @@
 
 import random
 from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
-from kafkaesque.raft.messages import Message
-from kafkaesque.raft.roster import Beat
 from kafkaesque.sim.settings import NetworkFaults
 from kafkaesque.types import GroupId, NodeId
 
 _LATE_FACTOR = 20
 
-Deliver = Callable[[GroupId, Message | Beat], None]
+
+class Addressed(Protocol):
+    """What can be carried: it says from whom and to whom it goes."""
+
+    @property
+    def source(self) -> NodeId:
+        """Who sent it."""
+        ...
+
+    @property
+    def target(self) -> NodeId:
+        """Who is to get it."""
+        ...
 
 
-class Network:
+Carried = TypeVar("Carried", bound=Addressed)
+
+
+class Network(Generic[Carried]):
     """Carries messages between nodes through the world's schedule."""
 
     def __init__(
@@ -21,7 +35,7 @@ class Network:
         faults: NetworkFaults,
         chance: random.Random,
         schedule: Callable[[int, Callable[[], None]], object],
-        deliver: Deliver,
+        deliver: Callable[[GroupId, Carried], None],
     ) -> None:
         self.faults = faults
         self.sent = 0
@@ -31,7 +45,7 @@ class Network:
         self._deliver = deliver
         self._cuts: set[tuple[NodeId, NodeId]] = set()
 
-    def send(self, group: GroupId, message: Message | Beat) -> None:
+    def send(self, group: GroupId, message: Carried) -> None:
         """Take a message and deliver it later, perhaps twice, perhaps never."""
         self.sent += 1
         faults, chance = self.faults, self._chance
@@ -53,7 +67,7 @@ class Network:
         """Mend every cut."""
         self._cuts.clear()
 
-    def _carry(self, group: GroupId, message: Message | Beat) -> None:
+    def _carry(self, group: GroupId, message: Carried) -> None:
         delay = 1 + int(self._chance.random() * self.faults.delay_max)
         if self.faults.late_rate and self._chance.random() < self.faults.late_rate:
             delay *= _LATE_FACTOR

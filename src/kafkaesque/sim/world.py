@@ -58,7 +58,9 @@ class World:
         self.counts: dict[str, int] = {}
         self.nodes: dict[NodeId, SimNode] = {}
         self.checks: dict[GroupId, GroupChecks] = {}
-        self.network = Network(self.settings.network, self.chance, self.schedule, self._deliver)
+        self.network: Network[Message | Beat] = Network(
+            self.settings.network, self.chance, self.schedule, self._deliver
+        )
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
         self._first_voters = Voters(voters=tuple(range(1, self.settings.nodes + 1)))

@@ -5,6 +5,7 @@ from functools import partial
 from kafkaesque.errors import InvalidAssignment, KafkaesqueError
 from kafkaesque.server.assignments import check_assignments
 from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.places import nodes_of
 from kafkaesque.server.resources import check_not_in, repeated_in
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
@@ -45,6 +46,6 @@ async def _grow(topic: CreatePartitionsTopic, session: Session, *, is_dry_run: b
             raise InvalidAssignment(
                 f"{added} partitions are added, {len(topic.assignments)} are assigned"
             )
-        check_assignments([a.broker_ids for a in topic.assignments], broker.node)
+        check_assignments([a.broker_ids for a in topic.assignments], nodes_of(broker))
     if not is_dry_run:
         await done(partial(broker.add_partitions, topic.name, topic.count))

@@ -1,7 +1,9 @@
 """CreateTopics: new topics, each by itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
+from kafkaesque.broker.changes import REPLICATION
 from kafkaesque.errors import (
     InvalidAssignment,
     InvalidReplicas,
@@ -11,9 +13,10 @@ from kafkaesque.errors import (
 )
 from kafkaesque.server.assignments import check_assignments
 from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.places import nodes_of
 from kafkaesque.server.resources import check_not_in, check_unique, repeated_in, settings_of_new
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import topic_created
+from kafkaesque.server.waiting import done
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -51,13 +54,26 @@ async def _create(
     topic: CreatableTopic, session: Session, *, is_dry_run: bool
 ) -> CreatableTopicResult:
     broker = session.broker
-    count = _partitions(topic, broker.config.partitions_default, broker.node)
+    nodes = nodes_of(broker)
+    count = _partitions(topic, broker.config.partitions_default, nodes)
     settings = _settings(topic)
     topic_id = NO_UUID
+    replication = topic.replication_factor
+    if replication == DEFAULT:
+        replication = min(REPLICATION, len(nodes))
+    assignment = sorted(topic.assignments, key=lambda one: one.partition_index)
     if is_dry_run:
         broker.catalog.create_topic(topic.name, count, topic_id, settings)
     else:
-        await topic_created(broker, topic.name, count, settings)
+        create = partial(
+            broker.create_topic,
+            topic.name,
+            count,
+            settings,
+            replication=replication,
+            assignment=[one.broker_ids for one in assignment],
+        )
+        await done(create)
         made = broker.catalog.topics.get(topic.name)
         topic_id = NO_UUID if made is None else made.topic_id  # deleted again meanwhile
     return CreatableTopicResult(
@@ -66,25 +82,25 @@ async def _create(
         error_code=ErrorCode.NONE,
         error_message=None,
         num_partitions=count,
-        replication_factor=1,
+        replication_factor=len(assignment[0].broker_ids) if assignment else replication,
         configs=_told(settings),
     )
 
 
-def _partitions(topic: CreatableTopic, default: int, node: NodeId) -> int:
-    """Return how many partitions are wanted, here; raises what cannot be had."""
+def _partitions(topic: CreatableTopic, default: int, nodes: Sequence[NodeId]) -> int:
+    """Return how many partitions are wanted; raises what cannot be had on these brokers."""
     if topic.assignments:
         if topic.num_partitions != DEFAULT or topic.replication_factor != DEFAULT:
             raise InvalidRequest("who assigns replicas by hand names no numbers of them")
         indexes = sorted(assignment.partition_index for assignment in topic.assignments)
         if indexes != list(range(len(indexes))):
             raise InvalidAssignment("partitions are assigned from 0 on, each of them once")
-        check_assignments([a.broker_ids for a in topic.assignments], node)
+        check_assignments([a.broker_ids for a in topic.assignments], nodes)
         return len(indexes)
-    if topic.replication_factor not in (DEFAULT, 1):
-        raise InvalidReplicas(
-            f"{topic.replication_factor} replicas need as many brokers; there is one"
-        )
+    wanted = topic.replication_factor
+    if wanted != DEFAULT and not 1 <= wanted <= len(nodes):
+        there_is = "there is one" if len(nodes) == 1 else f"there are {len(nodes)}"
+        raise InvalidReplicas(f"{wanted} replicas need as many brokers; {there_is}")
     return default if topic.num_partitions == DEFAULT else topic.num_partitions
 
 

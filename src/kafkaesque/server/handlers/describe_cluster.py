@@ -1,5 +1,6 @@
 """DescribeCluster: who the brokers are."""
 
+from kafkaesque.server.places import controller, places
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_cluster import (
@@ -25,11 +26,13 @@ async def handle(
             cluster_id=cluster_id,
             brokers=(),
         )
-    me = DescribeClusterBroker(broker_id=broker.node, host=session.host, port=session.port)
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
         endpoint_type=BROKERS,
         cluster_id=cluster_id,
-        controller_id=broker.node,
-        brokers=(me,),
+        controller_id=controller(broker),
+        brokers=tuple(
+            DescribeClusterBroker(broker_id=one.node, host=one.host, port=one.port, rack=one.rack)
+            for one in places(session)
+        ),
     )

@@ -1,10 +1,11 @@
 """DescribeTopicPartitions: topics in the order of their names, a page at a time."""
 
-from kafkaesque.broker.topics import Slot, Topics
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import UnknownTopic
+from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.partition_facts import facts_of
 from kafkaesque.server.session import Session
-from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.describe_topic_partitions import (
@@ -37,7 +38,7 @@ async def handle(
         if room == 0:
             cursor = ResponseCursor(topic_name=name, partition_index=0)
             break
-        topic, has_more = _describe(name, first, room, broker.topics, broker.node)
+        topic, has_more = _describe(name, first, room, broker)
         topics.append(topic)
         room -= len(topic.partitions)
         if has_more:
@@ -48,9 +49,10 @@ async def handle(
 
 
 def _describe(
-    name: str, first: int, count: int, known: Topics, node: NodeId
+    name: str, first: int, count: int, broker: Broker
 ) -> tuple[DescribeTopicPartitionsResponseTopic, bool]:
     """Describe some partitions of a topic; also return whether there are more."""
+    known = broker.topics
     try:
         topic, slots = known.topic(name), known.slots(name)
     except UnknownTopic:
@@ -60,7 +62,7 @@ def _describe(
         )
         return missing, False
     partitions = tuple(
-        _describe_partition(index, slots[index], node)
+        _describe_partition(broker, topic, index, slots[index])
         for index in range(first, min(first + count, len(slots)))
     )
     found = DescribeTopicPartitionsResponseTopic(
@@ -74,15 +76,15 @@ def _describe(
 
 
 def _describe_partition(
-    index: int, slot: Slot, node: NodeId
+    broker: Broker, topic: Topic, index: int, slot: Slot
 ) -> DescribeTopicPartitionsResponsePartition:
-    facts = facts_of(slot, node)
+    facts = facts_of(broker, topic, index, slot)
     return DescribeTopicPartitionsResponsePartition(
         error_code=facts.code,
         partition_index=index,
         leader_id=facts.leader,
         leader_epoch=facts.term,
-        replica_nodes=(node,),
+        replica_nodes=facts.replicas,
         isr_nodes=facts.in_sync,
         eligible_leader_replicas=(),
         last_known_elr=(),

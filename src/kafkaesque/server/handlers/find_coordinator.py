@@ -2,6 +2,7 @@
 
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.places import places
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
 from kafkaesque.wire.error_codes import ErrorCode
@@ -21,7 +22,7 @@ NO_TRANSACTIONS = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 async def handle(
     request: FindCoordinatorRequest, version: int, session: Session
 ) -> FindCoordinatorResponse:
-    """Name this broker for groups; there is nobody yet who coordinates transactions."""
+    """Name who leads a group's partition; there is nobody yet who coordinates transactions."""
     code, message = await _readiness(request.key_type, session)
     if version >= MANY_KEYS_SINCE:
         found = [_coordinator(key, code, message, session) for key in request.coordinator_keys]
@@ -51,12 +52,18 @@ async def _readiness(key_type: int, session: Session) -> tuple[ErrorCode, str | 
 
 
 def _coordinator(key: str, code: ErrorCode, message: str | None, session: Session) -> Coordinator:
-    is_found = code is ErrorCode.NONE
+    found = None
+    if code is ErrorCode.NONE:
+        node = session.broker.coordinator_of(key)
+        found = next((one for one in places(session) if one.node == node), None)
+        if found is None:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            message = "nobody leads the partition that holds the group"
     return Coordinator(
         key=key,
-        node_id=session.broker.node if is_found else -1,
-        host=session.host if is_found else "",
-        port=session.port if is_found else -1,
+        node_id=-1 if found is None else found.node,
+        host="" if found is None else found.host,
+        port=-1 if found is None else found.port,
         error_code=code,
         error_message=message,
     )

@@ -1,13 +1,14 @@
 """Metadata: where topics live; a topic that is asked for by name may come to be by it."""
 
+from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import KafkaesqueError, TopicExists, UnknownTopic
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.partition_facts import facts_of
+from kafkaesque.server.places import controller, places
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import topic_created
-from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.metadata import (
@@ -39,11 +40,13 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
             one.topic_id if one.name is None else one.name: one for one in request.topics
         }
         topics = [await _find(one, session, may_create, no_name) for one in wanted_once.values()]
-    me = MetadataResponseBroker(node_id=broker.node, host=session.host, port=session.port)
     return MetadataResponse(
-        brokers=(me,),
+        brokers=tuple(
+            MetadataResponseBroker(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
+            for one in places(session)
+        ),
         cluster_id=broker.cluster_id,
-        controller_id=broker.node,
+        controller_id=controller(broker),
         topics=tuple(topics),
     )
 
@@ -93,20 +96,22 @@ def _describe(topic: Topic, session: Session) -> MetadataResponseTopic:
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=tuple(
-            _describe_partition(index, slot, session.broker.node)
+            _describe_partition(session.broker, topic, index, slot)
             for index, slot in enumerate(slots)
         ),
     )
 
 
-def _describe_partition(index: int, slot: Slot, node: NodeId) -> MetadataResponsePartition:
-    facts = facts_of(slot, node)
+def _describe_partition(
+    broker: Broker, topic: Topic, index: int, slot: Slot
+) -> MetadataResponsePartition:
+    facts = facts_of(broker, topic, index, slot)
     return MetadataResponsePartition(
         error_code=facts.code,
         partition_index=index,
         leader_id=facts.leader,
         leader_epoch=facts.term,
-        replica_nodes=(node,),
+        replica_nodes=facts.replicas,
         isr_nodes=facts.in_sync,
         offline_replicas=facts.offline,
     )

@@ -1,0 +1,147 @@
+"""Carries changes of the catalog to whoever leads it, and decides on them where that is.
+
+A change may be asked of any broker. The leader of the catalog decides at once and answers when the
+decision is committed; one that lost its lead meanwhile says that the outcome is unknown, and so
+does whoever carried the command when no answer came.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from kafkaesque.broker.machine_host import MachineHost
+from kafkaesque.broker.peers import Peers, ReplyTo
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import InvalidAssignment, KafkaesqueError, NotLeader
+from kafkaesque.machines.catalog import Catalog, Registration
+from kafkaesque.machines.catalog_commands import (
+    DEFAULT_REPLICATION,
+    AddPartitions,
+    Carried,
+    Command,
+    CreateTopic,
+    DeleteTopic,
+    RegisterBroker,
+    SetSettings,
+    TakeProducerIds,
+    Unknown,
+    to_refusal,
+)
+from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.machines.placement import Replicas, place
+from kafkaesque.types import NodeId
+
+REPLICATION = 3
+"""Replicas of a topic of which nothing else is said, if there are as many brokers."""
+
+
+class Changes:
+    """The changes that this broker asks for, or decides on."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        host: MachineHost[Catalog],
+        peers: Peers,
+        chance: random.Random,
+        leader: Callable[[], NodeId | None],
+    ) -> None:
+        self._node = node
+        self._host = host
+        self._peers = peers
+        self._chance = chance
+        self._leader = leader
+
+    def ask(self, command: Command, reply: ReplyTo) -> None:
+        """Have a command carried out, here or by the leader; `reply` is told how it went.
+
+        Raises at once what the catalog refuses, if it is led here, and NotLeader if nobody is
+        known to lead it.
+        """
+        if self._host.is_hosted:
+            self.decide(command, reply)
+            return
+        leader = self._leader()
+        if leader is None or leader == self._node:
+            raise NotLeader(None)
+        self._peers.ask(leader, command, reply)
+
+    def carry_out(self, command: Command, reply: ReplyTo) -> None:
+        """Carry out what another broker asks for; errors are replies too."""
+        try:
+            self.decide(command, reply)
+        except KafkaesqueError as error:
+            reply(to_refusal(error))
+
+    def decide(self, command: Command, reply: ReplyTo) -> None:
+        """Decide on a command as the leader; raises what the catalog refuses, and NotLeader."""
+        catalog = self._host.machine
+        first_id = catalog.next_producer_id if isinstance(command, TakeProducerIds) else -1
+        records = self._records(catalog, command)
+        end = self._host.end_offset + len(records)
+
+        def done(outcome: Outcome) -> None:
+            if outcome is Outcome.COMMITTED:
+                reply(Carried(end=end, first_id=first_id))
+            else:
+                reply(Unknown())
+
+        self._host.write(records, done)
+
+    def _records(self, catalog: Catalog, command: Command) -> list[MachineRecord]:
+        match command:
+            case CreateTopic():
+                replicas = self._place(catalog, command)
+                return catalog.create_topic(
+                    command.name, len(replicas), command.topic_id, command.settings, replicas
+                )
+            case DeleteTopic():
+                return catalog.delete_topic(command.name)
+            case AddPartitions():
+                catalog.add_partitions(command.name, command.partitions)  # raises what cannot be
+                topic = catalog.topic(command.name)
+                count = command.partitions - topic.partitions
+                replication = min(len(topic.replicas[0]), len(self._racks(catalog)))
+                added = self._new_replicas(catalog, count, replication)
+                return catalog.add_partitions(command.name, command.partitions, added)
+            case SetSettings():
+                return catalog.set_settings(command.name, command.settings)
+            case TakeProducerIds():
+                return catalog.give_producer_ids(command.count)
+            case RegisterBroker():
+                return catalog.register(
+                    Registration(
+                        node=command.node,
+                        host=command.host,
+                        port=command.port,
+                        rack=command.rack,
+                        directory=command.directory,
+                        incarnation=command.incarnation,
+                    )
+                )
+
+    def _place(self, catalog: Catalog, command: CreateTopic) -> Sequence[Replicas]:
+        racks = self._racks(catalog)
+        if command.assignment:
+            for nodes in command.assignment:
+                if not set(nodes) <= racks.keys():
+                    raise InvalidAssignment(f"there are no brokers {list(nodes)}")
+            return [tuple(nodes) for nodes in command.assignment]
+        # Before chance is asked and a large number is placed, see that it can be.
+        catalog.create_topic(command.name, command.partitions, command.topic_id, command.settings)
+        replication = command.replication
+        if replication == DEFAULT_REPLICATION:
+            replication = min(REPLICATION, len(racks))
+        return self._new_replicas(catalog, command.partitions, replication)
+
+    def _new_replicas(
+        self, catalog: Catalog, partitions: int, replication: int
+    ) -> tuple[Replicas, ...]:
+        racks = self._racks(catalog)
+        if len(racks) == 1 and replication == 1:
+            return (tuple(racks),) * partitions
+        held = (nodes for topic in catalog.topics.values() for nodes in topic.replicas)
+        return place(racks, held, partitions, replication, self._chance)
+
+    def _racks(self, catalog: Catalog) -> Mapping[NodeId, str]:
+        """Return the brokers and their racks; one that is alone has nobody to tell of itself."""
+        return {b.node: b.rack for b in catalog.brokers.values()} or {self._node: ""}

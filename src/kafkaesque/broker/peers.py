@@ -1,0 +1,57 @@
+"""What a broker needs of the others: small synchronous ports, whoever carries the bytes."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from kafkaesque.broker.leaders import LeadersTold
+from kafkaesque.machines.catalog_commands import Command, Reply
+from kafkaesque.raft.messages import Message
+from kafkaesque.raft.roster import Beat
+from kafkaesque.types import GroupId, NodeId
+
+ReplyTo: TypeAlias = Callable[[Reply], None]
+"""Told once what became of a command."""
+
+
+class Peers(Protocol):
+    """The other brokers. Nothing here waits; what is sent may be lost, late, or out of order."""
+
+    def send(self, group: GroupId, message: Message) -> None:
+        """Take a message of a group to its target, whose `Broker.deliver` gets it."""
+        ...
+
+    def beat(self, beat: Beat) -> None:
+        """Take a beat to its target, whose `Broker.receive_beat` gets it."""
+        ...
+
+    def tell(self, told: LeadersTold) -> None:
+        """Take word of leaders to its target, whose `Broker.receive_leaders` gets it."""
+        ...
+
+    def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
+        """Take a command to a broker's `carry_out`, at most once, and the reply back.
+
+        `reply` is told exactly once, not before this returns, and within a time that the carrier
+        sets: `Refused` if the command surely was not delivered, `Unknown` if it may have been.
+        """
+        ...
+
+
+class NoPeers:
+    """A broker that is alone."""
+
+    def send(self, group: GroupId, message: Message) -> None:
+        """Nobody is there to send to."""
+        raise AssertionError(f"a single broker has no peers for {group}: {message}")
+
+    def beat(self, beat: Beat) -> None:
+        """Nobody is there to hear it."""
+        raise AssertionError(f"a single broker has no peers: {beat}")
+
+    def tell(self, told: LeadersTold) -> None:
+        """Nobody is there to be told."""
+        raise AssertionError(f"a single broker has no peers: {told}")
+
+    def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
+        """Nobody is there to be asked."""
+        raise AssertionError(f"a single broker has no peers to ask: {command}")

@@ -1,0 +1,36 @@
+"""Gives leadership back: after a failure the survivors lead everything, and should not for ever."""
+
+from collections.abc import Iterable
+
+from kafkaesque.broker.replica import Replica
+from kafkaesque.errors import RaftError
+from kafkaesque.types import NodeId
+
+TICKS_BETWEEN = 100
+"""How often to look: a broker that comes back has some seconds to settle."""
+
+TRANSFERS_MAX = 10
+"""Groups handed over at a time: each refuses proposals for a moment."""
+
+
+def give_back(led: Iterable[tuple[Replica, NodeId]]) -> int:
+    """Hand groups that are led here to their preferred leaders, if those have everything.
+
+    Returns how many; the rest waits for the next time.
+    """
+    count = 0
+    for replica, preferred in led:
+        leadership = replica.raft.leadership
+        if leadership is None or not replica.is_serving or leadership.transferee is not None:
+            continue
+        progress = leadership.progress.get(preferred)
+        if progress is None or not progress.is_active or progress.match < replica.raft.end:
+            continue
+        try:
+            replica.transfer(preferred)
+        except RaftError:
+            continue  # no voter, or not any more
+        count += 1
+        if count == TRANSFERS_MAX:
+            break
+    return count

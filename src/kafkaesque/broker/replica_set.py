@@ -1,0 +1,156 @@
+"""The replicas that one broker holds, and all that they exchange with other brokers' replicas.
+
+It owns the roster, which lets idle groups rest, and the table of leaders. Whoever opens a replica
+says what it is for: the catalog, or a partition with its preferred leader.
+"""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+
+from kafkaesque.broker.leaders import Leaders, LeadersTold
+from kafkaesque.broker.peers import Peers
+from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
+from kafkaesque.broker.preferred import give_back
+from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.store import Store
+from kafkaesque.config import RaftConfig
+from kafkaesque.entry import Voters
+from kafkaesque.raft.messages import Message
+from kafkaesque.raft.roster import Beat, Roster
+from kafkaesque.types import NO_TERM, GroupId, NodeId
+
+
+class ReplicaSet:
+    """All replicas of one broker, in one of its lives."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        session: int,
+        store: Store,
+        config: RaftConfig,
+        chance: random.Random,
+        peers: Peers,
+    ) -> None:
+        self.leaders = Leaders(node, session)
+        self.on_opened: Callable[[Replica], None] = _ignore
+        """Told of every replica that is opened."""
+        self._node = node
+        self._store = store
+        self._config = config
+        self._chance = chance
+        self._peers = peers
+        self._roster = Roster(node, config, session)
+        self._ticks = 0
+        self._by_group: dict[GroupId, Replica] = {}
+        self._preferred: dict[GroupId, NodeId] = {}
+        self._newborn: set[GroupId] = set()
+        """Groups that are ours to lead and have never had a leader: the others may not have opened
+        theirs when we first ask for votes."""
+
+    @property
+    def by_group(self) -> Mapping[GroupId, Replica]:
+        """The replicas that are open."""
+        return self._by_group
+
+    # ── opening and dropping ─────────────────────────────────────────────────────────────────
+
+    def open(self, group: GroupId, first_voters: Voters) -> Replica:
+        """Open a group's replica, beginning its log if there is none; raises LogError."""
+        if group in self._store.journal.groups:
+            log = self._store.open_log(group)
+        else:
+            log = self._store.create_log(group, first_voters)
+        replica = self._store.replica(log, self._config, self._chance, self._peers.send)
+        replica.on_stopped = partial(self._on_stopped, replica)
+        self._by_group[group] = replica
+        self._roster.add(group, replica.raft)
+        self.on_opened(replica)
+        return replica
+
+    def open_partition(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
+        """Open a partition's replica; the first of its brokers is to lead it, if it can."""
+        replica = self.open(group, Voters(voters=tuple(sorted(nodes))))
+        self._preferred[group] = next(iter(nodes))
+        if self._preferred[group] == self._node and replica.raft.term == NO_TERM:
+            self._newborn.add(group)
+        return replica
+
+    def tell_of_leading(self, replica: Replica) -> None:
+        """Let everybody know from now on when this replica serves; its other hooks come first."""
+        before = replica.on_serving
+
+        def on_serving() -> None:
+            before()
+            if replica.is_serving:
+                self.leaders.lead(replica.group, replica.raft.term)
+            else:
+                self.leaders.cease(replica.group)
+
+        replica.on_serving = on_serving
+
+    def drop(self, group: GroupId) -> None:
+        """Let a replica have no more ticks; one that could not be opened has none anyway."""
+        self._roster.remove(group)
+        self._by_group.pop(group, None)
+        self._preferred.pop(group, None)
+        self._newborn.discard(group)
+        self.leaders.forget(group)
+
+    def abandon(self) -> None:
+        """Stop at once, as a process that is killed: nobody is told of anything any more."""
+        self._store.flusher.stop()
+        for replica in self._by_group.values():
+            replica.abandon()
+
+    # ── time and messages ────────────────────────────────────────────────────────────────────
+
+    def tick(self, others: Iterable[NodeId]) -> None:
+        """Let a tick pass for everything that is awake; `others` are all other brokers."""
+        self._ticks += 1
+        for beat in self._roster.tick():
+            self._peers.beat(beat)
+        for group in list(self._roster.awake):
+            replica = self._by_group.get(group)
+            if replica is not None:  # else another's tick has led to its end
+                replica.tick()
+        if self._ticks % self._config.heartbeat_ticks == 0:
+            for told in self.leaders.tick(others):
+                self._peers.tell(told)
+            self._ask_for_newborn()
+        if self._ticks % PREFERRED_TICKS == 0:
+            elsewhere = [(g, node) for g, node in self._preferred.items() if node != self._node]
+            give_back((self._by_group[group], node) for group, node in elsewhere)
+
+    def _ask_for_newborn(self) -> None:
+        for group in sorted(self._newborn):
+            replica = self._by_group[group]
+            if replica.error is not None or replica.raft.term > NO_TERM:
+                self._newborn.discard(group)
+            else:
+                replica.campaign()
+
+    def deliver(self, group: GroupId, message: Message) -> None:
+        """Take a message of a group; if the group is not here, or not yet, it is dropped."""
+        replica = self._by_group.get(group)
+        if replica is not None:
+            replica.step(message)
+
+    def receive_beat(self, beat: Beat) -> None:
+        """Take another broker's beat."""
+        self._roster.receive(beat)
+
+    def receive_leaders(self, told: LeadersTold) -> None:
+        """Take another broker's word of what it leads."""
+        self.leaders.receive(told)
+
+    def _on_stopped(self, replica: Replica) -> None:
+        """A replica that stopped must not be vouched for: its followers would never wake."""
+        if self._by_group.get(replica.group) is replica:
+            self._roster.remove(replica.group)
+            self.leaders.cease(replica.group)
+
+
+def _ignore(_: Replica) -> None:
+    """Nobody watches."""

@@ -1,0 +1,65 @@
+"""Those who wait until partitions have leaders: whoever creates a topic wants to use it then."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from kafkaesque.broker.leaders import Leaders
+from kafkaesque.broker.partition import Partition
+from kafkaesque.errors import NotHere, PartitionOffline
+from kafkaesque.types import GroupId
+
+Slot: TypeAlias = Partition | PartitionOffline | NotHere
+"""One of a topic's partitions, or what keeps it from being used on this broker."""
+
+TICKS_MAX = 60
+"""Other brokers may be down for long: nobody waits for their leaders longer than some elections."""
+
+
+class _Wait:
+    def __init__(self, slots: Iterable[tuple[GroupId, Slot]], then: Callable[[], None]) -> None:
+        self.slots = deque(slots)
+        self.then = then
+        self.ticks = 0
+
+
+class ServingWaits:
+    """Everyone who waits on one broker."""
+
+    def __init__(self, leaders: Leaders) -> None:
+        self._leaders = leaders
+        self._waits: list[_Wait] = []
+
+    def until_served(self, slots: Iterable[tuple[GroupId, Slot]], then: Callable[[], None]) -> None:
+        """Call back once each of these has a leader, or nobody knows when it will."""
+        self._waits.append(_Wait(slots, then))
+        self.look()
+
+    def tick(self) -> None:
+        """Let a tick pass."""
+        for wait in self._waits:
+            wait.ticks += 1
+        self.look()
+
+    def look(self) -> None:
+        """See whether somebody need not wait any longer; called when a leader changed."""
+        done = [wait for wait in self._waits if self._is_over(wait)]
+        if done:
+            self._waits = [wait for wait in self._waits if wait not in done]
+        for wait in done:
+            wait.then()
+
+    def _is_over(self, wait: _Wait) -> bool:
+        while wait.slots and self._is_decided(*wait.slots[0], wait.ticks):
+            wait.slots.popleft()
+        return not wait.slots
+
+    def _is_decided(self, group: GroupId, slot: Slot, ticks: int) -> bool:
+        if self._leaders.of(group).node is not None:
+            return True
+        if isinstance(slot, Partition):
+            replica = slot.replica
+            if replica.error is not None:
+                return True
+            return len(replica.raft.voters.voters) > 1 and ticks >= TICKS_MAX
+        return isinstance(slot, PartitionOffline) or ticks >= TICKS_MAX

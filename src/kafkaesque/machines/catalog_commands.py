@@ -1,0 +1,122 @@
+"""What may be asked of the catalog by any broker, and what its leader answers: plain values.
+
+They travel between brokers, as msgpack arrays whose first element is their tag. A broker that asks
+and hears nothing more must take the outcome for `Unknown`: the command may have been carried out.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from kafkaesque import errors
+from kafkaesque.errors import KafkaesqueError, NotLeader
+from kafkaesque.types import NodeId, Offset
+
+DEFAULT_REPLICATION = -1
+"""As many replicas as the leader of the catalog finds right."""
+
+
+class CreateTopic(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
+    """Let there be a topic; without an assignment its replicas are placed by the leader."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    replication: int
+    settings: dict[str, str]
+    assignment: list[list[NodeId]] = []
+
+
+class DeleteTopic(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=2):
+    """Let a topic be gone."""
+
+    name: str
+
+
+class AddPartitions(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=3):
+    """Let a topic have this many partitions in all."""
+
+    name: str
+    partitions: int
+
+
+class SetSettings(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=4):
+    """Replace what was set for a topic."""
+
+    name: str
+    settings: dict[str, str]
+
+
+class TakeProducerIds(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=5):
+    """Give that many producer ids away, to the one who asks."""
+
+    count: int
+
+
+class RegisterBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=6):
+    """A broker has started: this is who and where it is."""
+
+    node: NodeId
+    host: str
+    port: int
+    rack: str
+    directory: bytes
+    incarnation: int
+
+
+Command: TypeAlias = (
+    CreateTopic | DeleteTopic | AddPartitions | SetSettings | TakeProducerIds | RegisterBroker
+)
+
+
+class Carried(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
+    """It is committed; a copy of the catalog that reaches `end` shows it."""
+
+    end: Offset
+    first_id: int = -1
+    """Of the producer ids, if such were taken."""
+
+
+class Refused(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=2):
+    """Nothing was done; `error` is the name of the reason's class."""
+
+    error: str
+    text: str
+
+
+class Unknown(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=3):
+    """It may have been done or not."""
+
+
+Reply: TypeAlias = Carried | Refused | Unknown
+
+
+def to_refusal(error: KafkaesqueError) -> Refused:
+    """Return the value that tells another broker of an error."""
+    return Refused(error=type(error).__name__, text=str(error))
+
+
+def to_error(refusal: Refused) -> KafkaesqueError:
+    """Return the error that another broker told of; one that we do not know is a BrokerError."""
+    if refusal.error == NotLeader.__name__:
+        return NotLeader(None)
+    found = _ERRORS.get(refusal.error, errors.BrokerError)
+    return found(refusal.text)
+
+
+_ERRORS = {
+    kind.__name__: kind
+    for kind in (
+        errors.InvalidAssignment,
+        errors.InvalidPartitions,
+        errors.InvalidReplicas,
+        errors.InvalidSetting,
+        errors.InvalidTopic,
+        errors.LeaderNotReady,
+        errors.TopicExists,
+        errors.UnknownTopic,
+        errors.UnknownTopicId,
+        errors.DiskFull,
+    )
+}
+"""What a catalog refuses with; all are made from their sentence."""

@@ -1,0 +1,41 @@
+"""Where the brokers of the cluster are, as clients are told."""
+
+from typing import NamedTuple
+
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.server.session import Session
+from kafkaesque.types import NodeId
+
+NOBODY: NodeId = -1
+
+
+class Place(NamedTuple):
+    """One broker's address."""
+
+    node: NodeId
+    host: str
+    port: int
+    rack: str | None
+
+
+def places(session: Session) -> list[Place]:
+    """Return all brokers: this one by the address that the client used, the others by theirs."""
+    broker = session.broker
+    known = broker.catalog.brokers
+    mine = known.get(broker.node)
+    rack = mine.rack if mine is not None else ""
+    found = {broker.node: Place(broker.node, session.host, session.port, rack or None)}
+    for one in known.values():
+        found.setdefault(one.node, Place(one.node, one.host, one.port, one.rack or None))
+    return [found[node] for node in sorted(found)]
+
+
+def controller(broker: Broker) -> NodeId:
+    """Return who leads the catalog, which clients know as the controller."""
+    leader = broker.leader_of(CATALOG_GROUP).node
+    return NOBODY if leader is None else leader
+
+
+def nodes_of(broker: Broker) -> list[NodeId]:
+    """Return the ids of all brokers."""
+    return sorted({broker.node, *broker.catalog.brokers})

@@ -1,0 +1,226 @@
+"""The clients of a simulated cluster of brokers: what they want, and what they were promised.
+
+They ask any broker who leads, as Kafka's clients ask for metadata, and go there. A broker that dies
+answers nobody: what was asked of it then has an unknown outcome, for the client as for us.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog import Topic
+from kafkaesque.machines.group_commands import Answer, Commit, Committed, Fetched, Identity
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.record import Record
+from kafkaesque.sim.broker_node import BrokerNode
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.sim.checks import Violation
+from kafkaesque.types import GroupId
+
+_TOPICS_MAX = 4
+_GROUPS = ("readers", "writers")
+_PLACE = (b"\xff" * 16, 0)
+"""What the groups commit offsets of: a partition that nobody deletes, for nobody has it."""
+
+
+class BrokerClients:
+    """Everybody who uses the cluster."""
+
+    def __init__(self, world: BrokerWorld) -> None:
+        self.promised: dict[str, bytes] = {}
+        """Topics that a client was told are there, with their ids, and whose end nobody wanted."""
+        self.acknowledged: dict[GroupId, int] = {}
+        self.offsets: dict[str, int] = dict.fromkeys(_GROUPS, 0)
+        """The newest offset that each group was told is remembered."""
+        self._attempted: dict[str, int] = dict.fromkeys(_GROUPS, 0)
+        self._world = world
+        self._chance = world.chance
+        self._is_quiet = False
+        self._written = 0
+        self._topics_made = 0
+        self._unwanted: set[str] = set()
+        """Topics that somebody asked to delete, maybe before their creation was answered."""
+
+    def begin(self) -> None:
+        """Begin to want things."""
+        self._world.schedule(1, self._want)
+
+    def stop(self) -> None:
+        """Want nothing more."""
+        self._is_quiet = True
+
+    def _want(self) -> None:
+        if self._is_quiet:
+            return
+        pause = 1 + self._chance.randrange(self._world.settings.work_pause_max)
+        self._world.schedule(pause, self._want)
+        able = self._world.able()
+        if not able:
+            return
+        machine = self._chance.choice(able)
+        (wish,) = self._chance.choices(
+            (self._produce, self._commit, self._fetch, self._create, self._delete, self._take_id),
+            weights=(60, 10, 6, 6, 1, 3),
+        )
+        self._try(machine, wish)
+
+    def _try(self, machine: BrokerNode, wish: Callable[[Broker], None]) -> None:
+        try:
+            self._world.ask_broker(machine, wish)
+        except KafkaesqueError as error:
+            self._world.count(f"refused: {type(error).__name__}")
+
+    # ── topics ───────────────────────────────────────────────────────────────────────────────
+
+    def _create(self, broker: Broker) -> None:
+        if len(broker.catalog.topics) > _TOPICS_MAX:
+            return
+        self._topics_made += 1
+        name = f"topic-{self._topics_made}"
+
+        def answer(error: KafkaesqueError | None) -> None:
+            if error is None:
+                self._world.count("topics created")
+                topic = broker.committed_catalog.machine.topics.get(name)
+                if topic is not None and name not in self._unwanted:  # else its own copy lags
+                    self.promised[name] = topic.topic_id
+            else:
+                self._world.count(f"create: {type(error).__name__}")
+
+        replication = self._chance.choice([1, 3, 3, self._world.settings.brokers])
+        broker.create_topic(
+            name, 1 + self._chance.randrange(3), {}, answer, replication=replication
+        )
+
+    def _delete(self, broker: Broker) -> None:
+        names = sorted(name for name in broker.catalog.topics if name.startswith("topic-"))
+        if names:
+            name = self._chance.choice(names)
+            self.promised.pop(name, None)
+            self._unwanted.add(name)
+            broker.delete_topic(name, lambda _: None)
+            self._world.count("topics deleted")
+
+    # ── records ──────────────────────────────────────────────────────────────────────────────
+
+    def _produce(self, broker: Broker) -> None:
+        topics = [t for t in broker.catalog.topics.values() if not t.is_internal]
+        if topics:
+            topic = self._chance.choice(topics)
+            index = self._chance.randrange(topic.partitions)
+            self._world.schedule(1, partial(self.produce_to, broker, topic, index))
+
+    def produce_to(self, broker: Broker, topic: Topic, index: int) -> None:
+        """Write to a partition where this broker says that it is led."""
+        leader = broker.partition_leader(topic, index).node
+        machine = None if leader is None else self._world.nodes[leader]
+        if machine is None or machine not in self._world.able():
+            self._world.count("no leader known")
+            return
+        self._try(machine, lambda found: self._append(found.partition(topic.name, index)))
+
+    def _append(self, partition: Partition) -> None:
+        self._written += 1
+        now_ms = self._world.clock.now_ms()
+        records = [
+            Record(
+                offset=place,
+                timestamp_ms=now_ms,
+                key=None,
+                value=f"{self._written}.{place}".encode(),
+            )
+            for place in range(1 + self._chance.randrange(3))
+        ]
+        replica = partition.replica
+        next_offset = replica.log.end_offset
+
+        def done(outcome: Outcome) -> None:
+            if outcome is not Outcome.COMMITTED:
+                self._world.count("unknown")
+                return
+            group = replica.group
+            self.acknowledged[group] = self.acknowledged.get(group, 0) + 1
+            values = [record.value for record in records]
+            self._world.groups[group].acknowledge(next_offset, values)
+            self._world.watch_now(replica)
+
+        batch = memoryview(bytearray(build_batch(records)))
+        appended = partition.append(batch, done, needs_all=True)
+        if appended.offset != next_offset:
+            raise Violation(f"a batch was given offset {appended.offset}, not {next_offset}")
+
+    def _take_id(self, broker: Broker) -> None:
+        def give(given: int | KafkaesqueError) -> None:
+            if isinstance(given, int):
+                self._world.checks.gave_producer_id(given)
+                self._world.count("producer ids")
+
+        broker.next_producer_id(give)
+
+    # ── groups ───────────────────────────────────────────────────────────────────────────────
+
+    def _coordinator(self, broker: Broker, group: str) -> BrokerNode | None:
+        """Find the coordinator as FindCoordinator does; its topic comes to be by it."""
+        node = broker.coordinator_of(group)
+        if node is None:
+            broker.coordinators.when_ready(lambda _: None)
+            return None
+        machine = self._world.nodes[node]
+        return machine if machine in self._world.able() else None
+
+    def _commit(self, broker: Broker) -> None:
+        group = self._chance.choice(_GROUPS)
+        machine = self._coordinator(broker, group)
+        if machine is None:
+            return
+        self._attempted[group] += 1
+        wanted = self._attempted[group]
+        command = Commit(
+            group=group,
+            generation=-1,
+            member=Identity(member_id=""),
+            offsets=((_PLACE, wanted, -1, ""),),
+        )
+
+        def reply(answer: Answer) -> None:
+            if isinstance(answer, Committed):
+                self._world.count("offsets committed")
+                self.offsets[group] = max(self.offsets[group], wanted)
+
+        def ask(found: Broker) -> None:
+            coordinator = found.coordinators.of(group)
+            coordinator.ask(lambda groups, now: groups.commit(command, reply, now), reply)
+
+        self._world.schedule(1, lambda: self._able_try(machine, ask))
+
+    def _fetch(self, broker: Broker) -> None:
+        group = self._chance.choice(_GROUPS)
+        self.fetch_from(broker, group, lambda _: None)
+
+    def fetch_from(self, broker: Broker, group: str, then: Callable[[int], None]) -> None:
+        """Ask a group's coordinator for its offset, which must be one that was asked for."""
+        machine = self._coordinator(broker, group)
+        if machine is None:
+            return
+        least = self.offsets[group]
+
+        def reply(answer: Answer) -> None:
+            if isinstance(answer, Fetched):
+                found = answer.offsets.get(_PLACE)
+                offset = 0 if found is None else found.offset
+                if not least <= offset <= self._attempted[group]:
+                    raise Violation(f"group {group} was promised {least} and finds {offset}")
+                self._world.count("offsets fetched")
+                then(offset)
+
+        def ask(found: Broker) -> None:
+            found.coordinators.of(group).ask(lambda groups, _: groups.fetch(group, reply), reply)
+
+        self._world.schedule(1, lambda: self._able_try(machine, ask))
+
+    def _able_try(self, machine: BrokerNode, wish: Callable[[Broker], None]) -> None:
+        if machine in self._world.able():
+            self._try(machine, wish)

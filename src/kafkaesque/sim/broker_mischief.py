@@ -1,0 +1,112 @@
+"""Breaks a cluster of brokers, again and again, within what a replicated log can survive."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from kafkaesque.sim.broker_node import BrokerNode
+from kafkaesque.sim.broker_world import BrokerWorld
+
+_REVIVE_PAUSE = 150
+_CUT_MAX = 600
+_PAUSE_MAX = 500
+_SLOW_SYNC_MAX = 200
+
+
+class BrokerMischief:
+    """Breaks a world until told to stop."""
+
+    def __init__(self, world: BrokerWorld) -> None:
+        self._world = world
+        self._chance = world.chance
+        self._is_stopped = False
+        faults: dict[str, Callable[[], None]] = {
+            "kills": self._kill,
+            "power_losses": self._lose_power,
+            "cuts": self._cut,
+            "pauses": self._pause,
+            "slow_disks": self._slow_disk,
+            "sync_failures": self._fail_sync,
+        }
+        self._faults = [faults[kind] for kind in world.settings.faults]
+
+    def begin(self) -> None:
+        """Begin to break things."""
+        self._world.schedule(_REVIVE_PAUSE, self._revive)
+        if self._faults:
+            self._world.schedule(self._wait(), self._happen)
+
+    def stop(self) -> None:
+        """Break nothing more."""
+        self._is_stopped = True
+
+    def _wait(self) -> int:
+        return 1 + int(self._chance.expovariate(1 / self._world.settings.pause_mean))
+
+    def _happen(self) -> None:
+        if not self._is_stopped:
+            self._world.schedule(self._wait(), self._happen)
+            self._chance.choice(self._faults)()
+
+    def _revive(self) -> None:
+        if self._is_stopped:
+            return
+        self._world.schedule(1 + self._chance.randrange(_REVIVE_PAUSE), self._revive)
+        for machine in self._world.nodes.values():
+            if not machine.is_up and self._chance.random() < 0.5:
+                self._world.start(machine)
+
+    def _some(self) -> list[BrokerNode]:
+        """Return usually one node, sometimes several, sometimes all."""
+        up = [machine for machine in self._world.nodes.values() if machine.is_up]
+        count = self._chance.choice([1, 1, 1, 2, len(up)])
+        return self._chance.sample(up, min(count, len(up)))
+
+    def _kill(self) -> None:
+        for machine in self._some():
+            if self._chance.random() < 0.3 and not self._world.is_paused(machine):
+                self._world.count("clean stops")
+                self._world.act(machine, machine.stop_cleanly)
+            else:
+                self._world.count("kills")
+                machine.kill()
+
+    def _lose_power(self) -> None:
+        for machine in self._some():
+            if self._chance.random() < 0.5:
+                self._world.count("power losses")
+                machine.lose_power()
+            else:  # in the middle of one of its next writes
+                operation = machine.disk.operations + 1 + self._chance.randrange(30)
+                machine.disk.crash_after = operation
+
+    def _cut(self) -> None:
+        network, nodes = self._world.network, list(self._world.nodes)
+        side = self._chance.sample(nodes, self._chance.randrange(len(nodes)))
+        is_one_way = self._chance.random() < 0.3
+        for one in side:
+            for other in nodes:
+                if other not in side:
+                    network.cut(one, other)
+                    if not is_one_way:
+                        network.cut(other, one)
+        self._world.count("cuts")
+        self._world.schedule(1 + self._chance.randrange(_CUT_MAX), network.heal)
+
+    def _pause(self) -> None:
+        for machine in self._some()[:2]:
+            self._world.count("pauses")
+            machine.paused_until = self._world.clock.time + self._chance.randrange(_PAUSE_MAX)
+
+    def _fail_sync(self) -> None:
+        for machine in self._some()[:1]:
+            self._world.count("sync failures")
+            machine.disk.fail_next_sync()
+
+    def _slow_disk(self) -> None:
+        for machine in self._some()[:1]:
+            self._world.count("slow disks")
+            disk = self._world.settings.disk
+            machine.disk.faults = replace(disk, sync_delay_max=_SLOW_SYNC_MAX)
+            delay = self._chance.randrange(_CUT_MAX)
+            self._world.schedule(delay, partial(machine.disk.mend, disk))

@@ -1,0 +1,106 @@
+"""One simulated machine with a whole broker on it: the class of production, from its first byte.
+
+Like `sim/node.py`, but what runs on the disk is `Broker`, which opens and closes its replicas by
+itself as the catalog tells it to.
+"""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.membership import Membership
+from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.store import Store
+from kafkaesque.clock import Clock
+from kafkaesque.config import BrokerConfig, LogConfig
+from kafkaesque.errors import LogError
+from kafkaesque.sim.disk import SimDisk
+from kafkaesque.sim.inode import CrashPolicy
+from kafkaesque.types import NodeId
+
+
+class BrokerNode:
+    """A machine of the cluster; its broker comes and goes, its disk stays."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        disk: SimDisk,
+        clock: Clock,
+        chance: random.Random,
+        configs: tuple[LogConfig, BrokerConfig],
+        membership: Membership,
+        opened: Callable[[Replica], None],
+    ) -> None:
+        self.node = node
+        self.disk = disk
+        self.broker: Broker | None = None
+        self.life = 0
+        """Counts the starts: what was meant for an earlier life must not reach this one."""
+        self.is_ready = False
+        self.paused_until = 0
+        self.has_failed = False
+        self._clock = clock
+        self._chance = chance
+        self._log_config, self._config = configs
+        self._membership = membership
+        self._opened = opened
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process runs."""
+        return self.broker is not None
+
+    def start(self) -> None:
+        """Start the process, as after any stop."""
+        assert self.broker is None
+        self.life += 1
+        self.is_ready = self.has_failed = False
+        self.paused_until = 0
+        store = Store.open(self.disk, self._log_config, self._clock, self.node, self._on_failed)
+        broker = Broker(
+            self.node,
+            store,
+            self._clock,
+            self._chance,
+            self._config,
+            self._on_failed,
+            self._membership,
+        )
+        broker.replicas.on_opened = self._opened
+        self.broker = broker
+        broker.start(self._on_ready)
+
+    def stop_cleanly(self) -> None:
+        """Stop the process the way an operator does."""
+        assert self.broker is not None
+        with suppress(LogError):  # a disk that fails it now leaves it as after a kill
+            self.broker.stop()
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process at once; the machine goes on."""
+        self._go_down()
+        self.disk.kill()
+
+    def lose_power(self) -> None:
+        """End the machine at once."""
+        self._go_down()
+        self.disk.crash(CrashPolicy.TORN)
+
+    def after_event(self) -> None:
+        """Stop as a process does whose disk has failed it."""
+        if self.has_failed and self.broker is not None:
+            self.kill()
+
+    def _on_ready(self) -> None:
+        self.is_ready = True
+
+    def _on_failed(self, _: LogError) -> None:
+        self.has_failed = True
+
+    def _go_down(self) -> None:
+        if self.broker is not None:
+            broker, self.broker = self.broker, None
+            broker.replicas.abandon()

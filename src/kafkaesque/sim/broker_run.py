@@ -1,0 +1,155 @@
+"""One seed of a cluster of brokers from beginning to end: trouble, then peace, then last checks."""
+
+from collections.abc import Iterator
+
+from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.topics import group_of
+from kafkaesque.machines.catalog import Topic
+from kafkaesque.sim.broker_clients import BrokerClients
+from kafkaesque.sim.broker_mischief import BrokerMischief
+from kafkaesque.sim.broker_settings import BrokerSettings
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.sim.checks import Violation
+from kafkaesque.sim.run import Report
+from kafkaesque.types import GroupId
+
+STEPS = 6_000
+"""How long a seed is troubled by default: more than a world of bare logs, for more must begin."""
+
+_PEACE_STEPS_MAX = 120_000
+
+
+def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None = None) -> Report:
+    """Run one seed; raises Violation, or any assertion of the code under test."""
+    world = BrokerWorld(seed, settings)
+    clients = BrokerClients(world)
+    mischief = BrokerMischief(world)
+    clients.begin()
+    mischief.begin()
+    world.run(steps)
+    mischief.stop()
+    make_peace(world, clients)
+    check_end(world, clients)
+    counts = dict(world.counts)
+    counts["acknowledged"] = sum(clients.acknowledged.values())
+    counts["elections"] = sum(len(checks.leaders) for checks in world.groups.values())
+    counts["groups"] = len(world.groups)
+    counts["messages dropped"] = world.network.dropped
+    return Report(seed=seed, steps=world.steps, counts=counts)
+
+
+def make_peace(world: BrokerWorld, clients: BrokerClients) -> None:
+    """End all faults; every partition must accept a write, then all brokers must agree."""
+    world.heal()
+
+    def are_ready() -> bool:
+        world.heal()  # a sync that was doomed before may fail a node even now
+        return len(world.able()) == len(world.nodes)
+
+    if not world.run_until(are_ready, _PEACE_STEPS_MAX):
+        raise Violation("liveness: brokers of the healed cluster do not become ready")
+    clients.stop()
+    before = dict(clients.acknowledged)
+
+    def accepts() -> bool:
+        world.heal()
+        able = world.able()
+        waiting = [
+            (topic, index)
+            for topic, index, group in partitions(world)
+            if clients.acknowledged.get(group, 0) == before.get(group, 0)
+        ]
+        if able:
+            broker = world.chance.choice(able).broker
+            assert broker is not None
+            for topic, index in waiting:
+                if not topic.is_internal:
+                    clients.produce_to(broker, topic, index)
+        return not any(not topic.is_internal for topic, _ in waiting)
+
+    if not world.run_until(accepts, _PEACE_STEPS_MAX):
+        raise Violation("liveness: a partition of the healed cluster accepts no write")
+    if not world.run_until(lambda: is_of_one_mind(world), _PEACE_STEPS_MAX):
+        raise Violation("liveness: the brokers of the healed cluster do not come to agree")
+
+
+def check_end(world: BrokerWorld, clients: BrokerClients) -> None:
+    """Every replica holds all that was committed, and everything that was promised is there."""
+    for group in (CATALOG_GROUP, *(group for _, _, group in partitions(world))):
+        checks = world.groups[group]
+        for replica in _replicas(world, group):
+            checks.holds_everything(replica)
+        checks.all_proven()
+    for machine in world.nodes.values():
+        assert machine.broker is not None
+        topics = machine.broker.committed_catalog.machine.topics
+        for name, topic_id in clients.promised.items():
+            if name not in topics or topics[name].topic_id != topic_id:
+                raise Violation(f"broker {machine.node} has lost topic {name}")
+    for group in [group for group, offset in clients.offsets.items() if offset]:
+        _check_offsets(world, clients, group)
+
+
+def _check_offsets(world: BrokerWorld, clients: BrokerClients, group: str) -> None:
+    found: list[int] = []
+
+    def is_found() -> bool:
+        broker = world.chance.choice(world.able()).broker
+        assert broker is not None
+        clients.fetch_from(broker, group, found.append)
+        return bool(found)
+
+    if not world.run_until(is_found, _PEACE_STEPS_MAX):
+        raise Violation(f"liveness: group {group} has no coordinator")
+
+
+def partitions(world: BrokerWorld) -> Iterator[tuple[Topic, int, GroupId]]:
+    """Yield every partition that the first broker's copy of the catalog knows."""
+    broker = world.nodes[1].broker
+    if broker is None:
+        return
+    for topic in broker.committed_catalog.machine.topics.values():
+        for index in range(topic.partitions):
+            yield topic, index, group_of(topic, index)
+
+
+def is_of_one_mind(world: BrokerWorld) -> bool:
+    """Whether all copies of the catalog, all replicas and all words of leaders agree."""
+    world.heal()
+    if len(world.able()) < len(world.nodes):
+        return False
+    applied = {
+        machine.broker.committed_catalog.applied
+        for machine in world.nodes.values()
+        if machine.broker is not None
+    }
+    groups = [CATALOG_GROUP, *(group for _, _, group in partitions(world))]
+    return len(applied) == 1 and all(_has_agreed(world, group) for group in groups)
+
+
+def _has_agreed(world: BrokerWorld, group: GroupId) -> bool:
+    leader = world.leading(group)
+    if leader is None:
+        return False
+    replicas = list(_replicas(world, group))
+    named = {
+        machine.broker.leader_of(group)
+        for machine in world.nodes.values()
+        if machine.broker is not None
+    }
+    return (
+        named == {(leader.raft.term, leader.raft.node)}
+        and len(replicas) == len(leader.raft.voters.members)
+        and all(
+            replica.raft.commit == replica.raft.end == leader.raft.end
+            and replica.log.stable == replica.raft.end
+            for replica in replicas
+        )
+    )
+
+
+def _replicas(world: BrokerWorld, group: GroupId) -> Iterator[Replica]:
+    for machine in world.nodes.values():
+        if machine.broker is not None and group in machine.broker.replicas.by_group:
+            yield machine.broker.replicas.by_group[group]

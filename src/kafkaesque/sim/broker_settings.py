@@ -1,0 +1,75 @@
+"""What one simulated run of whole brokers is like: drawn from its seed, swarm style."""
+
+import random
+from dataclasses import dataclass, field
+
+from kafkaesque.config import BrokerConfig, GroupConfig, LogConfig, RaftConfig
+from kafkaesque.sim.inode import DiskFaults
+from kafkaesque.sim.settings import NetworkFaults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """Everything that distinguishes one run of a cluster of brokers from another."""
+
+    brokers: int = 3
+    voters: int = 3
+    """How many of them keep the catalog and vote on it; the others learn it."""
+
+    racks: int = 1
+    tick_ms: int = 10
+    drift: float = 0.0
+    work_pause_max: int = 20
+    """The longest time between two things that clients want."""
+
+    ask_ms: int = 300
+    """A command to another broker that is not answered in this time has an unknown outcome."""
+
+    pause_mean: int = 400
+    """The mean time between two faults."""
+
+    faults: tuple[str, ...] = ()
+    log: LogConfig = field(default_factory=LogConfig)
+    broker: BrokerConfig = field(default_factory=BrokerConfig)
+    disk: DiskFaults = field(default_factory=DiskFaults)
+    network: NetworkFaults = field(default_factory=NetworkFaults)
+
+
+KINDS = ("kills", "power_losses", "cuts", "pauses", "slow_disks", "sync_failures")
+
+
+def draw_brokers(chance: random.Random) -> BrokerSettings:
+    """Draw the settings of one seed."""
+    brokers = chance.choice([3, 3, 5])
+    return BrokerSettings(
+        brokers=brokers,
+        voters=chance.choice([3, brokers]),
+        racks=chance.choice([1, 2, 3]),
+        drift=chance.choice([0.0, 0.1, 0.3]),
+        work_pause_max=chance.choice([8, 20, 60]),
+        pause_mean=chance.choice([150, 300, 1000]),
+        faults=tuple(kind for kind in KINDS if chance.random() < 0.5),
+        log=LogConfig(
+            segment_bytes_max=chance.choice([700, 2000, 100_000]),
+            internal_segment_bytes_max=chance.choice([700, 100_000]),
+            index_interval_bytes=chance.choice([200, 4096]),
+            journal_rewrite_bytes=chance.choice([2000, 100_000]),
+            snapshot_growth_bytes=chance.choice([300, 1 << 20]),
+        ),
+        broker=BrokerConfig(
+            groups=GroupConfig(offsets_partitions=chance.choice([1, 2])),
+            raft=RaftConfig(
+                append_bytes_max=chance.choice([150, 1000, 100_000]),
+                inflight_max=chance.choice([1, 8]),
+            ),
+        ),
+        disk=DiskFaults(
+            sync_delay_max=chance.choice([1, 4, 20]), page_bytes=chance.choice([64, 512])
+        ),
+        network=NetworkFaults(
+            delay_max=chance.choice([1, 5, 20]),
+            drop_rate=chance.choice([0.0, 0.0, 0.01, 0.05]),
+            duplicate_rate=chance.choice([0.0, 0.02]),
+            late_rate=chance.choice([0.0, 0.05]),
+        ),
+    )

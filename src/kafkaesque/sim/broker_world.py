@@ -1,0 +1,336 @@
+"""A simulated cluster of whole brokers: catalog, placement, leaders, coordinators and all.
+
+Time and chance are as in `sim/world.py`; what runs on the disks is the class `Broker` itself. The
+brokers reach each other through `Carrier`, the simulated twin of the links between real ones.
+"""
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import msgspec
+
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.leaders import LeadersTold
+from kafkaesque.broker.membership import Membership
+from kafkaesque.broker.peers import ReplyTo
+from kafkaesque.broker.replica import Replica
+from kafkaesque.entry import Voters
+from kafkaesque.errors import LogError
+from kafkaesque.machines.catalog import INTERNAL_TOPICS
+from kafkaesque.machines.catalog_commands import Command, Reply, Unknown
+from kafkaesque.raft.messages import Message
+from kafkaesque.raft.roster import Beat
+from kafkaesque.sim.broker_checks import BrokerChecks
+from kafkaesque.sim.broker_node import BrokerNode
+from kafkaesque.sim.broker_settings import BrokerSettings, draw_brokers
+from kafkaesque.sim.checks import GroupChecks, Watch
+from kafkaesque.sim.disk import PowerLost, SimDisk
+from kafkaesque.sim.network import Network
+from kafkaesque.sim.settings import NetworkFaults
+from kafkaesque.sim.world import WorldClock
+from kafkaesque.types import GroupId, NodeId
+
+_STEPS_AT_ONCE = 20
+_encode = msgspec.msgpack.encode
+_commands = msgspec.msgpack.Decoder(Command)
+_replies = msgspec.msgpack.Decoder(Reply)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A command on its way."""
+
+    source: NodeId
+    target: NodeId
+    serial: int
+    command: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A reply on its way back."""
+
+    source: NodeId
+    target: NodeId
+    serial: int
+    reply: bytes
+
+
+Frame: TypeAlias = Message | Beat | LeadersTold | Asked | Answered
+
+
+class Carrier:
+    """One broker's way to the others."""
+
+    def __init__(self, world: "BrokerWorld", node: NodeId) -> None:
+        self._world = world
+        self._node = node
+        self._waiting: dict[int, ReplyTo] = {}
+
+    def send(self, group: GroupId, message: Message) -> None:
+        """Carry a message of a group."""
+        self._world.network.send(group, message)
+
+    def beat(self, beat: Beat) -> None:
+        """Carry a beat."""
+        self._world.network.send("", beat)
+
+    def tell(self, told: LeadersTold) -> None:
+        """Carry word of leaders."""
+        self._world.network.send("", told)
+
+    def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
+        """Carry a command, at most once, and the reply back, or give up after a while."""
+        world = self._world
+        serial = world.next_serial()
+        self._waiting[serial] = reply
+        life = world.nodes[self._node].life
+        data = _encode(command)
+        world.network.send("", Asked(source=self._node, target=target, serial=serial, command=data))
+
+        def give_up() -> None:
+            if world.nodes[self._node].life == life:
+                world.act(world.nodes[self._node], lambda: self.answered(serial, Unknown()))
+
+        world.schedule(world.settings.ask_ms, give_up)
+
+    def answered(self, serial: int, reply: Reply) -> None:
+        """Hand a reply to the one who waits for it, if somebody still does."""
+        waiting = self._waiting.pop(serial, None)
+        if waiting is not None:
+            waiting(reply)
+
+    def forget(self) -> None:
+        """Forget those who wait: their process has ended."""
+        self._waiting.clear()
+
+
+class BrokerWorld:
+    """A cluster of brokers, from one seed."""
+
+    def __init__(self, seed: int, settings: BrokerSettings | None = None) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.settings = settings if settings is not None else draw_brokers(self.chance)
+        self.clock = WorldClock()
+        self.steps = 0
+        self.counts: dict[str, int] = {}
+        self.nodes: dict[NodeId, BrokerNode] = {}
+        self.groups: dict[GroupId, GroupChecks] = {}
+        self.checks = BrokerChecks(self.groups)
+        self.network: Network[Frame] = Network(
+            self.settings.network, self.chance, self.schedule, self._deliver
+        )
+        self._carriers: dict[NodeId, Carrier] = {}
+        self._watches: dict[Replica, Watch] = {}
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._serial = 0
+        self._asked: set[int] = set()
+        for node in range(1, self.settings.brokers + 1):
+            self._add(node)
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────
+
+    def schedule(self, delay: int, callback: Callable[[], None]) -> None:
+        """Let something happen later."""
+        heapq.heappush(self._events, (self.clock.time + delay, self.next_serial(), callback))
+
+    def next_serial(self) -> int:
+        """Return a number that was never returned before."""
+        self._serial += 1
+        return self._serial
+
+    def step(self) -> None:
+        """Let the next event happen."""
+        time, _, callback = heapq.heappop(self._events)
+        self.clock.time = time
+        callback()
+
+    def run(self, steps: int) -> None:
+        """Let this many steps happen; raises Violation."""
+        end = self.steps + steps
+        while self.steps < end:
+            self.step()
+
+    def run_until(self, is_done: Callable[[], bool], steps_max: int) -> bool:
+        """Run until something holds; return whether it did before about `steps_max` steps."""
+        for _ in range(0, steps_max, _STEPS_AT_ONCE):
+            if is_done():
+                return True
+            for _ in range(_STEPS_AT_ONCE):
+                self.step()
+        return is_done()
+
+    def count(self, kind: str) -> None:
+        """Count something for the table at the end."""
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+
+    # ── nodes ────────────────────────────────────────────────────────────────────────────────
+
+    def able(self) -> list[BrokerNode]:
+        """Return the nodes that clients can talk to."""
+        return [
+            machine
+            for machine in self.nodes.values()
+            if machine.is_ready and machine.is_up and not self.is_paused(machine)
+        ]
+
+    def is_paused(self, machine: BrokerNode) -> bool:
+        """Whether a node's process stands still."""
+        return machine.paused_until > self.clock.time
+
+    def start(self, machine: BrokerNode) -> None:
+        """Start a node that is down; it may fail, and is tried again later."""
+        self._carriers[machine.node].forget()
+        try:
+            self.act(machine, machine.start)
+        except LogError:
+            self.count("starts failed by the disk")
+            machine.kill()
+
+    def heal(self) -> None:
+        """End all faults: start every node, mend the network, make the disks good."""
+        self.network.heal()
+        self.network.faults = NetworkFaults(delay_max=self.settings.network.delay_max)
+        for machine in self.nodes.values():
+            machine.paused_until = 0
+            machine.disk.mend(self.settings.disk)
+            if not machine.is_up:
+                self.start(machine)
+
+    def act(self, machine: BrokerNode, action: Callable[[], None]) -> None:
+        """Let a node do something; the power may fail in the middle of it. Then check it."""
+        try:
+            action()
+            machine.after_event()
+            if machine.broker is not None:
+                machine.broker.flush()
+                machine.after_event()
+        except PowerLost:
+            self.count("power lost while writing")
+            machine.lose_power()
+        if machine.broker is not None:
+            for replica in machine.broker.replicas.by_group.values():
+                self._watches[replica].after_step()
+            self.checks.after_step(machine.node, machine.life, machine.broker)
+
+    def watch_now(self, replica: Replica) -> None:
+        """Check a replica at once: somebody is being told of its commit."""
+        self._watches[replica].after_step()
+
+    def ask_broker(self, machine: BrokerNode, question: Callable[[Broker], None]) -> None:
+        """Let a client ask something of a broker that is up; errors are for the client."""
+        broker = machine.broker
+        assert broker is not None
+        self.act(machine, lambda: question(broker))
+
+    def leading(self, group: GroupId) -> Replica | None:
+        """Return the replica that serves a group in the newest term, if one does."""
+        found = [
+            replica
+            for machine in self.nodes.values()
+            if machine.broker is not None
+            and (replica := machine.broker.replicas.by_group.get(group)) is not None
+            and replica.is_serving
+        ]
+        return max(found, key=lambda replica: replica.raft.term, default=None)
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────
+
+    def _add(self, node: NodeId) -> None:
+        settings = self.settings
+        disk = SimDisk(
+            self.chance, partial(self._schedule_sync, node), settings.disk, clock=self.clock
+        )
+        everybody = range(1, settings.brokers + 1)
+        carrier = self._carriers[node] = Carrier(self, node)
+        membership = Membership(
+            peers=carrier,
+            voters=Voters(
+                voters=tuple(everybody[: settings.voters]),
+                learners=tuple(everybody[settings.voters :]),
+            ),
+            host=f"broker-{node}",
+            port=9092,
+            rack=f"rack-{node % settings.racks}",
+            directory=node.to_bytes(16, "big"),
+        )
+        configs = settings.log, settings.broker
+        machine = BrokerNode(node, disk, self.clock, self.chance, configs, membership, self._opened)
+        self.nodes[node] = machine
+        self.start(machine)
+        drift = settings.drift * (2 * self.chance.random() - 1)
+        period = max(1, round(settings.tick_ms * (1 + drift)))
+        self.schedule(self.chance.randrange(period), partial(self._tick, machine, period))
+
+    def _tick(self, machine: BrokerNode, period: int) -> None:
+        self.schedule(period, partial(self._tick, machine, period))
+        if machine.broker is not None and not self.is_paused(machine):
+            self.steps += 1
+            self.act(machine, machine.broker.tick)
+
+    def _deliver(self, group: GroupId, frame: Frame) -> None:
+        machine = self.nodes[frame.target]
+        if machine.broker is None:
+            return
+        if self.is_paused(machine):  # it waits in the buffers of the system
+            delay = machine.paused_until - self.clock.time
+            self.schedule(delay, partial(self._deliver, group, frame))
+            return
+        self.steps += 1
+        self.act(machine, partial(self._take, machine, machine.broker, group, frame))
+
+    def _take(self, machine: BrokerNode, broker: Broker, group: GroupId, frame: Frame) -> None:
+        match frame:
+            case Beat():
+                broker.receive_beat(frame)
+            case LeadersTold():
+                broker.receive_leaders(frame)
+            case Asked():
+                if frame.serial not in self._asked:  # a connection never doubles
+                    self._asked.add(frame.serial)
+                    command = _commands.decode(frame.command)
+                    broker.carry_out(command, partial(self._reply, frame, machine.life))
+            case Answered():
+                reply = _replies.decode(frame.reply)
+                self._carriers[machine.node].answered(frame.serial, reply)
+            case _:
+                broker.deliver(group, frame)
+
+    def _reply(self, asked: Asked, life: int, reply: Reply) -> None:
+        if self.nodes[asked.target].life == life:
+            answer = Answered(
+                source=asked.target,
+                target=asked.source,
+                serial=asked.serial,
+                reply=_encode(reply),
+            )
+            self.network.send("", answer)
+
+    def _schedule_sync(self, node: NodeId, delay: int, callback: Callable[[], None]) -> None:
+        life = self.nodes[node].life if node in self.nodes else 0
+
+        def happen() -> None:
+            machine = self.nodes[node]
+            if machine.broker is None or machine.life != life:
+                return
+            if self.is_paused(machine):
+                self.schedule(machine.paused_until - self.clock.time, happen)
+                return
+            self.steps += 1
+            self.act(machine, callback)
+
+        self.schedule(delay, happen)
+
+    def _opened(self, replica: Replica) -> None:
+        group = replica.group
+        if group not in self.groups:
+            self.groups[group] = GroupChecks(group, frozenset())
+            # What machines live on is compacted by the brokers themselves.
+            topic = group.split(".")[0]
+            self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)
+        self._watches[replica] = Watch(replica, self.groups[group])

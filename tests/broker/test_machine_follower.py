@@ -1,0 +1,104 @@
+"""The committed copy of a machine: it follows the commit, never the log, and survives restarts."""
+
+from kafkaesque.broker.machine_follower import WAIT_TICKS_MAX, MachineFollower
+from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.config import LogConfig
+from kafkaesque.entry import Entry, TermOpened
+from kafkaesque.errors import LogError
+from kafkaesque.log import snapshot
+from kafkaesque.log.snapshot import MACHINE
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.record import Record
+from kafkaesque.record.view import stamp
+from tests.broker.nodes import GROUP, THREE, Node, append, heartbeat
+from tests.broker.test_machine_host import SOON, Words
+from tests.log.logs import START_MS, HandClock
+
+
+class Followed:
+    """Node 1 follows node 2, and keeps a copy of the machine."""
+
+    def __init__(self, config: LogConfig = SOON) -> None:
+        self.config = config
+        self.node = Node(THREE)
+        self.changes = 0
+        self.failures: list[LogError] = []
+        self.clock = HandClock()
+        self.start()
+
+    def start(self) -> None:
+        snapshots = MachineSnapshots(self.node.disk, GROUP, self.config)
+        self.copy = MachineFollower(
+            self.node.replica,
+            self.clock,
+            Words(),
+            self._changed,
+            self.failures.append,
+            snapshots,
+        )
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    def write(self, index: int, key: str, value: str, commit: int) -> None:
+        entry = words(index, key, value)
+        self.node.step(append(1, index, entry, prev_term=1, commit=commit))
+        self.node.sync()
+
+
+def words(index: int, key: str, value: str, term: int = 1) -> Entry:
+    record = Record(offset=0, timestamp_ms=START_MS, key=key.encode(), value=value.encode())
+    batch = bytearray(build_batch([record]))
+    stamp(memoryview(batch), index - 1, term)
+    return Entry(index, index + 1, term, bytes(batch))
+
+
+def following() -> Followed:
+    followed = Followed()
+    followed.node.step(append(1, 0, Entry(0, 1, 1, TermOpened())))
+    followed.node.sync()
+    return followed
+
+
+def test_a_copy_shows_what_is_committed_and_not_what_is_only_written() -> None:
+    followed = following()
+    followed.write(1, "k", "early", commit=1)
+    assert followed.copy.machine.words == {}
+    followed.node.step(heartbeat(1, 2))
+    assert followed.copy.machine.words == {b"k": b"early"}
+    assert followed.copy.applied == 1
+    assert followed.changes == 2  # the mark, then the record
+
+
+def test_whoever_waits_for_a_change_is_told_when_it_shows() -> None:
+    followed = following()
+    told: list[int] = []
+    followed.copy.when_applied(1, lambda: told.append(1))
+    followed.write(1, "k", "v", commit=1)
+    assert told == []
+    followed.node.step(heartbeat(1, 2))
+    assert told == [1]
+
+
+def test_nobody_waits_for_ever_for_a_copy_that_lags() -> None:
+    followed = following()
+    told: list[int] = []
+    followed.copy.when_applied(9, lambda: told.append(1))
+    for _ in range(WAIT_TICKS_MAX):
+        followed.copy.tick()
+    assert told == [1]
+
+
+def test_a_follower_takes_snapshots_and_starts_from_them() -> None:
+    followed = following()
+    for index in range(1, 6):
+        followed.write(index, f"k{index}", "x" * 50, commit=index)
+    followed.node.step(heartbeat(1, 5))
+    followed.copy.tick()
+    followed.node.sync()
+    assert snapshot.offsets(followed.node.disk, GROUP, MACHINE) == [4]
+    followed.node.restart()
+    followed.start()
+    assert followed.copy.applied == 4
+    assert len(followed.copy.machine.words) == 4
+    assert followed.copy.machine.applied == 4

@@ -1,0 +1,65 @@
+"""Commands to the catalog travel as bytes, and refusals arrive as the errors that they were."""
+
+import msgspec
+import pytest
+
+from kafkaesque import errors
+from kafkaesque.machines.catalog_commands import (
+    Carried,
+    Command,
+    CreateTopic,
+    Refused,
+    RegisterBroker,
+    Reply,
+    TakeProducerIds,
+    Unknown,
+    to_error,
+    to_refusal,
+)
+
+COMMANDS = (
+    CreateTopic(
+        name="orders",
+        topic_id=bytes(16),
+        partitions=2,
+        replication=-1,
+        settings={"retention.ms": "5"},
+        assignment=[[1, 2], [2, 3]],
+    ),
+    TakeProducerIds(count=1000),
+    RegisterBroker(
+        node=2, host="b2", port=9092, rack="r", directory=bytes(range(16)), incarnation=7
+    ),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_arrives_as_it_was_sent(command: Command) -> None:
+    data = msgspec.msgpack.encode(command)
+    assert msgspec.msgpack.Decoder(Command).decode(data) == command
+
+
+@pytest.mark.parametrize("reply", [Carried(end=3), Refused(error="X", text="y"), Unknown()])
+def test_a_reply_arrives_as_it_was_sent(reply: Reply) -> None:
+    data = msgspec.msgpack.encode(reply)
+    assert msgspec.msgpack.Decoder(Reply).decode(data) == reply
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.TopicExists("there already"),
+        errors.InvalidReplicas("too many"),
+        errors.NotLeader(3),
+        errors.UnknownTopic("no such"),
+    ],
+)
+def test_a_refusal_is_the_error_that_it_was(error: errors.KafkaesqueError) -> None:
+    again = to_error(to_refusal(error))
+    assert type(again) is type(error)
+
+
+def test_a_refusal_by_a_later_version_is_an_error_with_the_same_sentence() -> None:
+    again = to_error(Refused(error="SomethingNew", text="it is forbidden on sundays"))
+    assert isinstance(again, errors.BrokerError)
+    assert str(again) == "it is forbidden on sundays"

@@ -1,0 +1,25 @@
+"""Clusters of whole brokers under random faults: every seed keeps every promise."""
+
+import pytest
+
+from kafkaesque.sim.broker_run import STEPS
+from kafkaesque.sim.many import Failure, Kind, try_seed
+from tests.sim.test_seeds import told
+
+CHUNKS = 12
+SEEDS_PER_CHUNK = 5
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_clusters_of_brokers_keep_their_promises_whatever_breaks(chunk: int) -> None:
+    first = chunk * SEEDS_PER_CHUNK
+    seeds = range(first, first + SEEDS_PER_CHUNK)
+    results = [try_seed(seed, STEPS, Kind.BROKERS) for seed in seeds]
+    failures = [result for result in results if isinstance(result, Failure)]
+    assert not failures, told(failures)
+
+
+def test_a_failed_seed_of_brokers_tells_in_which_world_it_failed() -> None:
+    failure = Failure(seed=5, error="", trace="", kind=Kind.BROKERS)
+    assert failure.command == "kafkaesque sim 5 --world brokers"

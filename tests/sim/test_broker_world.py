@@ -1,0 +1,214 @@
+"""Several brokers as one cluster: changes through any of them, failover, and who is told what."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.topics import group_of
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import KafkaesqueError, NotHere, NotLeader, RaftError, TopicExists
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.record import Record
+from kafkaesque.sim.broker_node import BrokerNode
+from kafkaesque.sim.broker_run import is_of_one_mind
+from kafkaesque.sim.broker_settings import BrokerSettings
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.types import NodeId
+
+STEPS_MAX = 40_000
+
+
+def wait(world: BrokerWorld, is_done: Callable[[], bool]) -> None:
+    assert world.run_until(is_done, STEPS_MAX), "it does not come to be"
+
+
+def ready_world(brokers: int = 3, voters: int = 3, racks: int = 1) -> BrokerWorld:
+    world = BrokerWorld(1, BrokerSettings(brokers=brokers, voters=voters, racks=racks))
+    wait(world, lambda: len(world.able()) == brokers)
+    return world
+
+
+def broker_of(world: BrokerWorld, node: NodeId) -> Broker:
+    broker = world.nodes[node].broker
+    assert broker is not None
+    return broker
+
+
+def create(
+    world: BrokerWorld, node: NodeId, name: str, partitions: int = 3, replication: int = -1
+) -> KafkaesqueError | None:
+    """Create a topic through one broker; return what it answered."""
+    answers: list[KafkaesqueError | None] = []
+
+    def ask(broker: Broker) -> None:
+        broker.create_topic(name, partitions, {}, answers.append, replication=replication)
+
+    world.ask_broker(world.nodes[node], ask)
+    wait(world, lambda: bool(answers))
+    return answers[0]
+
+
+def leader_of(world: BrokerWorld, name: str, index: int = 0) -> BrokerNode | None:
+    """The node that every broker that is up names as the leader of a partition."""
+    named = set()
+    for machine in world.able():
+        assert machine.broker is not None
+        topic = machine.broker.committed_catalog.machine.topics.get(name)
+        if topic is None:
+            return None
+        named.add(machine.broker.partition_leader(topic, index).node)
+    node = named.pop()
+    return None if named or node is None else world.nodes[node]
+
+
+def write(world: BrokerWorld, name: str, index: int = 0) -> list[Outcome]:
+    """Append one record where the partition is led."""
+    machine = leader_of(world, name, index)
+    assert machine is not None
+    outcomes: list[Outcome] = []
+    record = Record(offset=0, timestamp_ms=world.clock.now_ms(), key=None, value=b"x")
+
+    def ask(broker: Broker) -> None:
+        batch = memoryview(bytearray(build_batch([record])))
+        broker.partition(name, index).append(batch, outcomes.append)
+
+    world.ask_broker(machine, ask)
+    return outcomes
+
+
+def catalog_leader(world: BrokerWorld) -> NodeId:
+    leader = world.leading(CATALOG_GROUP)
+    assert leader is not None
+    return leader.raft.node
+
+
+def test_a_topic_is_created_through_any_broker_and_known_to_all() -> None:
+    world = ready_world()
+    for node in world.nodes:
+        assert create(world, node, f"topic-{node}") is None
+        assert f"topic-{node}" in broker_of(world, node).catalog.topics
+    wait(world, lambda: is_of_one_mind(world))
+    for node in world.nodes:
+        assert broker_of(world, node).topics.names == ["topic-1", "topic-2", "topic-3"]
+
+
+def test_what_the_catalog_refuses_is_told_by_any_broker() -> None:
+    world = ready_world()
+    assert create(world, 1, "orders") is None
+    follower = next(node for node in world.nodes if node != catalog_leader(world))
+    assert isinstance(create(world, follower, "orders"), TopicExists)
+
+
+@pytest.mark.parametrize(("brokers", "voters"), [(3, 3), (5, 3), (5, 5)])
+def test_partitions_are_led_by_their_first_replicas_in_equal_parts(
+    brokers: int, voters: int
+) -> None:
+    world = ready_world(brokers, voters)
+    assert create(world, 1, "orders", partitions=brokers) is None
+    wait(world, lambda: is_of_one_mind(world))
+    replicas = broker_of(world, 1).catalog.topics["orders"].replicas
+    leaders = [leader_of(world, "orders", index) for index in range(brokers)]
+    assert [one.node for one in leaders if one is not None] == [nodes[0] for nodes in replicas]
+    assert len({nodes[0] for nodes in replicas}) == brokers
+
+
+def test_whoever_does_not_lead_says_so_and_whoever_holds_nothing_too() -> None:
+    world = ready_world(5)
+    assert create(world, 1, "orders", partitions=1, replication=3) is None
+    wait(world, lambda: is_of_one_mind(world))
+    leader, *followers = broker_of(world, 1).catalog.topics["orders"].replicas[0]
+    with pytest.raises(NotLeader):
+        broker_of(world, followers[0]).partition("orders", 0).read(0, 100)
+    stranger = next(node for node in world.nodes if node not in (leader, *followers))
+    with pytest.raises(NotHere):
+        broker_of(world, stranger).partition("orders", 0)
+
+
+def test_a_killed_leader_is_replaced_and_takes_over_again_when_it_is_back() -> None:
+    world = ready_world()
+    assert create(world, 1, "orders", partitions=1) is None
+    wait(world, lambda: is_of_one_mind(world))
+    outcomes = write(world, "orders")
+    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    first = leader_of(world, "orders")
+    assert first is not None
+    first.kill()
+    wait(world, lambda: leader_of(world, "orders") not in (None, first))
+    outcomes = write(world, "orders")
+    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    world.start(first)
+    wait(world, lambda: first.is_ready and leader_of(world, "orders") is first)
+    assert broker_of(world, first.node).partition("orders", 0).high_watermark == 2
+
+
+def test_a_minority_acknowledges_nothing() -> None:
+    world = ready_world()
+    assert create(world, 1, "orders", partitions=1) is None
+    wait(world, lambda: is_of_one_mind(world))
+    leader = leader_of(world, "orders")
+    for machine in world.nodes.values():
+        if machine is not leader:
+            machine.kill()
+    outcomes = write(world, "orders")
+    world.run(2_000)
+    assert outcomes in ([], [Outcome.UNKNOWN])
+
+
+def test_a_change_whose_leader_dies_has_an_unknown_outcome() -> None:
+    world = ready_world()
+    leader = catalog_leader(world)
+    asked = next(node for node in world.nodes if node != leader)
+    answers: list[KafkaesqueError | None] = []
+    world.ask_broker(
+        world.nodes[asked], lambda broker: broker.delete_topic("orders", answers.append)
+    )
+    world.nodes[leader].kill()
+    wait(world, lambda: bool(answers))
+    assert "ask again whether it was done" in str(answers[0])
+
+
+def test_a_broker_with_another_disk_under_an_old_id_is_refused() -> None:
+    world = ready_world()
+    machine = world.nodes[2]
+    machine.kill()
+    object.__setattr__(machine._membership, "directory", b"another disk....")
+    world.start(machine)
+    wait(world, lambda: not machine.is_up)
+    assert machine.has_failed
+
+
+def test_the_group_state_moves_with_its_partition() -> None:
+    world = ready_world()
+    ready: list[KafkaesqueError | None] = []
+    world.ask_broker(world.nodes[1], lambda b: b.coordinators.when_ready(ready.append))
+    wait(world, lambda: bool(ready) and broker_of(world, 1).coordinator_of("readers") is not None)
+    before = broker_of(world, 1).coordinator_of("readers")
+    assert before is not None
+    world.nodes[before].kill()
+    other = next(node for node in world.nodes if node != before)
+    wait(world, lambda: broker_of(world, other).coordinator_of("readers") not in (None, before))
+    after = broker_of(world, other).coordinator_of("readers")
+    assert after is not None
+    wait(world, lambda: broker_of(world, after).coordinators.is_open)
+
+
+def test_deleted_topics_are_gone_everywhere_with_their_files() -> None:
+    world = ready_world()
+    assert create(world, 1, "orders") is None
+    topic = broker_of(world, 1).catalog.topics["orders"]
+    answers: list[KafkaesqueError | None] = []
+    world.ask_broker(world.nodes[2], lambda b: b.delete_topic("orders", answers.append))
+    wait(world, lambda: bool(answers))
+    wait(world, lambda: all("orders" not in str(m.disk.list("")) for m in world.nodes.values()))
+    for machine in world.nodes.values():
+        assert group_of(topic, 0) not in broker_of(world, machine.node).replicas.by_group
+
+
+def test_nobody_is_asked_while_nobody_leads_the_catalog() -> None:
+    world = ready_world()
+    for node in (2, 3):
+        world.nodes[node].kill()
+    world.run(3_000)
+    with pytest.raises(RaftError):
+        broker_of(world, 1).create_topic("orders", 1, {}, lambda _: None)

@@ -58,6 +58,10 @@ def need(admin: Admin, *requests: type[Any]) -> None:
             pytest.skip(f"the broker does not serve {api_of(request).name}")
 
 
+KEPT = {"retention.ms": "-1"}
+"""Else records of 1970 are deleted as soon as the broker looks."""
+
+
 def a_batch(values: list[bytes], timestamp_ms: int, codec: Codec = Codec.NONE) -> bytearray:
     records = [
         Record(offset=number, timestamp_ms=timestamp_ms, key=None, value=value)
@@ -112,7 +116,7 @@ def test_what_makes_no_sense_is_refused_in_the_brokers_words(admin: Admin) -> No
 
 
 def test_batches_come_back_as_they_were_sent(admin: Admin) -> None:
-    admin.topics.create("letters", partitions=1)
+    admin.topics.create("letters", partitions=1, settings=KEPT)
     for number, codec in enumerate(Codec):
         batch = a_batch([b"a", b"b"], 1_000 * (number + 1), codec)
         assert admin.batches.produce("letters", 0, batch) == 2 * number
@@ -124,7 +128,7 @@ def test_batches_come_back_as_they_were_sent(admin: Admin) -> None:
 
 
 def test_offsets_are_found_at_both_ends_and_by_time(admin: Admin) -> None:
-    admin.topics.create("timed", partitions=2)
+    admin.topics.create("timed", partitions=2, settings=KEPT)
     for timestamp_ms in (1_000, 2_000):
         admin.batches.produce("timed", 0, a_batch([b"x"], timestamp_ms))
     places = [("timed", 0), ("timed", 1)]

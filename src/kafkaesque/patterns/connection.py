@@ -1,14 +1,18 @@
 """How the patterns are told of a broker, and the topics that they make for themselves."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    OffsetSpec,  # type: ignore[attr-defined]  # not in its __all__
+)
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.errors import InvalidPattern, PatternError
+from kafkaesque.types import Offset
 
 Client: TypeAlias = str | Mapping[str, Any]
 """Brokers to begin with, as `host:port,…`; or settings of librdkafka, for names and passwords."""
@@ -78,6 +82,28 @@ def delete_topic(client: Client, topic: str) -> None:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise PatternError(f"topic {topic} stays: {error.args[0].str()}") from error
+
+
+class Ends:
+    """Asks where partitions end, over a connection of its own.
+
+    A consumer's own connection answers only after its long poll, half a second later perhaps.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._admin = AdminClient(settings(client, {}, {}))
+
+    def ask(self, topic: str, partitions: Iterable[int]) -> dict[int, Offset]:
+        """Return the offset behind the last message of each; blocks, raises PatternError."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no annotations
+        wanted = {TopicPartition(topic, each): latest for each in partitions}
+        found: dict[int, Offset] = {}
+        try:
+            for place, future in self._admin.list_offsets(wanted).items():
+                found[place.partition] = future.result(ADMIN_SECONDS_MAX).offset
+        except KafkaException as error:
+            raise PatternError(f"{topic} does not say its end: {error.args[0].str()}") from error
+        return found
 
 
 def _ignore(_: object) -> None:

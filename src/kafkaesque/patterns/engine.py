@@ -20,7 +20,6 @@ from kafkaesque.patterns.delivery import NO_DEADLINE, Delivery, HandlerTooSlow, 
 from kafkaesque.patterns.keyed_queue import KeyedQueue
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.retry_plan import RetryPlan
-from kafkaesque.types import Offset
 
 Handler: TypeAlias = Callable[[Delivery], Awaitable[Any]]
 Settle: TypeAlias = Callable[[Delivery, Any], Awaitable[None]]
@@ -28,7 +27,6 @@ Settle: TypeAlias = Callable[[Delivery, Any], Awaitable[None]]
 JOIN_SECONDS_MAX = 30.0
 _MESSAGES_PER_TURN = 200
 """A lane whose handler never waits lets the others run after so many."""
-_WATERMARK_SECONDS = 5.0
 _WATCH_SECONDS_MIN, _WATCH_SECONDS_MAX = 0.005, 0.5
 
 
@@ -151,18 +149,6 @@ class Engine:
         for future in [*self._tasks, self._reader.failure]:
             if future.done() and not future.cancelled():
                 future.result()
-
-    async def end_of(self, topic: str, partition: int) -> Offset:
-        """Return the offset behind the last message of a partition; raises PatternError."""
-        place = TopicPartition(topic, partition)
-
-        def ask(consumer: Consumer) -> Offset:
-            _, high = consumer.get_watermark_offsets(
-                place, timeout=_WATERMARK_SECONDS, cached=False
-            )
-            return int(high)
-
-        return await self._reader.call(ask)
 
     def _feed(self, batch: Batch) -> None:
         """Put messages into the queue, and wake as many lanes as have something to do."""

@@ -4,17 +4,15 @@ import asyncio
 from collections import deque
 from types import TracebackType
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-from kafkaesque.errors import PatternError
-from kafkaesque.patterns.connection import Client, make_topics, settings
+from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
 from kafkaesque.patterns.message import Message, from_client
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender
 
 BUFFER_MAX = 10_000
 """Messages that a subscription holds for a reader who is slow; the rest waits in the broker."""
-_WATERMARK_SECONDS = 10.0
 
 
 class Subscription:
@@ -37,7 +35,7 @@ class Subscription:
         self._reader = Reader(
             settings(
                 client,
-                {},
+                {"fetch.wait.max.ms": 100},  # a topic that is added waits for the poll under way
                 {
                     "group.id": "kafkaesque-subscription",
                     "enable.auto.commit": False,
@@ -49,6 +47,7 @@ class Subscription:
         )
 
     async def __aenter__(self) -> "Subscription":
+        self._ends = Ends(self._client)
         await self._reader.start(lambda _: None)
         for topic in self._first:
             await self.add(topic)
@@ -72,13 +71,13 @@ class Subscription:
         if topic in self._topics:
             return
         count = (await asyncio.to_thread(make_topics, self._client, {topic: {}}))[topic]
-        places = [TopicPartition(topic, partition) for partition in range(count)]
+        starts = dict.fromkeys(range(count), OFFSET_BEGINNING)
+        if not self._from_beginning:
+            # Asked for now: the consumer would look later, and miss what comes in between.
+            starts = await asyncio.to_thread(self._ends.ask, topic, range(count))
+        places = [TopicPartition(topic, partition, start) for partition, start in starts.items()]
         self._topics[topic] = count
-        try:
-            await self._reader.call(lambda consumer: self._begin(consumer, places))
-        except PatternError:
-            del self._topics[topic]
-            raise
+        await self._reader.call(lambda consumer: consumer.incremental_assign(places))
 
     async def drop(self, topic: str) -> None:
         """Listen to it no longer; what came before and was not taken yet is dropped too."""
@@ -102,19 +101,6 @@ class Subscription:
                 self._reader.failure.result()
         self._reader.release(1)
         return self._buffer.popleft()
-
-    def _begin(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        for place in places:
-            place.offset = OFFSET_BEGINNING
-            if not self._from_beginning:
-                # Asked for now, so that nothing slips in between "the end" and the first fetch.
-                _, place.offset = consumer.get_watermark_offsets(
-                    place, timeout=_WATERMARK_SECONDS, cached=False
-                )
-        try:
-            consumer.incremental_assign(places)
-        except RuntimeError as error:
-            raise KafkaException(error) from error
 
     def _take(self, batch: Batch) -> None:
         messages = [from_client(raw) for raw in batch]

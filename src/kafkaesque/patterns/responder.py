@@ -51,7 +51,9 @@ class Responder:
         self._handler = handler
         self._name = name
         self._clock = clock
-        self._sender = Sender(client, timeout_ms=int(ANSWER_SECONDS_MAX * 1000))
+        self._sender = Sender(
+            client, timeout_ms=int(ANSWER_SECONDS_MAX * 1000), is_idempotent=False
+        )
         self._engine = Engine(
             client, group, self._begin, self._settle, limits=limits, plan=RetryPlan(delays_ms=())
         )

@@ -38,19 +38,27 @@ _NOWHERE = Sent(-1, -1)
 class Sender:
     """Sends messages, each acknowledged by all replicas that must have it.
 
+    An idempotent one writes none twice and keeps their order, but librdkafka takes up to a second
+    before its first message.
+
     `async with` it, in one event loop. Leaving waits until all that was sent is acknowledged or
     given up.
     """
 
     def __init__(
-        self, client: Client, *, in_flight_max: int = IN_FLIGHT_MAX, timeout_ms: int = TIMEOUT_MS
+        self,
+        client: Client,
+        *,
+        in_flight_max: int = IN_FLIGHT_MAX,
+        timeout_ms: int = TIMEOUT_MS,
+        is_idempotent: bool = True,
     ) -> None:
         self._settings = settings(
             client,
             {
                 "linger.ms": 0,
                 "message.timeout.ms": timeout_ms,
-                "enable.idempotence": True,
+                "enable.idempotence": is_idempotent,
                 # As Kafka's own clients, so that a key has one partition whoever sends it.
                 "partitioner": "murmur2_random",
             },

@@ -7,7 +7,7 @@ from types import TracebackType
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from kafkaesque.errors import TableFull
-from kafkaesque.patterns.connection import Client, make_topics, settings
+from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
 from kafkaesque.patterns.message import Data, to_bytes
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender
@@ -15,7 +15,6 @@ from kafkaesque.types import Offset
 
 KEYS_MAX = 1_000_000
 _IN_FLIGHT_MAX = 10_000
-_WATERMARK_SECONDS = 10.0
 _LOOK_AGAIN_SECONDS = 0.1
 
 
@@ -39,7 +38,7 @@ class Table(Mapping[bytes, bytes]):
         self._reader = Reader(
             settings(
                 client,
-                {},
+                {"fetch.wait.max.ms": 100},
                 {
                     "group.id": "kafkaesque-table",
                     "enable.auto.commit": False,
@@ -53,6 +52,7 @@ class Table(Mapping[bytes, bytes]):
     async def __aenter__(self) -> "Table":
         topics = {self._topic: {"cleanup.policy": "compact"}}
         self._count = (await asyncio.to_thread(make_topics, self._client, topics))[self._topic]
+        self._ends = Ends(self._client)
         await self._sender.__aenter__()
         await self._reader.start(self._begin)
         await self.refresh()
@@ -91,20 +91,12 @@ class Table(Mapping[bytes, bytes]):
         """Return when the table has all that was written before."""
         places = [TopicPartition(self._topic, partition) for partition in range(self._count)]
 
-        def ends(consumer: Consumer) -> dict[int, Offset]:
-            return {
-                place.partition: consumer.get_watermark_offsets(
-                    place, timeout=_WATERMARK_SECONDS, cached=False
-                )[1]
-                for place in places
-            }
-
         def reached(consumer: Consumer) -> dict[int, Offset]:
             # The last records of a partition may be gone, compacted or another's marks: where the
             # consumer stands counts too.
             return {one.partition: one.offset for one in consumer.position(places)}
 
-        wanted = await self._reader.call(ends)
+        wanted = await asyncio.to_thread(self._ends.ask, self._topic, range(self._count))
         while True:
             self._check()
             behind = [p for p, end in wanted.items() if self._positions.get(p, 0) < end]

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 from kafkaesque.clock import Clock, SystemClock
 from kafkaesque.errors import PatternError
 from kafkaesque.patterns.committer import Place, Progress
-from kafkaesque.patterns.connection import Client, make_topics
+from kafkaesque.patterns.connection import Client, Ends, make_topics
 from kafkaesque.patterns.dead_letter import dead_headers, retry_headers, source_of
 from kafkaesque.patterns.delivery import Delivery, Settled, WrongType
 from kafkaesque.patterns.engine import Engine, EngineSettings, Handler
@@ -84,6 +84,7 @@ class Worker:
             self._engine.sift, self._engine.tick = holding.sift, holding.tick
             self._engine.forget = holding.forget
         self._engine.inherit = self._inherit
+        self._ends = Ends(self._client)
         await self._sender.__aenter__()
         await self._engine.start([self.names.topic, *self.names.retries])
         return self
@@ -173,7 +174,7 @@ class Worker:
         if offset not in progress.intents:
             # By the source's partition, so that the copies of one key keep their order.
             partition = source % self._partitions[topic]
-            end = await self._engine.end_of(topic, partition)
+            end = (await asyncio.to_thread(self._ends.ask, topic, [partition]))[partition]
             if len(progress.intents) >= INTENTS_MAX:
                 return False
             progress.intents[offset] = Intent(tier=tier, partition=partition, start=end)
@@ -187,17 +188,19 @@ class Worker:
             headers = dead_headers(
                 message, failure, attempts=attempt, group=self._group, now_ms=now_ms
             )
-            self.dead += 1
         else:
             delays = self._settings.retries.delays_ms
             due = now_ms + delays[min(tier, len(delays)) - 1]
             headers = retry_headers(message, failure, attempt=attempt + 1, due=due)
-            self.retried += 1
         progress = self._engine.progress[message.topic, message.partition]
         partition = progress.intents[message.offset].partition
         await self._sender.send(
             topic, message.value, key=message.key, headers=headers, partition=partition
         )
+        if topic == self.names.dead_letter:
+            self.dead += 1
+        else:
+            self.retried += 1
 
     async def _is_there(self, topic: str, intent: Intent, source: str) -> bool:
         try:

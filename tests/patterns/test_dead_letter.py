@@ -40,10 +40,12 @@ def a_message(headers: Headers = (), topic: str = "orders", offset: int = 7) -> 
 
 
 def an_error(text: str = "no card") -> ValueError:
-    try:
+    def fail() -> None:
         raise ValueError(text)
-    except ValueError as error:
-        return error
+
+    with pytest.raises(ValueError) as caught:
+        fail()
+    return caught.value
 
 
 def dead(message: Message, error: BaseException) -> Message:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from kafkaesque.patterns.redriving import Redriven, Where
 
 _SHOWN_MAX = 20
+_COLUMNS: tuple[str, ...] = (
+    *("at", "origin", "error", "reason", "attempts", "redrives", "failed at", "digest"),
+)
 _PLACE = re.compile(r"\d{1,9}:\d{1,18}")
 
 
@@ -83,16 +86,7 @@ def show(
             letters.append(letter)
             if len(letters) >= count:
                 break
-    columns: tuple[str, ...] = (
-        "at",
-        "origin",
-        "error",
-        "reason",
-        "attempts",
-        "redrives",
-        "failed at",
-        "digest",
-    )
+    columns = _COLUMNS
     rows = [_row(letter) for letter in letters]
     if is_json:
         columns = (*columns, "key", "value", "headers")

@@ -54,6 +54,7 @@ class Reader:
         self._given = 0
         self._released = 0
         self._is_stopping = False
+        self._is_over = False
         self.failure: asyncio.Future[None]
         """Done with the error that ended the reading, if one did."""
 
@@ -81,12 +82,19 @@ class Reader:
         done: Future[T] = Future()
 
         def run() -> None:
+            if not done.set_running_or_notify_cancel():
+                return  # nobody waits for it any more
+            if self._is_over:
+                done.set_exception(PatternError("reading has ended"))
+                return
             try:
                 done.set_result(function(self.consumer))
             except KafkaException as error:
                 done.set_exception(PatternError(error.args[0].str()))
 
         self._calls.put(run)
+        if self._is_over:
+            self._serve()
         return await asyncio.wrap_future(done)
 
     async def wait(self, event: asyncio.Event, seconds: float | None = None) -> None:
@@ -120,6 +128,8 @@ class Reader:
         finally:
             with suppress(KafkaException):
                 self.consumer.close()
+            self._is_over = True
+            self._serve()
 
     def serve_until(self, done: "Future[Any]", seconds: float) -> None:
         """In the thread, within a call of the client's: run what the loop asks for meanwhile."""
@@ -128,9 +138,13 @@ class Reader:
             with suppress(queue.Empty):
                 self._calls.get(timeout=_POLL_SECONDS)()
 
+    def _serve(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._calls.get_nowait()()
+
     def _turn(self) -> None:
-        while not self._calls.empty():
-            self._calls.get()()
+        self._serve()
         if not self._has_room:
             self._wait_for_room()
         batch = self._poll(_POLL_SECONDS)

@@ -114,6 +114,7 @@ class Table(Mapping[bytes, bytes]):
         while self._positions.get(partition, 0) <= offset:
             self._check()
             await self._wait()
+        self._check()
 
     async def _wait(self) -> None:
         self._moved.clear()

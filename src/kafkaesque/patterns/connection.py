@@ -5,10 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    OffsetSpec,  # type: ignore[attr-defined]  # not in its __all__
-)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.errors import InvalidPattern, PatternError

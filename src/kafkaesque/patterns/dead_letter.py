@@ -149,25 +149,27 @@ def redrive_headers(message: Message) -> Headers:
 
 def decode(message: Message) -> DeadLetter | None:
     """Read a dead letter's headers; None if they are not ours, or not whole."""
-    headers = message.headers
+    headers = dict(message.headers)
     texts = [text_header(headers, name) for name in (ORIGIN_TOPIC, ERROR, REASON, DIGEST, GROUP)]
     names = (ORIGIN_PARTITION, ORIGIN_OFFSET, ORIGIN_TIMESTAMP, ATTEMPTS, FAILED_AT)
     numbers = [int_header(headers, name) for name in names]
     match texts, numbers:
-        case [str(), str(error), str(reason), str(digest), str(group)], [
-            int(),
-            int(),
-            int(),
+        case [str(topic), str(error), str(reason), str(digest), str(group)], [
+            int(partition),
+            int(offset),
+            int(timestamp_ms),
             int(attempts),
             int(failed_at_ms),
         ]:
             return DeadLetter(
-                origin=origin_of(message),
+                origin=Origin(
+                    topic=topic, partition=partition, offset=offset, timestamp_ms=timestamp_ms
+                ),
                 failure=Failure(error=error, reason=reason, digest=digest),
                 attempts=attempts,
                 group=group,
                 failed_at_ms=failed_at_ms,
-                redrives=redrives_of(message),
+                redrives=int_header(headers, REDRIVES) or 0,
             )
         case _:
             return None

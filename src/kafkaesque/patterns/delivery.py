@@ -43,10 +43,14 @@ class Delivery:
     Its fields are read from the client's message when they are asked for.
     """
 
-    __slots__ = ("_plan", "_raw", "ends", "failure", "prefix", "settled")
+    __slots__ = ("_plan", "_raw", "ends", "failure", "offset", "prefix", "settled")
 
-    def __init__(self, raw: "ClientMessage", plan: RetryPlan, prefix: DonePrefix) -> None:
+    def __init__(
+        self, raw: "ClientMessage", offset: Offset, plan: RetryPlan, prefix: DonePrefix
+    ) -> None:
         self._raw = raw
+        self.offset = offset
+        """Where the message lies in its partition."""
         self._plan = plan
         self.prefix = prefix
         self.ends = NO_DEADLINE
@@ -72,13 +76,6 @@ class Delivery:
     def headers(self) -> Headers:
         """The message's headers, ours among them."""
         return self.message.headers
-
-    @property
-    def offset(self) -> Offset:
-        """Where the message lies in its partition."""
-        offset = self._raw.offset()
-        assert offset is not None
-        return offset
 
     @property
     def message(self) -> Message:

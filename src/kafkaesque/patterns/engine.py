@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import Any, TypeAlias
 
 from confluent_kafka import Consumer, TopicPartition
@@ -85,6 +86,7 @@ class Engine:
         self._handler = handler
         self._settle = settle
         self._limits = limits
+        self._release_every = 1 + limits.in_flight_max // (4 * limits.concurrency)
         self._plan = plan
         self._settings = settings(
             client,
@@ -162,7 +164,7 @@ class Engine:
             offset = raw.offset()
             assert offset is not None
             progress.prefix.begin(offset)
-            self._queue.put(raw.key(), Delivery(raw, self._plan, progress.prefix))
+            self._queue.put(raw.key(), Delivery(raw, offset, self._plan, progress.prefix))
         self._reader.release(dropped)
         if self._queue.has_ready:
             for _ in range(min(len(self._queue), len(self._sleepers))):
@@ -174,8 +176,11 @@ class Engine:
         """Run handlers, one after the other."""
         lane.task = asyncio.current_task()
         left = _MESSAGES_PER_TURN
+        unreleased = 0
         while True:
             if not self._queue.has_ready:
+                self._reader.release(unreleased)
+                unreleased = 0
                 sleeper = self._loop.create_future()
                 self._sleepers.append(sleeper)
                 await sleeper
@@ -184,8 +189,11 @@ class Engine:
             if not delivery.prefix.is_closed:
                 await self._run(lane, delivery)
             self._queue.done(key)
-            self._reader.release(1)
+            unreleased += 1
             left -= 1
+            if unreleased >= self._release_every:
+                self._reader.release(unreleased)
+                unreleased = 0
             if not left:
                 left = _MESSAGES_PER_TURN
                 await asyncio.sleep(0)
@@ -197,7 +205,7 @@ class Engine:
         result = None
         try:
             coming = self._handler(delivery)
-            if not inspect.isawaitable(coming):
+            if type(coming) is not CoroutineType and not inspect.isawaitable(coming):
                 raise WrongType("the handler is not an async function")  # noqa: TRY301
             result = await coming
         except asyncio.CancelledError:

@@ -1,6 +1,6 @@
 """One record as a program sees it, and what any client's headers may look like."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -58,12 +58,20 @@ def to_headers(raw: Any) -> Headers:
     )
 
 
-def last_header(headers: Headers, name: str) -> bytes | None:
-    """Return the last value under a name, as Kafka's own clients do; None if there is none."""
+def last_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> bytes | None:
+    """Return the last value under a name, as Kafka's own clients do; None if there is none.
+
+    Who asks for many names makes a `dict` of the headers first.
+    """
+    if isinstance(headers, dict):
+        found = headers.get(name)
+        assert found is None or isinstance(found, bytes)
+        return found
+    assert isinstance(headers, tuple)
     return next((value for key, value in reversed(headers) if key == name), None)
 
 
-def text_header(headers: Headers, name: str) -> str | None:
+def text_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> str | None:
     """Return a header as text; None if it is missing or no UTF-8."""
     value = last_header(headers, name)
     try:
@@ -72,7 +80,7 @@ def text_header(headers: Headers, name: str) -> str | None:
         return None
 
 
-def int_header(headers: Headers, name: str) -> int | None:
+def int_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> int | None:
     """Return a header as a number that is not negative; None if it is missing or not ours."""
     text = text_header(headers, name)
     # The length is bounded first: a header is a stranger's, and int() of digits is quadratic.

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -73,107 +73,138 @@ class Redriver:
         self._client = client
         self._topic = topic
         self._wanted = wanted
-        self._unmarked: dict[int, Marks] = {}
-        self._sent_unmarked = 0
-        self._failures: list[str] = []
+        self._group = _Group()
+        self._unmarked: list[_Group] = []
+        self._noted = _Group()
+        names = ("seen", "moved", "filtered", "looping", "unknown_origin")
+        self._tally = dict.fromkeys(names, 0)
 
     def run(self, progress: Progress | None = None) -> Redriven:
         """Send back what is wanted and was not sent before; raises Undelivered."""
         wanted = self._wanted
         partitions_of(self._client, self._topic)
-        state = Redriven()
         if not wanted.dry_run:
-            marks_topic = self._topic + REDRIVEN_SUFFIX
-            make_topics(self._client, {marks_topic: {"retention.ms": "-1"}}, partitions=1)
-            self._producer = Producer(
-                settings(
-                    self._client,
-                    {"linger.ms": 5, "partitioner": "murmur2_random", "enable.idempotence": True},
-                    {"acks": "all"},
-                )
-            )
+            self._open()
         pace = _pace(wanted.per_second_max)
-        for letter in open_letters(
-            self._client, self._topic, read_marks(self._client, self._topic)
-        ):
-            target, state = self._decide(letter, state)
+        marks = read_marks(self._client, self._topic)
+        for letter in open_letters(self._client, self._topic, marks):
+            target = self._decide(letter)
             if target is not None:
                 if not wanted.dry_run:
                     next(pace)
                     self._send(letter.message, target)
-                state = replace(state, moved=state.moved + 1)
-            if progress is not None and state.seen % _PROGRESS_EVERY == 0:
-                progress(state)
-            if wanted.count_max is not None and state.moved >= wanted.count_max:
+                self._tally["moved"] += 1
+            if progress is not None and self._tally["seen"] % _PROGRESS_EVERY == 0:
+                progress(self._state())
+            if wanted.count_max is not None and self._tally["moved"] >= wanted.count_max:
                 break
         if not wanted.dry_run:
-            self._mark()
+            self._flush()
+            self._mark(self._group)
+            self._flush()
         if progress is not None:
-            progress(state)
-        return state
+            progress(self._state())
+        return self._state()
 
-    def _decide(self, letter: Letter, state: Redriven) -> tuple[str | None, Redriven]:
-        """Return where a letter is to go, None if it stays, and the count."""
-        wanted, dead = self._wanted, letter.dead
-        state = replace(state, seen=state.seen + 1)
+    def _state(self) -> Redriven:
+        return Redriven(**self._tally)
+
+    def _open(self) -> None:
+        marks_topic = self._topic + REDRIVEN_SUFFIX
+        make_topics(self._client, {marks_topic: {"retention.ms": "-1"}}, partitions=1)
+        # One request at a time keeps the order; an idempotent producer would start slowly.
+        defaults = {
+            "linger.ms": 5,
+            "partitioner": "murmur2_random",
+            "max.in.flight.requests.per.connection": 1,
+        }
+        self._producer = Producer(settings(self._client, defaults, {"acks": "all"}))
+
+    def _decide(self, letter: Letter) -> str | None:
+        """Return where a letter is to go, None if it stays; and count it."""
+        wanted, dead, tally = self._wanted, letter.dead, self._tally
+        tally["seen"] += 1
         if wanted.where is not None and not wanted.where(letter.message, dead):
-            return None, replace(state, filtered=state.filtered + 1)
-        if dead is not None and dead.redrives >= wanted.redrives_max:
-            return None, replace(state, looping=state.looping + 1)
-        target = wanted.to or (dead.origin.topic if dead is not None else None)
-        if target is None:
-            return None, replace(state, unknown_origin=state.unknown_origin + 1)
-        return target, state
+            tally["filtered"] += 1
+        elif dead is not None and dead.redrives >= wanted.redrives_max:
+            tally["looping"] += 1
+        elif wanted.to is None and dead is None:
+            tally["unknown_origin"] += 1
+        else:
+            return wanted.to or (dead.origin.topic if dead is not None else None)
+        return None
 
     def _send(self, message: Message, target: str) -> None:
         headers: list[tuple[str, str | bytes | None]] = list(redrive_headers(message))
+        group = self._group
         while True:  # ends: what is in the queue is sent or times out, and makes room
             try:
                 self._producer.produce(
-                    target,
-                    message.value,
-                    message.key,
-                    headers=headers,
-                    on_delivery=self._delivered,
+                    target, message.value, message.key, headers=headers, on_delivery=group.report
                 )
                 break
             except BufferError:
                 self._producer.poll(_QUEUE_SECONDS)
             except KafkaException as error:
                 raise Undelivered(f"a message to {target}: {error.args[0].str()}") from error
+        group.add(message)
+        if group.sent >= MARK_EVERY:
+            self._group = _Group()
+            self._unmarked.append(group)
         self._producer.poll(0)
-        self._unmarked.setdefault(message.partition, Marks()).add(
-            message.offset, message.offset + 1
-        )
-        self._sent_unmarked += 1
-        if self._sent_unmarked >= MARK_EVERY:
-            self._mark()
+        while self._unmarked and self._unmarked[0].is_settled:
+            self._mark(self._unmarked.pop(0))
 
-    def _mark(self) -> None:
-        """Note what was sent, once all of it is acknowledged."""
-        self._flush()
-        for partition, marks in self._unmarked.items():
+    def _mark(self, group: "_Group") -> None:
+        """Note what was sent and acknowledged."""
+        if group.failure is not None:
+            raise Undelivered(f"what was sent last may or may not have arrived: {group.failure}")
+        for partition, marks in group.marks.items():
             ranges = marks.ranges()
             assert len(ranges) <= RANGES_PER_MARK_MAX
             self._producer.produce(
                 self._topic + REDRIVEN_SUFFIX,
                 encode(ranges),
                 b"%d" % partition,
-                on_delivery=self._delivered,
+                on_delivery=self._noted.report,
             )
-        self._flush()
-        self._unmarked.clear()
-        self._sent_unmarked = 0
+        group.marks.clear()
 
     def _flush(self) -> None:
+        """Wait until all is acknowledged, and note what was not noted yet."""
         left = self._producer.flush(_FLUSH_SECONDS_MAX)
-        if left or self._failures:
-            why = self._failures[0] if self._failures else f"no word of {left} messages"
-            raise Undelivered(f"what was sent last may or may not have arrived: {why}")
+        failure = self._noted.failure or (f"no word of {left} messages" if left else None)
+        if failure is not None:
+            raise Undelivered(f"what was sent last may or may not have arrived: {failure}")
+        while self._unmarked:
+            self._mark(self._unmarked.pop(0))
 
-    def _delivered(self, error: KafkaError | None, _: object) -> None:
-        if error is not None and not self._failures:
-            self._failures.append(error.str())
+
+class _Group:
+    """Letters that are noted together, once all of them are acknowledged."""
+
+    def __init__(self) -> None:
+        self.marks: dict[int, Marks] = {}
+        self.sent = 0
+        self.settled = 0
+        self.failure: str | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is word of all of them."""
+        return self.settled == self.sent
+
+    def add(self, message: Message) -> None:
+        """Take one more, which was sent."""
+        self.sent += 1
+        marks = self.marks.setdefault(message.partition, Marks())
+        marks.add(message.offset, message.offset + 1)
+
+    def report(self, error: KafkaError | None, _: object) -> None:
+        """Take the client's word of one of them."""
+        self.settled += 1
+        if error is not None:
+            self.failure = self.failure or error.str()
 
 
 def _pace(per_second_max: float | None) -> Iterator[None]:

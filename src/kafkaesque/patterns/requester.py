@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -37,6 +37,8 @@ class AskerSettings:
     """What the names of reply topics begin with."""
     reply_retention_ms: int = 600_000
     """How long answers are kept; holds when the client dies and cannot delete its topic."""
+    reply_settings: Mapping[str, str] = field(default_factory=dict)
+    """More settings of the reply topic, by Kafka's names."""
 
 
 class Asker:
@@ -77,8 +79,9 @@ class Asker:
         )
 
     async def __aenter__(self: Self) -> Self:
-        keep = {self.reply_to: {"retention.ms": str(self._settings.reply_retention_ms)}}
-        await asyncio.to_thread(make_topics, self._client, keep, partitions=1)
+        keep = {"retention.ms": str(self._settings.reply_retention_ms)}
+        topics = {self.reply_to: {**keep, **self._settings.reply_settings}}
+        await asyncio.to_thread(make_topics, self._client, topics, partitions=1)
         await self._sender.__aenter__()
         await self._reader.start(self._assign)
         return self

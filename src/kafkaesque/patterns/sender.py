@@ -39,7 +39,7 @@ class Sender:
     """Sends messages, each acknowledged by all replicas that must have it.
 
     An idempotent one writes none twice and keeps their order, but librdkafka takes up to a second
-    before its first message.
+    before its first message. A silent one is for `post` alone, and reports nothing but failures.
 
     `async with` it, in one event loop. Leaving waits until all that was sent is acknowledged or
     given up.
@@ -52,6 +52,7 @@ class Sender:
         in_flight_max: int = IN_FLIGHT_MAX,
         timeout_ms: int = TIMEOUT_MS,
         is_idempotent: bool = True,
+        is_silent: bool = False,
     ) -> None:
         self._settings = settings(
             client,
@@ -64,12 +65,14 @@ class Sender:
             },
             {
                 "acks": "all",
+                "delivery.report.only.error": is_silent,
                 "queue.buffering.max.messages": in_flight_max + 1,
                 "queue.buffering.max.kbytes": QUEUE_KIB_MAX,
             },
         )
         self._timeout_seconds = timeout_ms / 1000
         self._in_flight_max = in_flight_max
+        self._is_silent = is_silent
         self._reports: deque[tuple[Report, KafkaError | None, Sent]] = deque()
         self._in_flight = 0
         self._is_woken = False
@@ -136,11 +139,11 @@ class Sender:
         """Send one message without waiting; raises TooManyInFlight. `report` is called later."""
         if self._in_flight >= self._in_flight_max:
             raise TooManyInFlight(f"{self._in_flight_max} messages are in flight")
-        self._in_flight += 1
+        self._in_flight += not self._is_silent  # librdkafka's queue is the limit then
         try:
             self._produce(topic, value, key, headers, None, report)
         except BufferError:
-            self._in_flight -= 1
+            self._in_flight -= not self._is_silent
             raise TooManyInFlight(f"{QUEUE_KIB_MAX} KiB are in flight") from None
 
     def _produce(
@@ -163,7 +166,7 @@ class Sender:
                 **optional,
             )
         except KafkaException as error:  # it cannot even be queued: too large, for instance
-            self._in_flight -= 1
+            self._in_flight -= not self._is_silent
             report(error.args[0], _NOWHERE)
 
     def _delivered(self, report: Report, error: KafkaError | None, raw: Any) -> None:
@@ -179,7 +182,7 @@ class Sender:
         self._is_woken = False
         while self._reports:
             report, error, place = self._reports.popleft()
-            self._in_flight -= 1
+            self._in_flight -= not self._is_silent
             report(error, place)
         self._freed.set()
 

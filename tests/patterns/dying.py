@@ -74,4 +74,5 @@ async def main(kind: str, bootstrap: str, topic: str, step: str, journal: Path) 
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:5], Path(sys.argv[5])))  # type: ignore[call-arg]
+    _kind, _bootstrap, _topic, _step, _journal = sys.argv[1:]
+    asyncio.run(main(_kind, _bootstrap, _topic, _step, Path(_journal)))

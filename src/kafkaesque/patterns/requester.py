@@ -63,7 +63,9 @@ class Asker:
         self.reply_to = f"{ask_settings.reply_prefix}.{name}"
         self._numbers = 0
         self._waiting: dict[str, Callable[[Answer], None]] = {}
-        self._sender = Sender(client, in_flight_max=ask_settings.in_flight_max, is_idempotent=False)
+        self._sender = Sender(
+            client, in_flight_max=ask_settings.in_flight_max, is_idempotent=False, is_silent=True
+        )
         self._reader = Reader(
             settings(
                 client,

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 
 from kafkaesque.cli.main import cli, run
 from kafkaesque.patterns import Delivery, RetryPlan, WorkerSettings, worker

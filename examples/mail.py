@@ -40,9 +40,9 @@ async def story(bootstrap: str) -> bool:
         await until(lambda: len(delivered) == 1 and carrier.dead == 2)
         put_aside = carrier.names.dead_letter
         for letter in open_letters(bootstrap, put_aside, read_marks(bootstrap, put_aside)):
-            assert letter.dead is not None
-            failure, attempts = letter.dead.failure, letter.dead.attempts
-            print(f"Put aside: {letter.message.text}, {failure.reason}, attempts: {attempts}")
+            if dead := letter.dead:
+                why = f"{dead.failure.reason}, attempts: {dead.attempts}"
+                print(f"Put aside: {letter.message.text}, {why}")
         FULL.clear()
         print("Kurt empties his mailbox; what was full is sent again.")
         only_full = RedriveSettings(where=lambda _, dead: bool(dead and dead.attempts == 3))

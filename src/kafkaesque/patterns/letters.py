@@ -28,10 +28,14 @@ _SILENCE_MS_MAX = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """One dead letter; `dead` is None if its headers are not ours."""
+    """One dead letter."""
 
     message: Message
-    dead: DeadLetter | None
+
+    @property
+    def dead(self) -> DeadLetter | None:
+        """What its headers say; None if they are not ours. Read anew each time."""
+        return decode(self.message)
 
 
 def dead_letter_topics(client: Client) -> list[str]:
@@ -118,4 +122,4 @@ def open_letters(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iter
     none = Marks()
     for message in read_all(client, topic):
         if message.offset not in marks.get(message.partition, none):
-            yield Letter(message=message, dead=decode(message))
+            yield Letter(message=message)

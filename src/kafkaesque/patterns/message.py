@@ -1,6 +1,6 @@
 """One record as a program sees it, and what any client's headers may look like."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -49,13 +49,8 @@ def from_client(raw: "ClientMessage") -> Message:
 
 
 def to_headers(raw: Any) -> Headers:
-    """Return headers as confluent-kafka gives them (a list, a dict or None) as pairs."""
-    if not raw:
-        return ()
-    pairs: Iterable[tuple[str, Any]] = raw.items() if isinstance(raw, dict) else raw
-    return tuple(
-        (name, value.encode() if isinstance(value, str) else value) for name, value in pairs
-    )
+    """Return the headers of a message that confluent-kafka read, which are a list or None."""
+    return tuple(raw) if raw else ()
 
 
 def last_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> bytes | None:
@@ -64,11 +59,13 @@ def last_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> b
     Who asks for many names makes a `dict` of the headers first.
     """
     if isinstance(headers, dict):
-        found = headers.get(name)
-        assert found is None or isinstance(found, bytes)
+        found: bytes | None = headers.get(name)
         return found
     assert isinstance(headers, tuple)
-    return next((value for key, value in reversed(headers) if key == name), None)
+    for key, value in reversed(headers):
+        if key == name:
+            return value
+    return None
 
 
 def text_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> str | None:
@@ -82,9 +79,9 @@ def text_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> s
 
 def int_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> int | None:
     """Return a header as a number that is not negative; None if it is missing or not ours."""
-    text = text_header(headers, name)
+    value = last_header(headers, name)
     # The length is bounded first: a header is a stranger's, and int() of digits is quadratic.
-    return int(text) if text and len(text) <= 18 and text.isascii() and text.isdigit() else None
+    return int(value) if value and len(value) <= 18 and value.isdigit() else None
 
 
 def to_bytes(data: Data) -> bytes | None:

@@ -159,7 +159,11 @@ class Reader:
         first = self.consumer.poll(seconds)
         if first is None:
             return []
-        batch = [first, *self.consumer.consume(CONSUME_BATCH_MAX - 1, 0)]
+        second = self.consumer.poll(0)
+        if second is None:
+            batch = [first]  # often there is one: this is quicker than to ask for a batch
+        else:
+            batch = [first, second, *self.consumer.consume(CONSUME_BATCH_MAX - 2, 0)]
         for one in batch:
             error = one.error()
             if error is not None and error.fatal():

@@ -10,10 +10,15 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafkaesque.errors import InvalidPattern, Undelivered
 from kafkaesque.patterns.connection import Client, make_topics, partitions_of, settings
-from kafkaesque.patterns.dead_letter import DeadLetter, redrive_headers
+from kafkaesque.patterns.dead_letter import (
+    ORIGIN_TOPIC,
+    DeadLetter,
+    redrive_headers,
+    redrives_of,
+)
 from kafkaesque.patterns.letters import Letter, open_letters, read_marks
 from kafkaesque.patterns.marks import RANGES_PER_MARK_MAX, REDRIVEN_SUFFIX, Marks, encode
-from kafkaesque.patterns.message import Message
+from kafkaesque.patterns.message import Message, text_header
 
 Where: TypeAlias = Callable[[Message, DeadLetter | None], bool]
 
@@ -122,17 +127,17 @@ class Redriver:
 
     def _decide(self, letter: Letter) -> str | None:
         """Return where a letter is to go, None if it stays; and count it."""
-        wanted, dead, tally = self._wanted, letter.dead, self._tally
+        wanted, message, tally = self._wanted, letter.message, self._tally
         tally["seen"] += 1
-        if wanted.where is not None and not wanted.where(letter.message, dead):
+        if wanted.where is not None and not wanted.where(message, letter.dead):
             tally["filtered"] += 1
-        elif dead is not None and dead.redrives >= wanted.redrives_max:
+            return None
+        if redrives_of(message) >= wanted.redrives_max:
             tally["looping"] += 1
-        elif wanted.to is None and dead is None:
-            tally["unknown_origin"] += 1
-        else:
-            return wanted.to or (dead.origin.topic if dead is not None else None)
-        return None
+            return None
+        target = wanted.to or text_header(message.headers, ORIGIN_TOPIC)
+        tally["unknown_origin"] += not target
+        return target or None
 
     def _send(self, message: Message, target: str) -> None:
         headers: list[tuple[str, str | bytes | None]] = list(redrive_headers(message))

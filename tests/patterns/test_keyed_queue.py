@@ -20,7 +20,7 @@ def test_each_key_keeps_its_order_and_never_runs_twice_at_once(
     running: list[tuple[bytes | None, int]] = []
     seen: dict[bytes | None, list[int]] = {}
     while len(queue) or running:
-        while queue.has_ready and len(running) < lanes:
+        while queue.ready and len(running) < lanes:
             key, number = queue.take()
             assert key is None or key not in [other for other, _ in running]
             seen.setdefault(key, []).append(number)
@@ -39,6 +39,6 @@ def test_one_slow_key_does_not_hold_up_the_others() -> None:
     queue.put(b"other", "3")
     assert queue.take() == (b"slow", "1")
     assert queue.take() == (b"other", "3")
-    assert not queue.has_ready
+    assert not queue.ready
     queue.done(b"slow")
     assert queue.take() == (b"slow", "2")

@@ -155,6 +155,7 @@ class Engine:
     def _feed(self, batch: Batch) -> None:
         """Put messages into the queue, and wake as many lanes as have something to do."""
         dropped = 0
+        put, plan = self._queue.put, self._plan
         for raw in batch:
             place = (raw.topic(), raw.partition())
             progress = self.progress.get(place)  # type: ignore[arg-type]  # both are there
@@ -164,9 +165,9 @@ class Engine:
             offset = raw.offset()
             assert offset is not None
             progress.prefix.begin(offset)
-            self._queue.put(raw.key(), Delivery(raw, offset, self._plan, progress.prefix))
+            put(raw.key(), Delivery(raw, offset, plan, progress.prefix))
         self._reader.release(dropped)
-        if self._queue.has_ready:
+        if self._queue.ready:
             for _ in range(min(len(self._queue), len(self._sleepers))):
                 sleeper = self._sleepers.popleft()
                 if not sleeper.done():
@@ -177,18 +178,19 @@ class Engine:
         lane.task = asyncio.current_task()
         left = _MESSAGES_PER_TURN
         unreleased = 0
+        queue = self._queue
         while True:
-            if not self._queue.has_ready:
+            if not queue.ready:
                 self._reader.release(unreleased)
                 unreleased = 0
                 sleeper = self._loop.create_future()
                 self._sleepers.append(sleeper)
                 await sleeper
                 continue
-            key, delivery = self._queue.take()
+            key, delivery = queue.take()
             if not delivery.prefix.is_closed:
                 await self._run(lane, delivery)
-            self._queue.done(key)
+            queue.done(key)
             unreleased += 1
             left -= 1
             if unreleased >= self._release_every:

@@ -13,32 +13,30 @@ class KeyedQueue(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._ready: deque[tuple[bytes | None, T]] = deque()
-        self._behind: dict[bytes, deque[T]] = {}
+        self.ready: deque[tuple[bytes | None, T]] = deque()
+        """Those that may be taken; for reading only."""
+        self._behind: dict[bytes, deque[T] | None] = {}
         self._waiting = 0
 
     def __len__(self) -> int:
-        return len(self._ready) + self._waiting
-
-    @property
-    def has_ready(self) -> bool:
-        """Whether one may be taken."""
-        return bool(self._ready)
+        return len(self.ready) + self._waiting
 
     def put(self, key: bytes | None, item: T) -> None:
         """Add one at the end."""
         if key is not None:
-            behind = self._behind.get(key)
-            if behind is not None:
+            if key in self._behind:
+                behind = self._behind[key]
+                if behind is None:
+                    behind = self._behind[key] = deque()
                 behind.append(item)
                 self._waiting += 1
                 return
-            self._behind[key] = deque()
-        self._ready.append((key, item))
+            self._behind[key] = None  # most keys have one message under way: no queue for them
+        self.ready.append((key, item))
 
     def take(self) -> tuple[bytes | None, T]:
         """Take the oldest one that may run; its key must be given back with `done`."""
-        return self._ready.popleft()
+        return self.ready.popleft()
 
     def done(self, key: bytes | None) -> None:
         """Let the next message of the key run."""
@@ -46,7 +44,7 @@ class KeyedQueue(Generic[T]):
             return
         behind = self._behind[key]
         if behind:
-            self._ready.append((key, behind.popleft()))
+            self.ready.append((key, behind.popleft()))
             self._waiting -= 1
         else:
             del self._behind[key]

@@ -424,3 +424,37 @@ class BackupExists(BackupError):
 
 class TopicNotEmpty(BackupError):
     """A topic to restore into is there already, with records or otherwise made."""
+
+
+class PatternError(KafkaesqueError):
+    """A messaging pattern that did not do what a program asked of it."""
+
+
+class InvalidPattern(PatternError):
+    """Settings or names with which a pattern cannot work."""
+
+
+class TooManyInFlight(PatternError):
+    """As much is under way as the limit allows; what was asked for was not begun."""
+
+
+class Undelivered(PatternError):
+    """A message is not known to be written; it may be there all the same."""
+
+
+class NoAnswer(PatternError):
+    """Nobody answered before the deadline; the request may be served all the same."""
+
+
+class RequestFailed(PatternError):
+    """The one who was asked answered that it failed; `kind` is the class of its error."""
+
+    def __init__(self, responder: str, kind: str, reason: str) -> None:
+        super().__init__(f"{responder} failed: {kind}: {reason}")
+        self.responder = responder
+        self.kind = kind
+        self.reason = reason
+
+
+class TableFull(PatternError):
+    """A table's topic holds more keys than the table may keep."""

@@ -1,0 +1,26 @@
+"""What the examples share: a broker, if none was given, and a check at the end."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+
+from kafkaesque.testing import Broker
+
+SECONDS_MAX = 60
+
+
+def tell(story: Callable[[str], Awaitable[bool]]) -> None:
+    """Run a story against the broker of the command line, or one of its own; exit 1 if wrong."""
+    given = sys.argv[1] if len(sys.argv) > 1 else None
+    with nullcontext() if given else Broker() as broker:
+        bootstrap = given or (broker.bootstrap if broker else "")
+        is_right = asyncio.run(asyncio.wait_for(story(bootstrap), SECONDS_MAX))
+    print("All is as it should be." if is_right else "Something is WRONG.")
+    sys.exit(0 if is_right else 1)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds; the story's own time limit ends it."""
+    while not condition():  # noqa: ASYNC110 - what is waited for is another program's doing
+        await asyncio.sleep(0.02)

@@ -1,0 +1,108 @@
+"""How the patterns are told of a broker, and the topics that they make for themselves."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.cimpl import NewTopic
+
+from kafkaesque.errors import InvalidPattern, PatternError
+from kafkaesque.types import Offset
+
+Client: TypeAlias = str | Mapping[str, Any]
+"""Brokers to begin with, as `host:port,…`; or settings of librdkafka, for names and passwords."""
+
+ADMIN_SECONDS_MAX = 15.0
+CONSUME_BATCH_MAX = 1_000
+_AS_THE_BROKER_LIKES = -1
+_LOOK_AGAIN_SECONDS = 0.02
+
+
+def settings(client: Client, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> Any:
+    """Return settings for librdkafka: the user's win over the defaults, never over the fixed."""
+    given = {"bootstrap.servers": client} if isinstance(client, str) else dict(client)
+    if not given.get("bootstrap.servers"):
+        raise InvalidPattern("bootstrap.servers must be given")
+    # librdkafka's news of lost connections would go to stderr; what matters comes with results.
+    quiet = {"log_level": 0, "error_cb": _ignore}
+    return {**quiet, **defaults, **given, **fixed}
+
+
+def make_topics(
+    client: Client, topics: Mapping[str, Mapping[str, str]], *, partitions: int | None = None
+) -> dict[str, int]:
+    """Create those of the topics that are missing, and return how many partitions each has.
+
+    Blocks; the topics come with their settings, which those that exist keep as they are.
+    """
+    admin = AdminClient(settings(client, {}, {}))
+    count = _AS_THE_BROKER_LIKES if partitions is None else partitions
+    wanted = [
+        NewTopic(name, num_partitions=count, replication_factor=-1, config=dict(config))
+        for name, config in topics.items()
+    ]
+    for name, future in admin.create_topics(wanted, request_timeout=ADMIN_SECONDS_MAX).items():
+        try:
+            future.result(ADMIN_SECONDS_MAX)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise PatternError(f"topic {name} cannot be made: {error.args[0].str()}") from error
+    ends = time.monotonic() + ADMIN_SECONDS_MAX
+    while time.monotonic() < ends:
+        found = admin.list_topics(timeout=ADMIN_SECONDS_MAX).topics
+        if all(name in found and found[name].partitions for name in topics):
+            return {name: len(found[name].partitions) for name in topics}
+        time.sleep(_LOOK_AGAIN_SECONDS)  # made, but not yet known everywhere
+    raise PatternError(f"topics {', '.join(topics)} did not come to be")
+
+
+def partitions_of(client: Client, topic: str) -> int:
+    """Return how many partitions a topic has; raises PatternError if there is no such topic."""
+    try:
+        found = AdminClient(settings(client, {}, {})).list_topics(timeout=ADMIN_SECONDS_MAX)
+    except KafkaException as error:
+        raise PatternError(f"no broker answers: {error.args[0].str()}") from error
+    if topic not in found.topics:
+        raise PatternError(f"there is no topic {topic}")
+    return len(found.topics[topic].partitions)
+
+
+def delete_topic(client: Client, topic: str) -> None:
+    """Delete a topic of our own; that it is gone already is fine."""
+    admin = AdminClient(settings(client, {}, {}))
+    try:
+        admin.delete_topics([topic], request_timeout=ADMIN_SECONDS_MAX)[topic].result(
+            ADMIN_SECONDS_MAX
+        )
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise PatternError(f"topic {topic} stays: {error.args[0].str()}") from error
+
+
+class Ends:
+    """Asks where partitions end, over a connection of its own.
+
+    A consumer's own connection answers only after its long poll, half a second later perhaps.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._admin = AdminClient(settings(client, {}, {}))
+
+    def ask(self, topic: str, partitions: Iterable[int]) -> dict[int, Offset]:
+        """Return the offset behind the last message of each; blocks, raises PatternError."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no annotations
+        wanted = {TopicPartition(topic, each): latest for each in partitions}
+        found: dict[int, Offset] = {}
+        try:
+            for place, future in self._admin.list_offsets(wanted).items():
+                found[place.partition] = future.result(ADMIN_SECONDS_MAX).offset
+        except KafkaException as error:
+            raise PatternError(f"{topic} does not say its end: {error.args[0].str()}") from error
+        return found
+
+
+def _ignore(_: object) -> None:
+    """Take librdkafka's news of connections."""

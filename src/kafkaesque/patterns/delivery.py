@@ -1,0 +1,104 @@
+"""One message in the hands of a handler, and the ways to settle it."""
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from kafkaesque.errors import PatternError
+from kafkaesque.patterns.dead_letter import Failure, failure_of
+from kafkaesque.patterns.message import Headers, Message, from_client
+from kafkaesque.patterns.prefix import DonePrefix
+from kafkaesque.patterns.retry_plan import RetryPlan
+from kafkaesque.types import Offset
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as ClientMessage
+
+NO_DEADLINE = float("inf")
+
+
+class Settled(Enum):
+    """What was decided about a message."""
+
+    NOT_YET = auto()
+    ACKED = auto()
+    RETRY = auto()
+    DEAD = auto()
+
+
+class HandlerTooSlow(PatternError):
+    """A handler did not finish by its deadline and was cancelled."""
+
+
+class WrongType(PatternError):
+    """A handler gave back something that it must not."""
+
+
+class Nacked(PatternError):
+    """A handler refused a message without an error."""
+
+
+class Delivery:
+    """A message that a handler works on; it is done when the handler returns, unless said before.
+
+    Its fields are read from the client's message when they are asked for.
+    """
+
+    __slots__ = ("_plan", "_raw", "ends", "failure", "offset", "prefix", "settled")
+
+    def __init__(
+        self, raw: "ClientMessage", offset: Offset, plan: RetryPlan, prefix: DonePrefix
+    ) -> None:
+        self._raw = raw
+        self.offset = offset
+        """Where the message lies in its partition."""
+        self._plan = plan
+        self.prefix = prefix
+        self.ends = NO_DEADLINE
+        self.settled = Settled.NOT_YET
+        self.failure: Failure | None = None
+
+    @property
+    def key(self) -> bytes | None:
+        """The message's key."""
+        return self._raw.key()
+
+    @property
+    def value(self) -> bytes | None:
+        """The message's value."""
+        return self._raw.value()
+
+    @property
+    def text(self) -> str:
+        """The value as text; bytes that are none are replaced."""
+        return (self._raw.value() or b"").decode(errors="replace")
+
+    @property
+    def headers(self) -> Headers:
+        """The message's headers, ours among them."""
+        return self.message.headers
+
+    @property
+    def message(self) -> Message:
+        """All of the message as a value."""
+        return from_client(self._raw)
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1. A redelivery after a crash repeats the number."""
+        return self._plan.attempt_of(self.headers)
+
+    def ack(self) -> None:
+        """Say that the message is done, even if the handler fails or hangs from here on."""
+        if self.settled is Settled.NOT_YET:
+            self.settled = Settled.ACKED
+
+    def nack(self, reason: str | BaseException, *, retry: bool = True) -> None:
+        """Say that this attempt failed; without `retry` the message is a dead letter at once."""
+        if self.settled is Settled.NOT_YET:
+            error = reason if isinstance(reason, BaseException) else Nacked(reason)
+            self.failure = failure_of(error)
+            self.settled = Settled.RETRY if retry else Settled.DEAD
+
+    def extend(self, seconds: float) -> None:
+        """Let the handler go on for so long beyond its deadline."""
+        self.ends += seconds

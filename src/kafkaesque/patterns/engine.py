@@ -1,0 +1,306 @@
+"""A consumer group's member that runs a handler: lanes, deadlines, commits, and a clean end.
+
+Workers and responders are this, with different ideas of what follows a failure.
+"""
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import CoroutineType
+from typing import Any, TypeAlias
+
+from confluent_kafka import Consumer, TopicPartition
+
+from kafkaesque.errors import InvalidPattern
+from kafkaesque.patterns.committer import Committer, Place, Progress
+from kafkaesque.patterns.connection import Client, settings
+from kafkaesque.patterns.delivery import NO_DEADLINE, Delivery, HandlerTooSlow, Settled, WrongType
+from kafkaesque.patterns.keyed_queue import KeyedQueue
+from kafkaesque.patterns.reader import Batch, Reader
+from kafkaesque.patterns.retry_plan import RetryPlan
+
+Handler: TypeAlias = Callable[[Delivery], Awaitable[Any]]
+Settle: TypeAlias = Callable[[Delivery, Any], Awaitable[None]]
+
+JOIN_SECONDS_MAX = 30.0
+_MESSAGES_PER_TURN = 200
+"""A lane whose handler never waits lets the others run after so many."""
+_WATCH_SECONDS_MIN, _WATCH_SECONDS_MAX = 0.005, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """Limits of one member of a group."""
+
+    concurrency: int = 16
+    """Handlers that run at once."""
+    in_flight_max: int = 2_000
+    """Messages read and not done; as many come again, at most, after a crash."""
+    deadline_seconds: float = 30.0
+    """A handler that takes longer is cancelled, and its attempt has failed."""
+    commit_seconds: float = 0.5
+    """How often the done prefix is committed."""
+    drain_seconds: float = 10.0
+    """How long handlers may finish when the worker stops or loses a partition."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.concurrency <= self.in_flight_max:
+            raise InvalidPattern("concurrency is at least 1 and at most in_flight_max")
+        if min(self.deadline_seconds, self.commit_seconds, self.drain_seconds) <= 0:
+            raise InvalidPattern("times are above 0")
+
+
+class Lane:
+    """One of the places where a handler runs."""
+
+    __slots__ = ("cancels", "delivery", "task")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.delivery: Delivery | None = None
+        self.cancels = 0
+        """How often its handler was told that it is overdue."""
+
+
+class Engine:
+    """Reads topics as a member of a group and runs a handler for each message.
+
+    `settle` is called for what is not simply done: failures, and results that are not None. Until
+    it returns, the message counts as under way. `inherit` runs in the reader's thread when
+    partitions come, and may fill their Progress.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        group: str,
+        handler: Handler,
+        settle: Settle,
+        *,
+        limits: EngineSettings,
+        plan: RetryPlan,
+    ) -> None:
+        self._handler = handler
+        self._settle = settle
+        self._limits = limits
+        self._release_every = 1 + limits.in_flight_max // (4 * limits.concurrency)
+        self._plan = plan
+        self._settings = settings(
+            client,
+            {"session.timeout.ms": 10_000, "auto.offset.reset": "earliest"},
+            {"group.id": group, "enable.auto.commit": False, "enable.auto.offset.store": False},
+        )
+        self.progress: dict[Place, Progress] = {}
+        self.inherit: Callable[[Consumer, dict[Place, Progress]], None] | None = None
+        self.sift: Callable[[Consumer, Batch], Batch] | None = None
+        self.tick: Callable[[Consumer], Batch] | None = None
+        self.forget: Callable[[set[Place]], None] | None = None
+        self.done = 0
+        """Messages that are done with, whatever became of them."""
+
+    async def start(self, topics: list[str]) -> None:
+        """Join the group and return once partitions were assigned, or after a while."""
+        self._loop = asyncio.get_running_loop()
+        self._queue: KeyedQueue[Delivery] = KeyedQueue()
+        self._sleepers: deque[asyncio.Future[None]] = deque()
+        self._lanes = [Lane() for _ in range(self._limits.concurrency)]
+        self._joined = asyncio.Event()
+        self._is_stopping = False
+        self._reader = Reader(
+            self._settings,
+            self._feed,
+            in_flight_max=self._limits.in_flight_max,
+            sift=self.sift,
+            tick=self.tick,
+        )
+        self.committer = Committer(self._reader, self.progress, self._limits.commit_seconds)
+        await self._reader.start(
+            lambda consumer: consumer.subscribe(
+                topics, on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose
+            )
+        )
+        self._tasks = [asyncio.ensure_future(self._work(lane)) for lane in self._lanes]
+        self._tasks.append(asyncio.ensure_future(self._watch()))
+        self._tasks.append(asyncio.ensure_future(self.committer.run()))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(JOIN_SECONDS_MAX):
+                await self._joined.wait()
+
+    async def stop(self) -> None:
+        """Let handlers finish for a while, commit, leave the group; raises what broke inside."""
+        await self._drain(set(self.progress))
+        for task in self._tasks:
+            task.cancel()
+        # A handler that will not be cancelled is left behind: its message comes again elsewhere.
+        ended, _ = await asyncio.wait(self._tasks, timeout=self._limits.drain_seconds)
+        self._is_stopping = True
+        await self.committer.commit()
+        await self._reader.stop()
+        for task in ended:
+            if not task.cancelled():
+                task.result()
+
+    async def failed(self) -> None:
+        """Wait until something inside breaks, and raise it."""
+        await asyncio.wait(
+            [*self._tasks, self._reader.failure], return_when=asyncio.FIRST_COMPLETED
+        )
+        for future in [*self._tasks, self._reader.failure]:
+            if future.done() and not future.cancelled():
+                future.result()
+
+    def _feed(self, batch: Batch) -> None:
+        """Put messages into the queue, and wake as many lanes as have something to do."""
+        dropped = 0
+        put, plan = self._queue.put, self._plan
+        for raw in batch:
+            place = (raw.topic(), raw.partition())
+            progress = self.progress.get(place)  # type: ignore[arg-type]  # both are there
+            if progress is None or progress.prefix.is_closed:
+                dropped += 1  # the partition was taken away while the batch was on its way
+                continue
+            offset = raw.offset()
+            assert offset is not None
+            progress.prefix.begin(offset)
+            put(raw.key(), Delivery(raw, offset, plan, progress.prefix))
+        self._reader.release(dropped)
+        if self._queue.ready:
+            for _ in range(min(len(self._queue), len(self._sleepers))):
+                sleeper = self._sleepers.popleft()
+                if not sleeper.done():
+                    sleeper.set_result(None)
+
+    async def _work(self, lane: Lane) -> None:
+        """Run handlers, one after the other."""
+        lane.task = asyncio.current_task()
+        left = _MESSAGES_PER_TURN
+        unreleased = 0
+        queue = self._queue
+        while True:
+            if not queue.ready:
+                self._reader.release(unreleased)
+                unreleased = 0
+                sleeper = self._loop.create_future()
+                self._sleepers.append(sleeper)
+                await sleeper
+                continue
+            key, delivery = queue.take()
+            if not delivery.prefix.is_closed:
+                await self._run(lane, delivery)
+            queue.done(key)
+            unreleased += 1
+            left -= 1
+            if unreleased >= self._release_every:
+                self._reader.release(unreleased)
+                unreleased = 0
+            if not left:
+                left = _MESSAGES_PER_TURN
+                await asyncio.sleep(0)
+
+    async def _run(self, lane: Lane, delivery: Delivery) -> None:
+        """Run the handler for one message and settle it."""
+        delivery.ends = self._loop.time() + self._limits.deadline_seconds
+        lane.delivery = delivery
+        result = None
+        try:
+            coming = self._handler(delivery)
+            if type(coming) is not CoroutineType and not inspect.isawaitable(coming):
+                raise WrongType("the handler is not an async function")  # noqa: TRY301
+            result = await coming
+        except asyncio.CancelledError:
+            if not lane.cancels:
+                raise
+            delivery.nack(HandlerTooSlow(f"no end after {self._limits.deadline_seconds} s"))
+        except Exception as error:  # noqa: BLE001 - a user's handler may raise anything
+            delivery.nack(error)
+        if lane.cancels:
+            _take_back(lane)
+        delivery.ends = NO_DEADLINE
+        if delivery.settled is Settled.NOT_YET and result is None:
+            delivery.settled = Settled.ACKED
+        elif delivery.settled is not Settled.ACKED or result is not None:
+            await self._settle(delivery, result)
+        lane.delivery = None
+        self.done += 1
+        delivery.prefix.finish(delivery.offset)
+
+    async def _watch(self) -> None:
+        """Cancel handlers that are over their deadlines."""
+        pause = self._limits.deadline_seconds / 10
+        pause = min(max(pause, _WATCH_SECONDS_MIN), _WATCH_SECONDS_MAX)
+        while True:
+            await asyncio.sleep(pause)
+            now = self._loop.time()
+            for lane in self._lanes:
+                if lane.delivery is not None and lane.delivery.ends < now and lane.task:
+                    lane.cancels += 1
+                    lane.task.cancel()
+
+    async def _drain(self, places: set[Place]) -> None:
+        """Begin nothing new of these partitions, and wait a while for what runs."""
+        prefixes = set()
+        for progress in (self.progress[place] for place in places if place in self.progress):
+            progress.prefix.is_closed = True
+            prefixes.add(id(progress.prefix))
+        ends = self._loop.time() + self._limits.drain_seconds
+        while self._loop.time() < ends:
+            running = [one.delivery for one in self._lanes if one.delivery is not None]
+            if not any(id(delivery.prefix) in prefixes for delivery in running):
+                break
+            await asyncio.sleep(_WATCH_SECONDS_MIN)
+
+    def _assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Take partitions; in the reader's thread."""
+        taken = {(one.topic, one.partition): Progress() for one in partitions}
+        if self.inherit is not None and taken:
+            self.inherit(consumer, taken)
+
+        def take() -> None:
+            self.progress.update(taken)
+            self._joined.set()
+
+        self._loop.call_soon_threadsafe(take)
+
+    def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Give partitions back once what runs has ended and is committed; in the thread."""
+        places = {(one.topic, one.partition) for one in partitions}
+
+        async def give_back() -> None:
+            await self._drain(places)
+            await self.committer.flush()
+            self._drop(places)
+
+        if not self._is_stopping:
+            giving = asyncio.run_coroutine_threadsafe(give_back(), self._loop)
+            # If the loop is blocked, others get what runs here a second time.
+            self._reader.serve_until(giving, 2 * self._limits.drain_seconds)
+        if self.forget is not None:
+            self.forget(places)
+
+    def _lose(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Drop partitions that another member has already; in the thread."""
+        places = {(one.topic, one.partition) for one in partitions}
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._drop, places)
+        if self.forget is not None:
+            self.forget(places)
+
+    def _drop(self, places: set[Place]) -> None:
+        for place in places:
+            progress = self.progress.pop(place, None)
+            if progress is not None:
+                progress.prefix.is_closed = True
+
+
+def _take_back(lane: Lane) -> None:
+    """Undo our own cancellations, so that only others' are left; those hold."""
+    task, count = lane.task, lane.cancels
+    lane.cancels = 0
+    assert task is not None
+    for _ in range(count):
+        task.uncancel()
+    if task.cancelling():
+        raise asyncio.CancelledError

@@ -1,0 +1,125 @@
+"""Reading a dead-letter topic: its letters up to now, and which of them were sent back."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kafkaesque.clock import SystemClock
+from kafkaesque.errors import PatternError
+from kafkaesque.patterns.connection import (
+    ADMIN_SECONDS_MAX,
+    CONSUME_BATCH_MAX,
+    Client,
+    partitions_of,
+    settings,
+)
+from kafkaesque.patterns.dead_letter import DeadLetter, decode
+from kafkaesque.patterns.marks import REDRIVEN_SUFFIX, Marks
+from kafkaesque.patterns.marks import decode as decode_marks
+from kafkaesque.patterns.message import Message, from_client
+from kafkaesque.patterns.retry_plan import DEAD_LETTER_SUFFIX
+
+_POLL_SECONDS = 0.1
+_SILENCE_MS_MAX = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """One dead letter."""
+
+    message: Message
+
+    @property
+    def dead(self) -> DeadLetter | None:
+        """What its headers say; None if they are not ours. Read anew each time."""
+        return decode(self.message)
+
+
+def dead_letter_topics(client: Client) -> list[str]:
+    """Return the topics that are called like dead-letter topics, sorted. Blocks."""
+    try:
+        found = AdminClient(settings(client, {}, {})).list_topics(timeout=ADMIN_SECONDS_MAX)
+    except KafkaException as error:
+        raise PatternError(f"no broker answers: {error.args[0].str()}") from error
+    return sorted(name for name in found.topics if name.endswith(DEAD_LETTER_SUFFIX))
+
+
+def read_all(client: Client, topic: str) -> Iterator[Message]:
+    """Yield the messages that a topic holds now, partition by partition mixed. Blocks."""
+    count = partitions_of(client, topic)
+    consumer = Consumer(
+        settings(
+            client,
+            {},
+            {
+                "group.id": "kafkaesque-letters",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+            },
+        )
+    )
+    try:
+        yield from _read(consumer, [TopicPartition(topic, each) for each in range(count)])
+    except KafkaException as error:
+        raise PatternError(f"{topic} cannot be read: {error.args[0].str()}") from error
+    finally:
+        consumer.close()
+
+
+def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[Message]:
+    clock = SystemClock()
+    ends: dict[int, int] = {}
+    for place in places:
+        low, high = consumer.get_watermark_offsets(place, timeout=ADMIN_SECONDS_MAX, cached=False)
+        if low < high:
+            ends[place.partition] = high
+    if not ends:
+        return
+    consumer.assign([TopicPartition(places[0].topic, each, OFFSET_BEGINNING) for each in ends])
+    heard_ms = clock.monotonic_ms()
+    while ends:
+        batch = consumer.consume(CONSUME_BATCH_MAX, _POLL_SECONDS)
+        if batch:
+            heard_ms = clock.monotonic_ms()
+        elif clock.monotonic_ms() - heard_ms > _SILENCE_MS_MAX:
+            raise PatternError(f"{places[0].topic} could not be read to its end: no broker answers")
+        for raw in batch:
+            error, partition, offset = raw.error(), raw.partition(), raw.offset()
+            assert partition is not None
+            end = ends.get(partition)
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    ends.pop(partition, None)
+            elif end is not None and offset is not None:
+                if offset >= end - 1:
+                    del ends[partition]
+                if offset < end:
+                    yield from_client(raw)
+
+
+def read_marks(client: Client, topic: str) -> Mapping[int, Marks]:
+    """Return which letters of a topic were sent back, by partition. Blocks."""
+    marks: dict[int, Marks] = defaultdict(Marks)
+    try:
+        notes = list(read_all(client, topic + REDRIVEN_SUFFIX))
+    except PatternError:
+        partitions_of(client, topic)  # raises if it is the topic itself that is not there
+        return marks
+    for note in notes:
+        key = note.key or b""
+        if key.isdigit() and len(key) <= 10:
+            for start, end in decode_marks(note.value):
+                marks[int(key)].add(start, end)
+    return marks
+
+
+def open_letters(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iterator[Letter]:
+    """Yield the letters of a topic that were not sent back. Blocks."""
+    none = Marks()
+    for message in read_all(client, topic):
+        if message.offset not in marks.get(message.partition, none):
+            yield Letter(message=message)

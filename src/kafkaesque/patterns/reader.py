@@ -1,0 +1,194 @@
+"""confluent-kafka's consumer for event loops: a thread polls it, and batches come to the loop."""
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from confluent_kafka import Consumer, KafkaException
+
+from kafkaesque.errors import PatternError
+from kafkaesque.patterns.connection import CONSUME_BATCH_MAX
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as ClientMessage
+
+Batch: TypeAlias = "list[ClientMessage]"
+T = TypeVar("T")
+
+_POLL_SECONDS = 0.02
+"""Calls from the loop wait so long at most, while nothing comes."""
+_FULL_SECONDS = 0.5
+"""A reader that finds no room waits so long before it pauses its partitions, which is costly."""
+
+
+class Reader:
+    """A consumer and its thread.
+
+    `take` gets batches in the loop and must say with `release` when messages are done with: no more
+    than `in_flight_max` and one batch are ever out. Meanwhile the consumer is still polled, so that
+    its group does not think it dead. `sift` and `tick` run in the thread, with each batch and after
+    each poll.
+    """
+
+    def __init__(
+        self,
+        consumer_settings: Any,
+        take: Callable[[Batch], None],
+        *,
+        in_flight_max: int,
+        sift: Callable[[Consumer, Batch], Batch] | None = None,
+        tick: Callable[[Consumer], Batch] | None = None,
+    ) -> None:
+        self._settings = consumer_settings
+        self._take = take
+        self._in_flight_max = in_flight_max
+        self._sift = sift
+        self._tick = tick
+        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._room = threading.Event()
+        self._given = 0
+        self._released = 0
+        self._is_stopping = False
+        self._is_over = False
+        self.failure: asyncio.Future[None]
+        """Done with the error that ended the reading, if one did."""
+
+    async def start(self, begin: Callable[[Consumer], None]) -> None:
+        """Make the consumer, let `begin` subscribe or assign, and read."""
+        self._loop = asyncio.get_running_loop()
+        self.failure = self._loop.create_future()
+        self.consumer = Consumer(self._settings)
+        await asyncio.to_thread(begin, self.consumer)
+        self._thread = threading.Thread(target=self._run, name="kafkaesque-reader", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Stop reading, leave the group and close the consumer."""
+        self._is_stopping = True
+        self._room.set()
+        await asyncio.to_thread(self._thread.join)
+        if not self.failure.done():
+            self.failure.cancel()
+        elif not self.failure.cancelled():
+            self.failure.exception()  # whoever wanted to know has asked; asyncio need not complain
+
+    async def call(self, function: Callable[[Consumer], T]) -> T:
+        """Run a function in the thread, between two polls, and return what it returns."""
+        done: Future[T] = Future()
+
+        def run() -> None:
+            if not done.set_running_or_notify_cancel():
+                return  # nobody waits for it any more
+            if self._is_over:
+                done.set_exception(PatternError("reading has ended"))
+                return
+            try:
+                done.set_result(function(self.consumer))
+            except KafkaException as error:
+                done.set_exception(PatternError(error.args[0].str()))
+
+        self._calls.put(run)
+        if self._is_over:
+            self._serve()
+        return await asyncio.wrap_future(done)
+
+    async def wait(self, event: asyncio.Event, seconds: float | None = None) -> None:
+        """Return when the event is set, when reading has failed, or after so long."""
+        coming: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
+        watched: list[asyncio.Future[Any]] = [coming, self.failure]
+        try:
+            await asyncio.wait(watched, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            coming.cancel()
+
+    def release(self, count: int) -> None:
+        """Say that so many messages are done with; called in the loop."""
+        self._released += count
+        if not self._room.is_set() and self._has_room:
+            self._room.set()
+
+    @property
+    def _has_room(self) -> bool:
+        # One thread writes each of the two numbers, so neither needs a lock.
+        return self._given - self._released < self._in_flight_max
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                self._turn()
+        except KafkaException as error:
+            self._tell(self._fail, PatternError(error.args[0].str()))
+        except PatternError as error:
+            self._tell(self._fail, error)
+        finally:
+            with suppress(KafkaException):
+                self.consumer.close()
+            self._is_over = True
+            self._serve()
+
+    def serve_until(self, done: "Future[Any]", seconds: float) -> None:
+        """In the thread, within a call of the client's: run what the loop asks for meanwhile."""
+        ends = time.monotonic() + seconds
+        while not done.done() and time.monotonic() < ends:
+            with suppress(queue.Empty):
+                self._calls.get(timeout=_POLL_SECONDS)()
+
+    def _serve(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._calls.get_nowait()()
+
+    def _turn(self) -> None:
+        self._serve()
+        if not self._has_room:
+            self._wait_for_room()
+        batch = self._poll(_POLL_SECONDS)
+        if batch and self._sift is not None:
+            batch = self._sift(self.consumer, batch)
+        self._give(batch)
+        if self._tick is not None:
+            self._give(self._tick(self.consumer))
+
+    def _poll(self, seconds: float) -> Batch:
+        # `consume` waits until it has all of the number: only what is there already is taken so.
+        first = self.consumer.poll(seconds)
+        if first is None:
+            return []
+        second = self.consumer.poll(0)
+        if second is None:
+            batch = [first]  # often there is one: this is quicker than to ask for a batch
+        else:
+            batch = [first, second, *self.consumer.consume(CONSUME_BATCH_MAX - 2, 0)]
+        for one in batch:
+            error = one.error()
+            if error is not None and error.fatal():
+                raise KafkaException(error)
+        return [one for one in batch if one.error() is None]
+
+    def _wait_for_room(self) -> None:
+        self._room.clear()
+        if self._has_room or self._room.wait(_FULL_SECONDS):
+            return
+        while not self._has_room and not self._is_stopping:
+            # Partitions that come meanwhile are not paused: what they bring goes out as well.
+            self.consumer.pause(self.consumer.assignment())
+            self._give(self._poll(_POLL_SECONDS))
+        self.consumer.resume(self.consumer.assignment())
+
+    def _give(self, batch: Batch) -> None:
+        if batch:
+            self._given += len(batch)
+            self._tell(self._take, batch)
+
+    def _tell(self, function: Callable[[Any], None], value: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+            self._loop.call_soon_threadsafe(function, value)
+
+    def _fail(self, error: PatternError) -> None:
+        if not self.failure.done():
+            self.failure.set_exception(error)

@@ -1,0 +1,237 @@
+"""Redrive: dead letters go back to where they came from, or elsewhere."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from kafkaesque.errors import InvalidPattern, Undelivered
+from kafkaesque.patterns.connection import Client, make_topics, partitions_of, settings
+from kafkaesque.patterns.dead_letter import (
+    ORIGIN_TOPIC,
+    DeadLetter,
+    redrive_headers,
+    redrives_of,
+)
+from kafkaesque.patterns.letters import Letter, open_letters, read_marks
+from kafkaesque.patterns.marks import RANGES_PER_MARK_MAX, REDRIVEN_SUFFIX, Marks, encode
+from kafkaesque.patterns.message import Message, text_header
+
+Where: TypeAlias = Callable[[Message, DeadLetter | None], bool]
+
+MARK_EVERY = 1_000
+"""Letters that are sent before it is noted: as many are sent again, at most, after a crash."""
+_FLUSH_SECONDS_MAX = 60.0
+_QUEUE_SECONDS = 0.1
+_PROGRESS_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveSettings:
+    """What is sent back, where to and how fast."""
+
+    to: str | None = None
+    """The topic to send to; else each letter goes to the one that it came from."""
+    where: Where | None = None
+    """Which letters: called with the message and what its headers say, None if not ours."""
+    dry_run: bool = False
+    """Only count."""
+    per_second_max: float | None = None
+    redrives_max: int = 3
+    """A letter that came back so often is left where it is: sending it again would be a loop."""
+    count_max: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.per_second_max is not None and self.per_second_max <= 0:
+            raise InvalidPattern("the rate is above 0")
+        if self.redrives_max < 1 or (self.count_max is not None and self.count_max < 1):
+            raise InvalidPattern("redrives_max and count_max are at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redriven:
+    """How far it is, and in the end what was done."""
+
+    seen: int = 0
+    moved: int = 0
+    """Sent on; in a dry run what would have been."""
+    filtered: int = 0
+    """Left because `where` did not want them."""
+    looping: int = 0
+    """Left because they came back too often."""
+    unknown_origin: int = 0
+    """Left because their headers do not say where they came from, and `to` was not given."""
+
+
+Progress: TypeAlias = Callable[[Redriven], None]
+
+
+class Redriver:
+    """One run over a dead-letter topic, up to its end at the start; blocking."""
+
+    def __init__(self, client: Client, topic: str, wanted: RedriveSettings) -> None:
+        if wanted.to == topic:
+            raise InvalidPattern("dead letters cannot be sent to the topic that they are in")
+        self._client = client
+        self._topic = topic
+        self._wanted = wanted
+        self._group = _Group()
+        self._unmarked: list[_Group] = []
+        self._noted = _Group()
+        names = ("seen", "moved", "filtered", "looping", "unknown_origin")
+        self._tally = dict.fromkeys(names, 0)
+
+    def run(self, progress: Progress | None = None) -> Redriven:
+        """Send back what is wanted and was not sent before; raises Undelivered."""
+        wanted = self._wanted
+        partitions_of(self._client, self._topic)
+        if not wanted.dry_run:
+            self._open()
+        pace = _pace(wanted.per_second_max)
+        marks = read_marks(self._client, self._topic)
+        for letter in open_letters(self._client, self._topic, marks):
+            target = self._decide(letter)
+            if target is not None:
+                if not wanted.dry_run:
+                    next(pace)
+                    self._send(letter.message, target)
+                self._tally["moved"] += 1
+            if progress is not None and self._tally["seen"] % _PROGRESS_EVERY == 0:
+                progress(self._state())
+            if wanted.count_max is not None and self._tally["moved"] >= wanted.count_max:
+                break
+        if not wanted.dry_run:
+            self._flush()
+            self._mark(self._group)
+            self._flush()
+        if progress is not None:
+            progress(self._state())
+        return self._state()
+
+    def _state(self) -> Redriven:
+        return Redriven(**self._tally)
+
+    def _open(self) -> None:
+        marks_topic = self._topic + REDRIVEN_SUFFIX
+        make_topics(self._client, {marks_topic: {"retention.ms": "-1"}}, partitions=1)
+        # One request at a time keeps the order; an idempotent producer would start slowly.
+        defaults = {
+            "linger.ms": 5,
+            "partitioner": "murmur2_random",
+            "max.in.flight.requests.per.connection": 1,
+        }
+        self._producer = Producer(settings(self._client, defaults, {"acks": "all"}))
+
+    def _decide(self, letter: Letter) -> str | None:
+        """Return where a letter is to go, None if it stays; and count it."""
+        wanted, message, tally = self._wanted, letter.message, self._tally
+        tally["seen"] += 1
+        if wanted.where is not None and not wanted.where(message, letter.dead):
+            tally["filtered"] += 1
+            return None
+        if redrives_of(message) >= wanted.redrives_max:
+            tally["looping"] += 1
+            return None
+        target = wanted.to or text_header(message.headers, ORIGIN_TOPIC)
+        tally["unknown_origin"] += not target
+        return target or None
+
+    def _send(self, message: Message, target: str) -> None:
+        headers: list[tuple[str, str | bytes | None]] = list(redrive_headers(message))
+        group = self._group
+        while True:  # ends: what is in the queue is sent or times out, and makes room
+            try:
+                self._producer.produce(
+                    target, message.value, message.key, headers=headers, on_delivery=group.report
+                )
+                break
+            except BufferError:
+                self._producer.poll(_QUEUE_SECONDS)
+            except KafkaException as error:
+                raise Undelivered(f"a message to {target}: {error.args[0].str()}") from error
+        group.add(message)
+        if group.sent >= MARK_EVERY:
+            self._group = _Group()
+            self._unmarked.append(group)
+        self._producer.poll(0)
+        while self._unmarked and self._unmarked[0].is_settled:
+            self._mark(self._unmarked.pop(0))
+
+    def _mark(self, group: "_Group") -> None:
+        """Note what was sent and acknowledged."""
+        if group.failure is not None:
+            raise Undelivered(f"what was sent last may or may not have arrived: {group.failure}")
+        for partition, marks in group.marks.items():
+            ranges = marks.ranges()
+            assert len(ranges) <= RANGES_PER_MARK_MAX
+            self._producer.produce(
+                self._topic + REDRIVEN_SUFFIX,
+                encode(ranges),
+                b"%d" % partition,
+                on_delivery=self._noted.report,
+            )
+        group.marks.clear()
+
+    def _flush(self) -> None:
+        """Wait until all is acknowledged, and note what was not noted yet."""
+        left = self._producer.flush(_FLUSH_SECONDS_MAX)
+        failure = self._noted.failure or (f"no word of {left} messages" if left else None)
+        if failure is not None:
+            raise Undelivered(f"what was sent last may or may not have arrived: {failure}")
+        while self._unmarked:
+            self._mark(self._unmarked.pop(0))
+
+
+class _Group:
+    """Letters that are noted together, once all of them are acknowledged."""
+
+    def __init__(self) -> None:
+        self.marks: dict[int, Marks] = {}
+        self.sent = 0
+        self.settled = 0
+        self.failure: str | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is word of all of them."""
+        return self.settled == self.sent
+
+    def add(self, message: Message) -> None:
+        """Take one more, which was sent."""
+        self.sent += 1
+        marks = self.marks.setdefault(message.partition, Marks())
+        marks.add(message.offset, message.offset + 1)
+
+    def report(self, error: KafkaError | None, _: object) -> None:
+        """Take the client's word of one of them."""
+        self.settled += 1
+        if error is not None:
+            self.failure = self.failure or error.str()
+
+
+def _pace(per_second_max: float | None) -> Iterator[None]:
+    """Yield as often as is allowed."""
+    due = time.monotonic()
+    while True:
+        yield
+        if per_second_max is not None:
+            due = max(due, time.monotonic()) + 1 / per_second_max
+            time.sleep(max(0.0, due - time.monotonic()))
+
+
+async def redrive(
+    client: Client,
+    topic: str,
+    settings: RedriveSettings | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Redriven:
+    """Send the letters of a dead-letter topic back; returns what was done, raises Undelivered.
+
+    Letters that were sent back before are passed over. `progress` is called in another thread.
+    """
+    redriver = Redriver(client, topic, settings or RedriveSettings())
+    return await asyncio.to_thread(redriver.run, progress)

@@ -1,0 +1,261 @@
+"""Requests that wait for their answers: from one, or from many."""
+
+import asyncio
+import random
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Generic, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from kafkaesque.clock import Clock, SystemClock
+from kafkaesque.errors import NoAnswer, RequestFailed, TooManyInFlight, Undelivered
+from kafkaesque.patterns.connection import Client, delete_topic, make_topics, settings
+from kafkaesque.patterns.envelope import Answer, Request, read_answer, request_headers
+from kafkaesque.patterns.gather import Gather, Gathered
+from kafkaesque.patterns.message import Data, to_headers
+from kafkaesque.patterns.reader import Batch, Reader
+from kafkaesque.patterns.sender import Sender, Sent
+
+T = TypeVar("T")
+Self = TypeVar("Self", bound="Asker")
+
+DEADLINE_SECONDS = 10.0
+ANSWERS_MAX = 10_000
+"""Answers read and not looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskerSettings:
+    """How one client asks."""
+
+    in_flight_max: int = 10_000
+    """Requests without an answer; more are refused with TooManyInFlight."""
+    reply_prefix: str = "replies"
+    """What the names of reply topics begin with."""
+    reply_retention_ms: int = 600_000
+    """How long answers are kept; holds when the client dies and cannot delete its topic."""
+    reply_settings: Mapping[str, str] = field(default_factory=dict)
+    """More settings of the reply topic, by Kafka's names."""
+
+
+class Asker:
+    """One client's reply topic and its requests in flight; `async with` it, in one event loop.
+
+    The topic is made on entering and deleted on leaving. Answers that nobody waits for are dropped
+    and counted: late ones, second ones, strangers'.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        ask_settings: AskerSettings,
+        clock: Clock,
+        chance: random.Random,
+    ) -> None:
+        self.dropped = 0
+        self._client = client
+        self._settings = ask_settings
+        self._clock = clock
+        name = f"{chance.getrandbits(64):016x}"
+        self.reply_to = f"{ask_settings.reply_prefix}.{name}"
+        self._numbers = 0
+        self._waiting: dict[str, Callable[[Answer], None]] = {}
+        self._sender = Sender(
+            client, in_flight_max=ask_settings.in_flight_max, is_idempotent=False, is_silent=True
+        )
+        self._reader = Reader(
+            settings(
+                client,
+                {"fetch.wait.max.ms": 500},
+                {
+                    "group.id": self.reply_to,
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "earliest",
+                },
+            ),
+            self._take,
+            in_flight_max=ANSWERS_MAX,
+        )
+
+    async def __aenter__(self: Self) -> Self:
+        keep = {"retention.ms": str(self._settings.reply_retention_ms)}
+        topics = {self.reply_to: {**keep, **self._settings.reply_settings}}
+        await asyncio.to_thread(make_topics, self._client, topics, partitions=1)
+        await self._sender.__aenter__()
+        await self._reader.start(self._assign)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._reader.stop()
+        await self._sender.__aexit__(kind, error, trace)
+        await asyncio.to_thread(delete_topic, self._client, self.reply_to)
+
+    def _assign(self, consumer: Consumer) -> None:
+        consumer.assign([TopicPartition(self.reply_to, 0, 0)])
+
+    def _take(self, batch: Batch) -> None:
+        for raw in batch:
+            answer = read_answer(to_headers(raw.headers()), raw.value())
+            waiting = None if answer is None else self._waiting.get(answer.correlation)
+            if answer is None or waiting is None:
+                self.dropped += 1
+            else:
+                waiting(answer)
+        self._reader.release(len(batch))
+
+    async def _ask(
+        self,
+        topic: str,
+        value: Data,
+        key: Data,
+        deadline_seconds: float,
+        take: "Callable[[Answer, asyncio.Future[None]], None]",
+    ) -> None:
+        """Send a request and wait until `take` says that there are answers enough.
+
+        Raises TimeoutError at the deadline, Undelivered if nobody can have got the request.
+        """
+        if len(self._waiting) >= self._settings.in_flight_max:
+            raise TooManyInFlight(f"{len(self._waiting)} requests wait for their answers")
+        self._numbers += 1
+        correlation = f"{self.reply_to}/{self._numbers}"
+        enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def report(error: KafkaError | None, _: Sent) -> None:
+            if error is not None and not enough.done():
+                enough.set_exception(Undelivered(f"a request to {topic}: {error.str()}"))
+
+        deadline_ms = self._clock.now_ms() + int(deadline_seconds * 1000)
+        asked = Request(reply_to=self.reply_to, correlation=correlation, deadline_ms=deadline_ms)
+        self._waiting[correlation] = lambda answer: take(answer, enough)
+        try:
+            headers = request_headers(asked)
+            self._sender.post(topic, value, key=key, headers=headers, report=report)
+            async with asyncio.timeout(deadline_seconds):
+                await enough
+        finally:
+            del self._waiting[correlation]
+
+
+class Requester(Asker):
+    """Asks one responder at a time, many at once: `await ask("payments", b"…")`."""
+
+    async def __call__(
+        self,
+        topic: str,
+        value: Data,
+        *,
+        key: Data = None,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> bytes | None:
+        """Send a request and return the first answer.
+
+        Raises NoAnswer at the deadline, RequestFailed if the responder failed, Undelivered if the
+        request could not be written, TooManyInFlight.
+        """
+        answers: list[Answer] = []
+
+        def take(answer: Answer, enough: "asyncio.Future[None]") -> None:
+            if answers:
+                self.dropped += 1
+                return
+            answers.append(answer)
+            if not enough.done():
+                enough.set_result(None)
+
+        try:
+            await self._ask(topic, value, key, deadline_seconds, take)
+        except TimeoutError:
+            raise NoAnswer(f"no answer from {topic} within {deadline_seconds} s") from None
+        said = answers[0].value
+        if isinstance(said, RequestFailed):
+            raise said
+        return said
+
+
+class Scatterer(Asker, Generic[T]):
+    """Asks many workers the same and combines their answers with a function of the user's."""
+
+    def __init__(
+        self,
+        client: Client,
+        combine: Callable[[Mapping[str, bytes | None]], T],
+        ask_settings: AskerSettings,
+        clock: Clock,
+        chance: random.Random,
+    ) -> None:
+        super().__init__(client, ask_settings, clock, chance)
+        self._combine = combine
+
+    async def __call__(
+        self,
+        topic: str,
+        value: Data,
+        *,
+        workers: Collection[str],
+        enough: int | None = None,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> Gathered[T]:
+        """Ask the workers of these names; wait for all, for `enough` of them, or the deadline.
+
+        What is missing then is said in the result, not raised. Raises Undelivered if the request
+        could not be written, TooManyInFlight, and what `combine` raises.
+        """
+        gather = Gather(workers, enough)
+
+        def take(answer: Answer, done: "asyncio.Future[None]") -> None:
+            if not gather.take(answer.responder, answer.value):
+                self.dropped += 1
+            elif gather.is_done and not done.done():
+                done.set_result(None)
+
+        with suppress(TimeoutError):  # what came until then is the result
+            await self._ask(topic, value, None, deadline_seconds, take)
+        return Gathered(
+            value=self._combine(gather.answers),
+            answers=gather.answers,
+            failed=gather.failed,
+            missing=gather.missing,
+        )
+
+
+def request(
+    client: Client,
+    *,
+    settings: AskerSettings | None = None,
+    clock: Clock | None = None,
+    chance: random.Random | None = None,
+) -> Requester:
+    """Return what asks one at a time: `async with request(client) as ask: await ask(…)`."""
+    return Requester(
+        client,
+        settings or AskerSettings(),
+        clock or SystemClock(),
+        chance or random.SystemRandom(),
+    )
+
+
+def scatter(
+    client: Client,
+    combine: Callable[[Mapping[str, bytes | None]], T],
+    *,
+    settings: AskerSettings | None = None,
+    clock: Clock | None = None,
+    chance: random.Random | None = None,
+) -> Scatterer[T]:
+    """Return what asks many: each worker is a responder with a name and a group of its own."""
+    return Scatterer(
+        client,
+        combine,
+        settings or AskerSettings(),
+        clock or SystemClock(),
+        chance or random.SystemRandom(),
+    )

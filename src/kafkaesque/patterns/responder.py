@@ -1,0 +1,138 @@
+"""Responders: members of a group that answer requests."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from kafkaesque.clock import Clock, SystemClock
+from kafkaesque.errors import PatternError
+from kafkaesque.patterns.connection import Client, make_topics
+from kafkaesque.patterns.dead_letter import Failure, failure_of
+from kafkaesque.patterns.delivery import Delivery, WrongType
+from kafkaesque.patterns.engine import Engine, EngineSettings
+from kafkaesque.patterns.envelope import Request, answer_headers, read_request
+from kafkaesque.patterns.message import Data
+from kafkaesque.patterns.retry_plan import RetryPlan
+from kafkaesque.patterns.sender import Sender
+
+Answering: TypeAlias = Callable[[Delivery], Awaitable[Data]]
+
+ANSWER_SECONDS_MAX = 5.0
+"""An answer that cannot be written by then, because its topic is gone for instance, is dropped."""
+
+
+class Responder:
+    """Answers the requests of a topic with what its handler returns; `async with` it.
+
+    A handler that raises or takes too long answers with its error, and one that returns anything
+    but bytes, text or None with WrongType: there are no retries, for the one who asked decides.
+    Messages that are no requests, and requests whose deadline has passed, are passed over.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        topic: str,
+        handler: Answering,
+        *,
+        group: str,
+        name: str,
+        limits: EngineSettings,
+        clock: Clock,
+    ) -> None:
+        self.answered = 0
+        self.passed_over = 0
+        """Messages that were no requests, or too old ones."""
+        self.unanswered = 0
+        """Answers that could not be written."""
+        self._client = client
+        self._topic = topic
+        self._handler = handler
+        self._name = name
+        self._clock = clock
+        self._sender = Sender(
+            client, timeout_ms=int(ANSWER_SECONDS_MAX * 1000), is_idempotent=False
+        )
+        self._engine = Engine(
+            client, group, self._begin, self._settle, limits=limits, plan=RetryPlan(delays_ms=())
+        )
+
+    async def __aenter__(self) -> "Responder":
+        await asyncio.to_thread(make_topics, self._client, {self._topic: {}})
+        await self._sender.__aenter__()
+        await self._engine.start([self._topic])
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._engine.stop()
+        finally:
+            await self._sender.__aexit__(kind, error, trace)
+
+    async def run(self) -> None:
+        """Wait until cancelled; raises if the responder cannot go on."""
+        await self._engine.failed()
+
+    async def _begin(self, delivery: Delivery) -> None:
+        request = read_request(delivery.headers)
+        if request is None or request.deadline_ms < self._clock.now_ms():
+            self.passed_over += 1
+            delivery.ack()
+            return
+        value = await self._handler(delivery)
+        if not isinstance(value, bytes | str | None):
+            kind = type(value).__qualname__
+            raise WrongType(f"the handler returned {kind}, not bytes, text or None")
+        delivery.ends = float("inf")  # it has answered in time: what follows is ours
+        await self._answer(request, value, None)
+
+    async def _settle(self, delivery: Delivery, _: Any) -> None:
+        """Answer with the error."""
+        request = read_request(delivery.headers)
+        if request is not None and delivery.failure is not None:
+            await self._answer(request, None, delivery.failure)
+
+    async def _answer(self, request: Request, value: Data, failure: Failure | None) -> None:
+        headers = answer_headers(request, self._name, failure)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                await self._sender.send(request.reply_to, value, headers=headers)
+        except TimeoutError:
+            self.unanswered += 1
+        except PatternError as error:
+            self.unanswered += 1
+            if failure is None and value is not None:
+                # Too large, perhaps: the one who asked is told at least that.
+                await self._answer(request, None, failure_of(error))
+        else:
+            self.answered += 1
+
+
+def reply(
+    client: Client,
+    topic: str,
+    handler: Answering,
+    *,
+    name: str | None = None,
+    limits: EngineSettings | None = None,
+    clock: Clock | None = None,
+) -> Responder:
+    """Return a responder: all without a name share a topic's requests, each named one gets all.
+
+    The name is what a scattered request knows it by.
+    """
+    return Responder(
+        client,
+        topic,
+        handler,
+        group=topic if name is None else f"{topic}.{name}",
+        name=topic if name is None else name,
+        limits=limits or EngineSettings(),
+        clock=clock or SystemClock(),
+    )

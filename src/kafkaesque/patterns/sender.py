@@ -1,0 +1,191 @@
+"""confluent-kafka's producer for event loops: a thread polls it, and answers come to the loop."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Any, NamedTuple, TypeAlias
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from kafkaesque.errors import TooManyInFlight, Undelivered
+from kafkaesque.patterns.connection import Client, settings
+from kafkaesque.patterns.message import Data, Headers, to_bytes
+from kafkaesque.types import Offset
+
+IN_FLIGHT_MAX = 10_000
+"""Messages sent and not acknowledged: as many wait in librdkafka's queue at most."""
+QUEUE_KIB_MAX = 64 << 10
+TIMEOUT_MS = 30_000
+_POLL_SECONDS = 0.1
+_FULL_SECONDS = 0.01
+
+
+class Sent(NamedTuple):
+    """Where a message was written."""
+
+    partition: int
+    offset: Offset
+
+
+Report: TypeAlias = Callable[[KafkaError | None, Sent], None]
+_NOWHERE = Sent(-1, -1)
+
+
+class Sender:
+    """Sends messages, each acknowledged by all replicas that must have it.
+
+    An idempotent one writes none twice and keeps their order, but librdkafka takes up to a second
+    before its first message. A silent one is for `post` alone, and reports nothing but failures.
+
+    `async with` it, in one event loop. Leaving waits until all that was sent is acknowledged or
+    given up.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        in_flight_max: int = IN_FLIGHT_MAX,
+        timeout_ms: int = TIMEOUT_MS,
+        is_idempotent: bool = True,
+        is_silent: bool = False,
+    ) -> None:
+        self._settings = settings(
+            client,
+            {
+                "linger.ms": 0,
+                "message.timeout.ms": timeout_ms,
+                "enable.idempotence": is_idempotent,
+                # As Kafka's own clients, so that a key has one partition whoever sends it.
+                "partitioner": "murmur2_random",
+            },
+            {
+                "acks": "all",
+                "delivery.report.only.error": is_silent,
+                "queue.buffering.max.messages": in_flight_max + 1,
+                "queue.buffering.max.kbytes": QUEUE_KIB_MAX,
+            },
+        )
+        self._timeout_seconds = timeout_ms / 1000
+        self._in_flight_max = in_flight_max
+        self._is_silent = is_silent
+        self._reports: deque[tuple[Report, KafkaError | None, Sent]] = deque()
+        self._in_flight = 0
+        self._is_woken = False
+        self._is_stopping = False
+
+    async def __aenter__(self) -> "Sender":
+        self._loop = asyncio.get_running_loop()
+        self._freed = asyncio.Event()
+        self._producer = Producer(self._settings)
+        self._thread = threading.Thread(target=self._poll, name="kafkaesque-sender", daemon=True)
+        self._thread.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self._producer.flush, 2 * self._timeout_seconds)
+        self._is_stopping = True
+        await asyncio.to_thread(self._thread.join)
+
+    async def send(
+        self,
+        topic: str,
+        value: Data,
+        *,
+        key: Data = None,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> Sent:
+        """Send one message and return where it lies once it is acknowledged; raises Undelivered.
+
+        Waits while too much is in flight. Who sends many awaits them together.
+        """
+        sent: asyncio.Future[Sent] = self._loop.create_future()
+
+        def report(error: KafkaError | None, place: Sent) -> None:
+            if sent.done():
+                return
+            if error is None:
+                sent.set_result(place)
+            else:
+                sent.set_exception(Undelivered(f"a message to {topic}: {error.str()}"))
+
+        ends = self._loop.time() + self._timeout_seconds
+        while self._in_flight >= self._in_flight_max:  # ends: each is sent or times out
+            self._freed.clear()
+            await self._freed.wait()
+        self._in_flight += 1
+        while True:  # ends: what is in the queue is sent or timed out
+            try:
+                self._produce(topic, value, key, headers, partition, report)
+            except BufferError:
+                if self._loop.time() > ends:
+                    self._in_flight -= 1
+                    raise Undelivered(f"a message to {topic}: the queue stays full") from None
+                await asyncio.sleep(_FULL_SECONDS)
+            else:
+                return await sent
+
+    def post(self, topic: str, value: Data, *, key: Data, headers: Headers, report: Report) -> None:
+        """Send one message without waiting; raises TooManyInFlight. `report` is called later."""
+        if self._in_flight >= self._in_flight_max:
+            raise TooManyInFlight(f"{self._in_flight_max} messages are in flight")
+        self._in_flight += not self._is_silent  # librdkafka's queue is the limit then
+        try:
+            self._produce(topic, value, key, headers, None, report)
+        except BufferError:
+            self._in_flight -= not self._is_silent
+            raise TooManyInFlight(f"{QUEUE_KIB_MAX} KiB are in flight") from None
+
+    def _produce(
+        self,
+        topic: str,
+        value: Data,
+        key: Data,
+        headers: Headers,
+        partition: int | None,
+        report: Report,
+    ) -> None:
+        optional: dict[str, Any] = {} if partition is None else {"partition": partition}
+        try:
+            self._producer.produce(
+                topic,
+                to_bytes(value),
+                to_bytes(key),
+                headers=list(headers),
+                on_delivery=partial(self._delivered, report),
+                **optional,
+            )
+        except KafkaException as error:  # it cannot even be queued: too large, for instance
+            self._in_flight -= not self._is_silent
+            report(error.args[0], _NOWHERE)
+
+    def _delivered(self, report: Report, error: KafkaError | None, raw: Any) -> None:
+        place = _NOWHERE if error else Sent(raw.partition(), raw.offset())
+        self._reports.append((report, error, place))
+        if not self._is_woken:
+            self._is_woken = True
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._pass_on)
+
+    def _pass_on(self) -> None:
+        """Give the reports to those who wait, all that came in one go."""
+        self._is_woken = False
+        while self._reports:
+            report, error, place = self._reports.popleft()
+            self._in_flight -= not self._is_silent
+            report(error, place)
+        self._freed.set()
+
+    def _poll(self) -> None:
+        while not self._is_stopping:
+            self._producer.poll(_POLL_SECONDS)

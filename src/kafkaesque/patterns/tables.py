@@ -1,0 +1,155 @@
+"""A compacted topic as a dictionary that is always up to date."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from kafkaesque.errors import TableFull
+from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
+from kafkaesque.patterns.message import Data, to_bytes
+from kafkaesque.patterns.reader import Batch, Reader
+from kafkaesque.patterns.sender import Sender
+from kafkaesque.types import Offset
+
+KEYS_MAX = 1_000_000
+_IN_FLIGHT_MAX = 10_000
+_LOOK_AGAIN_SECONDS = 0.1
+
+
+class Table(Mapping[bytes, bytes]):
+    """The last value of every key of a topic; `async with` it, in one event loop.
+
+    On entering all of the topic is read; from then on it follows what anyone writes. `put` and
+    `delete` return when this table has the change. A key that was never written, or whose last
+    value is none, is not there.
+    """
+
+    def __init__(self, client: Client, topic: str, *, keys_max: int) -> None:
+        self._client = client
+        self._topic = topic
+        self._keys_max = keys_max
+        self._rows: dict[bytes, bytes] = {}
+        self._positions: dict[int, Offset] = {}
+        self._moved = asyncio.Event()
+        self._is_full = False
+        self._sender = Sender(client)
+        self._reader = Reader(
+            settings(
+                client,
+                {"fetch.wait.max.ms": 100},
+                {
+                    "group.id": "kafkaesque-table",
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "earliest",
+                },
+            ),
+            self._take,
+            in_flight_max=_IN_FLIGHT_MAX,
+        )
+
+    async def __aenter__(self) -> "Table":
+        topics = {self._topic: {"cleanup.policy": "compact"}}
+        self._count = (await asyncio.to_thread(make_topics, self._client, topics))[self._topic]
+        self._ends = Ends(self._client)
+        await self._sender.__aenter__()
+        await self._reader.start(self._begin)
+        await self.refresh()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._reader.stop()
+        await self._sender.__aexit__(kind, error, trace)
+
+    def __getitem__(self, key: bytes | str) -> bytes:
+        self._check()
+        return self._rows[key.encode() if isinstance(key, str) else key]
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._check()
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        self._check()
+        return len(self._rows)
+
+    async def put(self, key: bytes | str, value: bytes | str) -> None:
+        """Set a key, and return when this table has it; raises Undelivered."""
+        await self._write(key, value)
+
+    async def delete(self, key: bytes | str) -> None:
+        """Remove a key, and return when this table has done so; raises Undelivered."""
+        await self._write(key, None)
+
+    async def refresh(self) -> None:
+        """Return when the table has all that was written before."""
+        places = [TopicPartition(self._topic, partition) for partition in range(self._count)]
+
+        def reached(consumer: Consumer) -> dict[int, Offset]:
+            # The last records of a partition may be gone, compacted or another's marks: where the
+            # consumer stands counts too.
+            return {one.partition: one.offset for one in consumer.position(places)}
+
+        wanted = await asyncio.to_thread(self._ends.ask, self._topic, range(self._count))
+        while True:
+            self._check()
+            behind = [p for p, end in wanted.items() if self._positions.get(p, 0) < end]
+            if not behind:
+                return
+            at = await self._reader.call(reached)
+            # Batches are handed over in order: what the consumer had passed is here by now.
+            if all(self._positions.get(p, 0) >= wanted[p] or at[p] >= wanted[p] for p in behind):
+                return
+            await self._wait()
+
+    async def _write(self, key: bytes | str, value: Data) -> None:
+        data = key.encode() if isinstance(key, str) else key
+        partition, offset = await self._sender.send(self._topic, value, key=data)
+        while self._positions.get(partition, 0) <= offset:
+            self._check()
+            await self._wait()
+        self._check()
+
+    async def _wait(self) -> None:
+        self._moved.clear()
+        await self._reader.wait(self._moved, _LOOK_AGAIN_SECONDS)
+
+    def _begin(self, consumer: Consumer) -> None:
+        consumer.assign(
+            [TopicPartition(self._topic, each, OFFSET_BEGINNING) for each in range(self._count)]
+        )
+
+    def _take(self, batch: Batch) -> None:
+        for raw in batch:
+            key, value = raw.key(), raw.value()
+            partition, offset = raw.partition(), raw.offset()
+            assert partition is not None and offset is not None
+            self._positions[partition] = offset + 1
+            if key is None:
+                continue  # it has no place in a table
+            if value is None:
+                self._rows.pop(key, None)
+            elif key in self._rows or len(self._rows) < self._keys_max:
+                self._rows[key] = to_bytes(value) or b""
+            else:
+                self._is_full = True
+        self._reader.release(len(batch))
+        self._moved.set()
+
+    def _check(self) -> None:
+        if self._is_full:
+            raise TableFull(f"{self._topic} has more than {self._keys_max} keys")
+        failure = self._reader.failure
+        if failure.done() and not failure.cancelled():
+            failure.result()
+
+
+def table(client: Client, topic: str, *, keys_max: int = KEYS_MAX) -> Table:
+    """Return a table of the topic, which is made with `cleanup.policy=compact` if it is missing."""
+    return Table(client, topic, keys_max=keys_max)

@@ -1,0 +1,238 @@
+"""Workers: a group shares a topic's messages, failures are retried, and then put aside."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, assert_never
+
+from confluent_kafka import Consumer
+
+from kafkaesque.clock import Clock, SystemClock
+from kafkaesque.errors import PatternError
+from kafkaesque.patterns.committer import Place, Progress
+from kafkaesque.patterns.connection import Client, Ends, make_topics
+from kafkaesque.patterns.dead_letter import dead_headers, retry_headers, source_of
+from kafkaesque.patterns.delivery import Delivery, Settled, WrongType
+from kafkaesque.patterns.engine import Engine, EngineSettings, Handler
+from kafkaesque.patterns.holding import Holding
+from kafkaesque.patterns.intents import INTENTS_MAX, Intent
+from kafkaesque.patterns.message import Message
+from kafkaesque.patterns.recovery import find_copy, read_intents
+from kafkaesque.patterns.retry_plan import Names, RetryPlan
+from kafkaesque.patterns.sender import Sender
+from kafkaesque.types import Offset
+
+DEAD_LETTER_TIER = 0
+_DAY_MS = 24 * 3600 * 1000
+_AGAIN_SECONDS = 0.5
+
+
+class WorkerDied(PatternError):
+    """An attempt failed, and its worker died before it could put the reason aside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker works."""
+
+    retries: RetryPlan = field(default_factory=RetryPlan)
+    limits: EngineSettings = field(default_factory=EngineSettings)
+    dead_letter_retention_ms: int = 14 * _DAY_MS
+    """How long dead letters are kept; holds when the dead-letter topic is first made."""
+
+
+class Worker:
+    """A member of a group that works on a topic; `async with` it, in one event loop.
+
+    A message is done when its handler returns. One whose handler fails goes to the next retry
+    topic, and after the last one to the dead-letter topic; only then is its offset committed.
+    Messages of one key are handled in order, but for those that wait in a retry topic.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        topic: str,
+        handler: Handler,
+        *,
+        group: str,
+        settings: WorkerSettings,
+        clock: Clock,
+    ) -> None:
+        self.names = Names(topic=topic, group=group, tiers=len(settings.retries.delays_ms))
+        self.retried = 0
+        self.dead = 0
+        self._client = client
+        self._handler = handler
+        self._group = group
+        self._settings = settings
+        self._clock = clock
+        self._sender = Sender(client)
+        self._inherited: dict[tuple[str, int, Offset], tuple[Intent, bool]] = {}
+        self._engine = Engine(
+            client, group, self._begin, self._settle, limits=settings.limits, plan=settings.retries
+        )
+
+    async def __aenter__(self) -> "Worker":
+        keep = {"retention.ms": str(self._settings.dead_letter_retention_ms)}
+        topics: dict[str, dict[str, str]] = {self.names.topic: {}, self.names.dead_letter: keep}
+        topics |= {name: {} for name in self.names.retries}
+        self._partitions = await asyncio.to_thread(make_topics, self._client, topics)
+        if self.names.retries:
+            holding = Holding(self.names.retries, self._clock.now_ms)
+            self._engine.sift, self._engine.tick = holding.sift, holding.tick
+            self._engine.forget = holding.forget
+        self._engine.inherit = self._inherit
+        self._ends = Ends(self._client)
+        await self._sender.__aenter__()
+        await self._engine.start([self.names.topic, *self.names.retries])
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._engine.stop()
+        finally:
+            await self._sender.__aexit__(kind, error, trace)
+
+    async def run(self) -> None:
+        """Wait until cancelled; raises if the worker cannot go on."""
+        await self._engine.failed()
+
+    @property
+    def done(self) -> int:
+        """Messages done with so far, also those that were retried or put aside."""
+        return self._engine.done
+
+    def _begin(self, delivery: Delivery) -> Awaitable[Any]:
+        if self._inherited:
+            message = delivery.message
+            place = (message.topic, message.partition, message.offset)
+            if place in self._inherited:
+                return self._finish_inherited(delivery, is_moved=self._inherited[place][1])
+        return self._handler(delivery)
+
+    async def _finish_inherited(self, delivery: Delivery, *, is_moved: bool) -> None:
+        """Do what is left of a failure that another worker saw; the handler is not asked again."""
+        if is_moved:
+            delivery.ack()
+        else:
+            delivery.nack(WorkerDied("its worker died before it could say why it failed"))
+
+    async def _settle(self, delivery: Delivery, result: Any) -> None:
+        """Put a failed message where it belongs."""
+        if delivery.settled is Settled.NOT_YET:
+            kind = type(result).__qualname__
+            delivery.nack(WrongType(f"the handler returned {kind}, not None"), retry=False)
+        match delivery.settled:
+            case Settled.ACKED | Settled.NOT_YET:
+                return
+            case Settled.RETRY:
+                tier = self._settings.retries.next_tier(delivery.attempt)
+            case Settled.DEAD:
+                tier = None
+            case _:
+                assert_never(delivery.settled)
+        await self._move(delivery, tier or DEAD_LETTER_TIER)
+
+    async def _move(self, delivery: Delivery, tier: int) -> None:
+        """Copy a message to another topic, once; returns when it is there, or is not ours."""
+        message = delivery.message
+        place = (message.topic, message.partition)
+        inherited = self._inherited.get((*place, message.offset))
+        if inherited is not None:
+            tier = inherited[0].tier
+        topic = self._topic_of(tier)
+        while True:  # ends with the copy, the loss of the partition or the worker's end
+            progress = self._engine.progress.get(place)
+            if progress is None or progress.prefix is not delivery.prefix:
+                return
+            try:
+                if await self._intend(progress, message, tier, topic):
+                    await self._copy(delivery, tier, topic)
+                    return
+            except PatternError:
+                pass  # no broker, or a rebalance: nothing is lost while we try again
+            await asyncio.sleep(_AGAIN_SECONDS)
+            intent = progress.intents.get(message.offset)
+            if intent is not None and await self._is_there(topic, intent, source_of(message)):
+                return
+
+    def _topic_of(self, tier: int) -> str:
+        known = self.names.retries
+        # A tier of a plan that had more delays than ours: the last one that we have.
+        return known[min(tier, len(known)) - 1] if tier and known else self.names.dead_letter
+
+    async def _intend(self, progress: Progress, message: Message, tier: int, topic: str) -> bool:
+        """Commit what is about to be done with a message; False: try again."""
+        source, offset = message.partition, message.offset
+        if offset not in progress.intents:
+            # By the source's partition, so that the copies of one key keep their order.
+            partition = source % self._partitions[topic]
+            end = (await asyncio.to_thread(self._ends.ask, topic, [partition]))[partition]
+            if len(progress.intents) >= INTENTS_MAX:
+                return False
+            progress.intents[offset] = Intent(tier=tier, partition=partition, start=end)
+        return await self._engine.committer.flush()
+
+    async def _copy(self, delivery: Delivery, tier: int, topic: str) -> None:
+        message, failure, attempt = delivery.message, delivery.failure, delivery.attempt
+        assert failure is not None
+        now_ms = self._clock.now_ms()
+        if topic == self.names.dead_letter:
+            headers = dead_headers(
+                message, failure, attempts=attempt, group=self._group, now_ms=now_ms
+            )
+        else:
+            delays = self._settings.retries.delays_ms
+            due = now_ms + delays[min(tier, len(delays)) - 1]
+            headers = retry_headers(message, failure, attempt=attempt + 1, due=due)
+        progress = self._engine.progress[message.topic, message.partition]
+        partition = progress.intents[message.offset].partition
+        await self._sender.send(
+            topic, message.value, key=message.key, headers=headers, partition=partition
+        )
+        if topic == self.names.dead_letter:
+            self.dead += 1
+        else:
+            self.retried += 1
+
+    async def _is_there(self, topic: str, intent: Intent, source: str) -> bool:
+        try:
+            return await asyncio.to_thread(find_copy, self._client, topic, intent, source)
+        except PatternError:
+            return False  # it cannot be told now: the next attempt fails too, or finds it
+
+    def _inherit(self, consumer: Consumer, taken: dict[Place, Progress]) -> None:
+        """Learn what the former owners were about to do; in the reader's thread."""
+        for (topic, partition, offset), intent in read_intents(consumer, taken).items():
+            target = self._topic_of(intent.tier)
+            source = f"{topic}/{partition}/{offset}"
+            is_moved = find_copy(self._client, target, intent, source)
+            taken[topic, partition].intents[offset] = intent
+            self._inherited[topic, partition, offset] = (intent, is_moved)
+
+
+def worker(
+    client: Client,
+    topic: str,
+    handler: Handler,
+    *,
+    group: str | None = None,
+    settings: WorkerSettings | None = None,
+    clock: Clock | None = None,
+) -> Worker:
+    """Return a worker; those without a group share the topic point to point, as a queue."""
+    return Worker(
+        client,
+        topic,
+        handler,
+        group=topic if group is None else group,
+        settings=settings or WorkerSettings(),
+        clock=clock or SystemClock(),
+    )

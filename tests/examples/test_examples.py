@@ -1,0 +1,37 @@
+"""Every example runs, tells its story, and finds itself right."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tools.repository import ROOT
+
+pytestmark = pytest.mark.compat
+
+EXAMPLES = sorted(
+    path.stem for path in (ROOT / "examples").glob("*.py") if path.stem not in ("__init__", "story")
+)
+LINES_MAX = 60
+SECONDS_MAX = 60
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_and_is_short(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"examples.{name}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("All is as it should be.\n")
+    assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < LINES_MAX
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_how_to_leads_to_the_example(name: str) -> None:
+    pages = (ROOT / "docs" / "how-to").glob("*.md")
+    assert any(f"examples/{name}.py" in page.read_text() for page in pages)

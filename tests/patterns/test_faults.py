@@ -1,0 +1,121 @@
+"""Workers, responders and the broker die at each step: nothing is lost or told twice."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.patterns import Delivery, reply, request, worker
+from kafkaesque.testing import Broker
+from tests.patterns.dying import SETTINGS
+from tests.patterns.waiting import QUICK, letters, run, send_all, until
+
+pytestmark = pytest.mark.compat
+
+GOOD = [f"good-{number}" for number in range(12)]
+BAD = [f"bad-{number}" for number in range(3)]
+
+
+@contextmanager
+def process(
+    kind: str, bootstrap: str, topic: str, step: str, journal: Path
+) -> Iterator["subprocess.Popen[str]"]:
+    """Run a worker or a responder beside the test."""
+    words = [sys.executable, "-m", "tests.patterns.dying", kind, bootstrap, topic, step]
+    with subprocess.Popen([*words, str(journal)], stdout=subprocess.PIPE, text=True) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+@pytest.mark.requirement("PAT-5")
+@pytest.mark.parametrize("step", ["handling", "handled", "before-copy", "after-copy"])
+def test_a_worker_that_dies_loses_nothing_and_buries_nothing_twice(
+    bootstrap: str, topic: str, tmp_path: Path, step: str
+) -> None:
+    journal = tmp_path / "journal"
+    journal.touch()
+
+    def seen() -> Counter[str]:
+        return Counter(journal.read_text().splitlines())
+
+    def buried() -> list[str]:
+        return sorted(letter.message.text for letter in letters(bootstrap, topic))
+
+    async def story() -> None:
+        mixed = [*GOOD[:4], BAD[0], *GOOD[4:8], BAD[1], *GOOD[8:], BAD[2]]
+        await send_all(bootstrap, topic, *mixed)
+        with process("worker", bootstrap, topic, step, journal) as dying:
+            assert await asyncio.to_thread(dying.wait) == -signal.SIGKILL
+        with process("worker", bootstrap, topic, "none", journal):
+            await until(lambda: {f"{text} 1" for text in GOOD} <= seen().keys())
+            await until(lambda: {f"{text} 2" for text in BAD} <= seen().keys())
+            while len(await asyncio.to_thread(buried)) < len(BAD):
+                pass
+
+    run(story())
+    assert buried() == BAD, "each bad one is put aside once, and no good one"
+    again = sum(count - 1 for count in seen().values())
+    assert again <= SETTINGS.limits.in_flight_max
+    if step in ("before-copy", "after-copy"):
+        # An attempt that was seen to fail is never made again, so it cannot succeed after all.
+        assert sum(seen()[f"{text} 1"] for text in BAD) <= len(BAD) + 2
+
+
+@pytest.mark.requirement("PAT-3")
+@pytest.mark.parametrize("step", ["handled", "before-copy", "after-copy"])
+def test_a_responder_that_dies_is_replaced_and_each_caller_gets_one_answer(
+    bootstrap: str, topic: str, tmp_path: Path, step: str
+) -> None:
+    journal = tmp_path / "journal"
+
+    async def story() -> list[bytes | None]:
+        async with request(bootstrap) as ask:
+            async with asyncio.TaskGroup() as asking:
+                asked = [asking.create_task(ask(topic, text, deadline_seconds=25)) for text in GOOD]
+                with process("responder", bootstrap, topic, step, journal) as dying:
+                    assert await asyncio.to_thread(dying.wait) == -signal.SIGKILL
+                with process("responder", bootstrap, topic, "none", journal):
+                    await asyncio.wait(asked)
+            return [one.result() for one in asked]
+
+    assert run(story()) == [f"answer to {text}".encode() for text in GOOD]
+
+
+def test_workers_and_requests_survive_a_restart_of_the_broker(tmp_path: Path) -> None:
+    done: Counter[str] = Counter()
+
+    async def take(delivery: Delivery) -> None:
+        done[delivery.text] += 1
+
+    async def answer(delivery: Delivery) -> str:
+        return delivery.text
+
+    async def story(broker: Broker) -> None:
+        at = broker.bootstrap
+        async with (
+            worker(at, "work", take, settings=QUICK),
+            reply(at, "ask", answer),
+            request(at) as ask,
+        ):
+            await send_all(at, "work", *GOOD[:6])
+            await until(lambda: len(done) == 6)
+            assert await ask("ask", "before") == b"before"
+            await asyncio.to_thread(broker.stop)
+            waiting = asyncio.ensure_future(ask("ask", "meanwhile", deadline_seconds=20))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(broker.start)
+            assert await waiting == b"meanwhile"
+            await send_all(at, "work", *GOOD[6:])
+            await until(lambda: len(done) == len(GOOD))
+
+    with Broker(tmp_path / "data") as broker:
+        run(story(broker))
+    assert sum(done.values()) <= len(GOOD) + QUICK.limits.in_flight_max

@@ -1,0 +1,109 @@
+"""Dead letters go back, once each, and not for ever."""
+
+import time
+
+import pytest
+
+from kafkaesque.errors import InvalidPattern, PatternError
+from kafkaesque.patterns import (
+    Delivery,
+    RedriveSettings,
+    RetryPlan,
+    WorkerSettings,
+    redrive,
+    worker,
+)
+from kafkaesque.patterns.letters import read_all
+from tests.patterns.waiting import QUICK, run, send_all, until
+
+pytestmark = pytest.mark.compat
+
+NO_RETRIES = WorkerSettings(retries=RetryPlan(delays_ms=()), limits=QUICK.limits)
+
+
+def bury(bootstrap: str, topic: str, *values: str) -> str:
+    """Make dead letters; returns their topic."""
+
+    async def refuse(delivery: Delivery) -> None:
+        raise (KeyError if delivery.text.startswith("key") else ValueError)("no")
+
+    async def story() -> str:
+        async with worker(bootstrap, topic, refuse, settings=NO_RETRIES) as one:
+            await send_all(bootstrap, topic, *values)
+            await until(lambda: one.dead == len(values))
+            return one.names.dead_letter
+
+    return run(story())
+
+
+def texts(bootstrap: str, topic: str) -> list[str]:
+    """Return what a topic holds."""
+    return sorted(message.text for message in read_all(bootstrap, topic))
+
+
+@pytest.mark.requirement("PAT-5")
+def test_letters_go_back_to_their_origin_once(bootstrap: str, topic: str) -> None:
+    dead = bury(bootstrap, topic, "a", "b")
+    assert run(redrive(bootstrap, dead, RedriveSettings(dry_run=True))).moved == 2
+    assert texts(bootstrap, topic) == ["a", "b"]
+    assert run(redrive(bootstrap, dead)).moved == 2
+    assert run(redrive(bootstrap, dead)).seen == 0
+    assert texts(bootstrap, topic) == ["a", "a", "b", "b"]
+
+
+def test_a_filter_chooses_and_the_rest_can_go_later(bootstrap: str, topic: str) -> None:
+    dead = bury(bootstrap, topic, "key-1", "value-1", "key-2")
+    keys = RedriveSettings(
+        to=f"{topic}-other", where=lambda _, one: bool(one and one.failure.error == "KeyError")
+    )
+    done = run(redrive(bootstrap, dead, keys))
+    assert (done.moved, done.filtered) == (2, 1)
+    assert texts(bootstrap, f"{topic}-other") == ["key-1", "key-2"]
+    assert run(redrive(bootstrap, dead)).moved == 1
+
+
+def test_what_comes_back_too_often_is_left(bootstrap: str, topic: str) -> None:
+    settings = RedriveSettings(redrives_max=2)
+    dead = bury(bootstrap, topic, "loop")
+    for _ in range(2):
+        assert run(redrive(bootstrap, dead, settings)).moved == 1
+        bury_again(bootstrap, topic)
+    assert run(redrive(bootstrap, dead, settings)).looping == 1
+
+
+def bury_again(bootstrap: str, topic: str) -> None:
+    """Let a worker fail on what was sent back."""
+
+    async def refuse(_: Delivery) -> None:
+        raise ValueError("again")
+
+    async def story() -> None:
+        async with worker(bootstrap, topic, refuse, settings=NO_RETRIES) as one:
+            await until(lambda: one.dead == 1)
+
+    run(story())
+
+
+def test_the_rate_is_kept_and_progress_is_told(bootstrap: str, topic: str) -> None:
+    dead = bury(bootstrap, topic, *map(str, range(5)))
+    told: list[int] = []
+    began = time.monotonic()
+    settings = RedriveSettings(per_second_max=20, count_max=4)
+    run(redrive(bootstrap, dead, settings, progress=lambda state: told.append(state.moved)))
+    assert time.monotonic() - began >= 3 / 20
+    assert told[-1] == 4
+
+
+def test_letters_that_are_not_ours_stay_unless_told_where_to(bootstrap: str, topic: str) -> None:
+    run(send_all(bootstrap, f"{topic}.dlq", "whose?"))
+    assert run(redrive(bootstrap, f"{topic}.dlq")).unknown_origin == 1
+    assert run(redrive(bootstrap, f"{topic}.dlq", RedriveSettings(to=topic))).moved == 1
+
+
+def test_what_cannot_be_is_refused(bootstrap: str, topic: str) -> None:
+    with pytest.raises(PatternError, match="no topic"):
+        run(redrive(bootstrap, f"{topic}.dlq"))
+    with pytest.raises(InvalidPattern):
+        run(redrive(bootstrap, "x.dlq", RedriveSettings(to="x.dlq")))
+    with pytest.raises(InvalidPattern):
+        RedriveSettings(per_second_max=0)

@@ -141,9 +141,7 @@ def test_a_synced_point_goes_with_a_round_that_writes_the_journal_anyway() -> No
     assert point.end_offset == 1
 
 
-def test_after_a_tick_the_synced_point_is_written_with_the_round_after_the_one_that_reached_it() -> (
-    None
-):
+def test_after_a_tick_the_synced_point_is_written_with_the_next_round() -> None:
     points = []
     for rounds in (1, 2, 3):
         node = Rounds()

@@ -150,11 +150,11 @@ def a_batch(records: int, value_bytes: int) -> bytes:
     )
 
 
-def produce_frame(topic: str, batch: bytes) -> bytes:
-    """Return a request that appends a batch to partition 0 with acks=all."""
+def produce_frame(topic: str, batch: bytes, acks: int = -1) -> bytes:
+    """Return a request that appends a batch to partition 0, with acks=all unless told."""
     share = PartitionProduceData(index=0, records=batch)
     data = TopicProduceData(name=topic, partition_data=(share,))
-    request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,))
+    request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=(data,))
     return frame_of(request, PRODUCE_VERSION)
 
 

@@ -60,6 +60,7 @@ class AMachine:
         self.open()
 
     def begin_round(self) -> None:
+        self.store.flusher.want_notes()
         self.store.flusher.kick()
         assert self.later.waiting, "nothing wanted a round"
 
@@ -68,6 +69,7 @@ class AMachine:
         self.later.play()
 
     def settle(self) -> None:
+        self.store.flusher.want_notes()
         self.store.flusher.kick()
         for _ in range(ROUNDS_MAX):
             if not self.later.waiting:

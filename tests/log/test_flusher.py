@@ -8,7 +8,7 @@ from kafkaesque.errors import DiskFailed, LogError
 from kafkaesque.log.disk import File
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
-from kafkaesque.log.journal_records import start_record
+from kafkaesque.log.journal_records import StateSaved, start_record
 from kafkaesque.log.segments import SyncedPoint
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
 from kafkaesque.types import GroupId
@@ -116,13 +116,39 @@ def test_a_callback_comes_after_the_round_that_carries_what_was_added_before() -
     assert heard == ["saved"]
 
 
-def test_the_synced_point_is_written_with_the_round_after_the_one_that_reached_it() -> None:
+def test_rounds_between_two_ticks_write_no_synced_point() -> None:
+    node = Rounds()
+    log = ALog(node, "a")
+    for _ in range(3):
+        log.write()
+        node.flusher.kick()
+        node.later.play()
+    assert node.synced_on_disk("a") is None
+
+
+def test_a_synced_point_goes_with_a_round_that_writes_the_journal_anyway() -> None:
+    node = Rounds()
+    log = ALog(node, "a")
+    log.write()
+    node.flusher.kick()
+    node.later.play()
+    node.journal.add(StateSaved(group="a", term=1, vote=None))
+    log.write()
+    node.flusher.kick()
+    node.later.play()
+    point = node.synced_on_disk("a")
+    assert point is not None
+    assert point.end_offset == 1
+
+
+def test_after_a_tick_the_synced_point_is_written_with_the_next_round() -> None:
     points = []
     for rounds in (1, 2, 3):
         node = Rounds()
         log = ALog(node, "a")
         for _ in range(rounds):
             log.write()
+            node.flusher.pass_time(0)
             node.flusher.kick()
             node.later.play()
         point = node.synced_on_disk("a")

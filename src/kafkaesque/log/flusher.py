@@ -3,8 +3,10 @@
     idle --request--> a round is written --done--> idle, or the next round if more was requested
 
 Everything that was written before a round began is durable when it is done; what comes meanwhile
-waits for the next one. How far each group's segments are durable is noted in the journal with the
-*next* round, so that noting it costs no sync of its own; recovery reads a little more for it.
+waits for the next one. How far each group's segments are durable is noted in the journal with a
+*later* round, so that noting it costs no round of its own: with one that writes the journal anyway,
+or the first one after a tick. Most rounds sync segments alone, see `bench/syncing.py`; recovery
+reads a little more for it.
 
 A round for which the journal finds no room does not begin; it is tried again as time passes.
 """
@@ -54,6 +56,7 @@ class Flusher:
         self._now_ms = 0
         self._wanting_room: list[Callable[[], None]] = []
         self._is_postponed = False
+        self._are_notes_due = False
         self.is_full = False
         """Whether the journal found no room when it was last written."""
         self._is_busy = False
@@ -87,11 +90,16 @@ class Flusher:
         """Learn the monotonic time; what is due, or waits for room, is tried at the next kick."""
         self._now_ms = now_ms
         self._is_postponed = False
+        self.want_notes()
         for log in [log for due_ms, log in self._due.values() if due_ms <= now_ms]:
             self.request(log)
         wanting_room, self._wanting_room = self._wanting_room, []
         for callback in wanting_room:
             callback()
+
+    def want_notes(self) -> None:
+        """Let the next round note how far each group's segments are durable."""
+        self._are_notes_due = True
 
     def settle(self) -> None:
         """Write what the journal has to note although nobody waits for it.
@@ -101,6 +109,7 @@ class Flusher:
         """
         if self._journal.has_additions and not self._waiting:
             self._callbacks.append(_nothing)
+            self.want_notes()
             self.kick()
 
     def kick(self) -> None:
@@ -120,6 +129,9 @@ class Flusher:
         callbacks, self._callbacks = self._callbacks, []
         for log in logs:
             self._due.pop(log.group, None)
+        if self._are_notes_due:
+            self._are_notes_due = False
+            self._journal.add_notes()
         try:
             dirty = [log.round_begins() for log in logs]
         except LogError as error:
@@ -139,7 +151,7 @@ class Flusher:
             for log in logs:
                 point = log.round_done()
                 if point is not None:
-                    self._journal.add(synced_record(log.group, point))
+                    self._journal.note(synced_record(log.group, point))
             for callback in callbacks:
                 callback()
             self._is_busy = False

@@ -59,6 +59,7 @@ class Journal:
         self._rewrite_at = config.journal_rewrite_bytes
         self._round = 0
         self._added: list[JournalRecord] = []
+        self._notes: dict[GroupId, JournalRecord] = {}
 
     @classmethod
     def create(cls, disk: Disk, config: LogConfig, node: NodeId) -> "Journal":
@@ -107,13 +108,32 @@ class Journal:
 
     @property
     def has_additions(self) -> bool:
-        """Whether anything was added since the last round began."""
-        return bool(self._added)
+        """Whether anything was added or noted that no round has begun to write."""
+        return bool(self._added or self._notes)
 
     def add(self, record: JournalRecord) -> None:
         """Apply a record now; it is on disk when the next round is done."""
+        self.add_notes()
         _apply(self.groups, record)
         self._added.append(record)
+
+    def note(self, record: JournalRecord) -> None:
+        """Apply a record now that nobody waits for; a later one of the same group replaces it.
+
+        It goes to disk with the next that is added, or when `add_notes` is called.
+        """
+        _apply(self.groups, record)
+        self._notes[record.group] = record
+
+    def add_notes(self) -> None:
+        """Let the next round write what was noted."""
+        if self._notes:
+            self._added += self._notes.values()
+            self._notes.clear()
+
+    def has_note(self, group: GroupId) -> bool:
+        """Whether something was noted of a group that the next round does not write."""
+        return group in self._notes
 
     def write_round(self, files: list[File], folders: list[str], done: Synced) -> None:
         """Write what was added as one frame and sync it together with `files` and `folders`.
@@ -200,6 +220,7 @@ class Journal:
             raise
         self._newest = file
         self._added = []
+        self._notes.clear()
         return file
 
     def _adopt_new(self, file: File) -> None:

@@ -301,7 +301,8 @@ class PartitionLog:
             return [], []
         self._captured = self._written
         self._captured_point = None if self._stability.clamps else self._segments.point()
-        self._captured_base = self._synced_base()
+        if not self._journal.has_note(self.group):
+            self._captured_base = self._synced_base()
         self._operations.round_begins()
         return self._segments.take_dirty()
 

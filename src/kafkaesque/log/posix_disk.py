@@ -116,8 +116,9 @@ class PosixFile:
         if node.failed:
             raise earlier_failure(node.location)
         descriptor = self._descriptor()
+        if node.written == node.synced:  # else it is held already; see `bench/append.py`
+            self._disk._descriptors.hold(node)
         node.written += 1
-        self._disk._descriptors.hold(node)
         return descriptor
 
 

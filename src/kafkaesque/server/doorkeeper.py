@@ -40,7 +40,8 @@ class Doorkeeper:
 
     def __init__(self, limits: LimitsConfig, clock: Clock, counters: Counters) -> None:
         self._limits = limits
-        self._clock = clock
+        self.now_ms = clock.monotonic_ms
+        """The time by which guests are judged; asked with every read."""
         self._counters = counters
         self._guests: dict[Guest, tuple[Kind, str]] = {}
         self._by_address: Counter[str] = Counter()
@@ -56,10 +57,6 @@ class Doorkeeper:
     def guests(self) -> list[Guest]:
         """Everyone who is in."""
         return list(self._guests)
-
-    def now_ms(self) -> int:
-        """Return the time by which guests are judged."""
-        return self._clock.monotonic_ms()
 
     def enter(self, guest: Guest, address: str) -> bool:
         """Let a new connection in, or say no; then it must be closed without an answer."""

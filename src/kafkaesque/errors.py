@@ -369,3 +369,15 @@ class Refused(ClientError):
 
 class RefusedForNow(Refused):
     """The broker did not do it, but may do so soon, or another one may."""
+
+
+class BadOption(ClientError):
+    """An option of a Spark query that does not exist, contradicts another or cannot be kept."""
+
+
+class DataLost(ClientError):
+    """Records that a query still had to read are gone from the topic."""
+
+
+class SparkMissing(KafkaesqueError):
+    """Something of Spark's was asked for, and Spark or a Java for it is not installed."""

@@ -10,10 +10,12 @@ from typing import Any
 from kafkaesque.client.address import Address, parse_addresses
 from kafkaesque.client.batches import Batches
 from kafkaesque.client.groups import Groups
+from kafkaesque.client.producer import Producer
 from kafkaesque.client.router import Router, Surroundings
 from kafkaesque.client.topics import Topics
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import ClientConfig
+from kafkaesque.record.view import Codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,10 @@ class Admin:
     def serves(self, request: type[Any]) -> bool:
         """Return whether the brokers serve an API that we know, named by its request."""
         return self._router.question(lambda: self._router.serves(request))
+
+    def producer(self, codec: Codec = Codec.NONE) -> Producer:
+        """Return a new idempotent producer that compresses by `codec`."""
+        return Producer(self._router, codec)
 
     def close(self) -> None:
         """Hang up."""

@@ -34,6 +34,8 @@ class Fetched:
     start: Offset
     """The first offset that is kept."""
     high_watermark: Offset
+    aborted: tuple[tuple[int, Offset], ...] = ()
+    """Producer and first offset of each transaction in here that was aborted; read committed only."""
 
 
 class Batches:
@@ -50,10 +52,13 @@ class Batches:
         *,
         wait_ms: int = 0,
         bytes_max: int | None = None,
+        is_committed_only: bool = False,
     ) -> Fetched:
         """Return batches from that of `offset` on, none at the end of the partition.
 
-        `wait_ms` is how long the broker waits for records if there are none.
+        `wait_ms` is how long the broker waits for records if there are none. With
+        `is_committed_only` it returns nothing of a transaction that is still open, and names those
+        that were aborted; their batches come along and are for the caller to leave out.
         """
         limit = self._router.config.fetch_bytes_max if bytes_max is None else bytes_max
         asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
@@ -61,6 +66,7 @@ class Batches:
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=limit,
+            isolation_level=int(is_committed_only),
             topics=(FetchTopic(topic=topic, partitions=(asked,)),),
         )
 
@@ -76,6 +82,9 @@ class Batches:
                 batches=tuple(_whole(found.records or b"")),
                 start=found.log_start_offset,
                 high_watermark=found.high_watermark,
+                aborted=tuple(
+                    (one.producer_id, one.first_offset) for one in found.aborted_transactions or ()
+                ),
             )
 
         return self._router.question(ask)

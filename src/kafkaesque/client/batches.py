@@ -35,7 +35,7 @@ class Fetched:
     """The first offset that is kept."""
     high_watermark: Offset
     aborted: tuple[tuple[int, Offset], ...] = ()
-    """Producer and first offset of each transaction in here that was aborted; read committed only."""
+    """Producer and first offset of transactions that were aborted, if only committed was asked."""
 
 
 class Batches:

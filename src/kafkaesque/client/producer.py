@@ -123,9 +123,7 @@ class Producer:
                 left.pop((name, one.index), None)
         for name, one in answers:
             if (name, one.index) in left:
-                check(
-                    one.error_code, f"partition {one.index} of topic {name}", one.error_message
-                )
+                check(one.error_code, f"partition {one.index} of topic {name}", one.error_message)
         for topic, partition in left.keys() & set(places):
             silent = f"partition {partition} of topic {topic}: the broker's answer leaves it out"
             raise Refused(silent, "NONE")

@@ -265,8 +265,7 @@ def _offsets_request(
         replica_id=_CLIENT,
         isolation_level=int(is_committed_only),
         topics=tuple(
-            ListOffsetsTopic(name=topic, partitions=tuple(rows))
-            for topic, rows in by_topic.items()
+            ListOffsetsTopic(name=topic, partitions=tuple(rows)) for topic, rows in by_topic.items()
         ),
         timeout_ms=timeout_ms,
     )

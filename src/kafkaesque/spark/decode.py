@@ -131,7 +131,7 @@ class Decoder:
         self._window = np.array([target.first, target.end], np.int64)
         self._data = np.empty(0, np.uint8)
         self._numbers = np.empty((0, 3), np.int64)
-        self._places = np.empty((0, 6), np.int64)
+        self._places = np.empty((0, 5), np.int64)
         self._header_places = np.empty((0, 4), np.int64)
 
     def decode(self, payloads: Sequence[Payload]) -> pa.RecordBatch:
@@ -165,7 +165,7 @@ class Decoder:
                 self._header_places = np.empty((size, 4), np.int64)  # two bytes each at least
         if len(self._numbers) < records:
             self._numbers = np.empty((2 * records, 3), np.int64)
-            self._places = np.empty((2 * records, 6), np.int64)
+            self._places = np.empty((2 * records, 5), np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,9 +217,9 @@ class _Columns:
         pairs = pa.StructArray.from_arrays([keys, values], fields=list(struct_type))
         rows = len(self.places)
         offsets = np.zeros(rows + 1, np.int32)
-        np.cumsum(self.places[:, 5], out=offsets[1:])
+        np.cumsum(self.places[:, 4], out=offsets[1:])
         # As in Spark's own connector a record without headers has null, not an empty list.
-        is_there = np.packbits(self.places[:, 5] > 0, bitorder="little")
+        is_there = np.packbits(self.places[:, 4] > 0, bitorder="little")
         buffers = [pa.py_buffer(is_there), pa.py_buffer(offsets)]
         return pa.Array.from_buffers(_HEADERS_TYPE, rows, buffers, children=[pairs])
 

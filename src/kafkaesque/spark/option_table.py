@@ -36,15 +36,19 @@ def _option(name: str, uses: tuple[Use, ...], default: str, what: str) -> Option
 
 
 TABLE: tuple[Option, ...] = (
-    _option("kafka.bootstrap.servers", _BOTH, "", "Brokers to begin with: `host:port,...`. Required."),
+    _option(
+        "kafka.bootstrap.servers", _BOTH, "", "Brokers to begin with: `host:port,...`. Required."
+    ),
     _option("subscribe", _READ, "", "Topics to read, with commas between them."),
-    _option("subscribePattern", _READ, "", "Topics to read: all whose whole name the pattern fits."),
+    _option(
+        "subscribePattern", _READ, "", "Topics to read: all whose whole name the pattern fits."
+    ),
     _option("assign", _READ, "", 'Partitions to read: `{"orders":[0,1]}`. One of these three.'),
     _option(
         "startingOffsets",
         _READ,
         "",
-        'Where to begin: `earliest` (default of a batch query), `latest` (of a stream) or '
+        "Where to begin: `earliest` (default of a batch query), `latest` (of a stream) or "
         '`{"orders":{"0":23,"1":-2}}` with every partition; -2 is earliest, -1 latest.',
     ),
     _option(
@@ -61,7 +65,9 @@ TABLE: tuple[Option, ...] = (
         "error",
         "What to do where no record is so late: `error`, or `latest` to begin at the end.",
     ),
-    _option("endingOffsets", _READ, "", "Where a batch query ends: `latest` or offsets, exclusive."),
+    _option(
+        "endingOffsets", _READ, "", "Where a batch query ends: `latest` or offsets, exclusive."
+    ),
     _option("endingOffsetsByTimestamp", _READ, "", "Where a batch query ends, by times."),
     _option("endingTimestamp", _READ, "", "The same with one time for all partitions."),
     _option(
@@ -70,9 +76,7 @@ TABLE: tuple[Option, ...] = (
         "0",
         "Offsets that one micro-batch takes at most, shared out over partitions by what they hold.",
     ),
-    _option(
-        "minPartitions", _READ, "0", "Tasks to read with: large ranges are split to reach it."
-    ),
+    _option("minPartitions", _READ, "0", "Tasks to read with: large ranges are split to reach it."),
     _option("maxRecordsPerPartition", _READ, "0", "Offsets that one task reads at most."),
     _option(
         "failOnDataLoss",
@@ -119,9 +123,7 @@ TABLE: tuple[Option, ...] = (
         "How long to try again in all.",
     ),
     _option("kafka.batch.size", _WRITE, str(512 << 10), "Bytes of a batch before compression."),
-    _option(
-        "kafka.compression.type", _WRITE, "none", "`none`, `gzip`, `snappy`, `lz4` or `zstd`."
-    ),
+    _option("kafka.compression.type", _WRITE, "none", "`none`, `gzip`, `snappy`, `lz4` or `zstd`."),
     _option("kafka.acks", _WRITE, "all", "Only `all`: a record counts when it is safe."),
     _option("kafka.enable.idempotence", _WRITE, "true", "Only `true`."),
     _option("kafka.security.protocol", _BOTH, "plaintext", "Only `PLAINTEXT` so far."),

@@ -7,7 +7,7 @@ sentence that names it. Spark gives names in lower case, whatever was written.
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 from typing import Any
 
 from kafkaesque.client.address import parse_addresses
@@ -28,13 +28,15 @@ from kafkaesque.spark.positions import (
 
 _NAMES = {one.name.lower(): one for one in TABLE}
 _BYTES_MAX = 1 << 30
+_OF_A_BATCH = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+_OF_A_STREAM = ("maxOffsetsPerTrigger",)
 
 
 class Mode(Enum):
     """What kind of query it is."""
 
-    BATCH = auto()
-    STREAM = auto()
+    BATCH = "batch queries, which read all at once"
+    STREAM = "streams, which have no end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,7 @@ class Cluster:
     """Which brokers, and how they are talked to."""
 
     bootstrap: str
-    config: ClientConfig = ClientConfig()
+    config: ClientConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,20 +83,16 @@ def parse_read(options: Mapping[str, str], mode: Mode) -> ReadOptions:
         pattern=found.text("subscribePattern"),
         assign=found.text("assign"),
     )
+    for name in _OF_A_STREAM if mode is Mode.BATCH else _OF_A_BATCH:
+        if found.text(name) is not None:
+            raise BadOption(f"{name} is not for {mode.value}")
     default = "earliest" if mode is Mode.BATCH else "latest"
     starting = _position(found, "starting", default)
     ending = _position(found, "ending", "latest")
-    if mode is Mode.BATCH:
-        if starting.is_at_latest:
-            raise BadOption("startingOffsets cannot be latest in a batch query: nothing is there")
-        if ending.is_at_earliest:
-            raise BadOption("endingOffsets cannot be earliest: nothing is before that")
-    else:
-        for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
-            if found.text(name) is not None:
-                raise BadOption(f"{name} is for batch queries: a stream has no end")
-    if mode is Mode.BATCH and found.text("maxOffsetsPerTrigger") is not None:
-        raise BadOption("maxOffsetsPerTrigger is for streams: a batch query reads all at once")
+    if mode is Mode.BATCH and starting.is_at_latest:
+        raise BadOption("startingOffsets cannot be latest in a batch query: nothing is there")
+    if ending.is_at_earliest:
+        raise BadOption("endingOffsets cannot be earliest: nothing is before that")
     if isinstance(selection, Assigned):
         starting.check_places(selection.places, "startingOffsets")
     return ReadOptions(
@@ -189,7 +187,9 @@ def _check_name(name: str, use: Use) -> None:
     known = _NAMES.get(name)
     if known is not None:
         if use not in known.uses:
-            raise BadOption(f"{known.name} is an option for {known.uses[0].value}, not for {use.value}")
+            raise BadOption(
+                f"{known.name} is an option for {known.uses[0].value}, not for {use.value}"
+            )
         return
     if name in OF_SPARK:
         return

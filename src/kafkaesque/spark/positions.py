@@ -93,9 +93,7 @@ class Position:
             )
 
 
-def parse_selection(
-    *, subscribe: str | None, pattern: str | None, assign: str | None
-) -> Selection:
+def parse_selection(*, subscribe: str | None, pattern: str | None, assign: str | None) -> Selection:
     """Return what a query reads; raises BadOption unless exactly one of the three says it."""
     given = {"subscribe": subscribe, "subscribePattern": pattern, "assign": assign}
     names = [name for name, text in given.items() if text is not None]

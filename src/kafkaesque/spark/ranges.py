@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import assert_never
 
 from kafkaesque.client.admin import Admin
@@ -129,7 +130,7 @@ def split(ranges: list[OffsetRange], options: ReadOptions) -> list[OffsetRange]:
         cuts = [one.start + one.size * number // pieces for number in range(pieces + 1)]
         parts += (
             OffsetRange(topic=one.topic, partition=one.partition, start=start, end=end)
-            for start, end in zip(cuts, cuts[1:], strict=False)
+            for start, end in pairwise(cuts)
         )
     return parts
 

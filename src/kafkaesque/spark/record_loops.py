@@ -43,6 +43,49 @@ def _varlong(data: Any, position: int, end: int, shift_max: int) -> tuple[int, i
     return 0, -1
 
 
+@inlined
+def _field(data: Any, position: int, end: int, shortest: int) -> tuple[int, int, int]:
+    """Return start and length of a field and the position behind it; -1 if it does not fit."""
+    length, start = _varlong(data, position, end, _VARINT_SHIFT_MAX)
+    if start < 0 or length < shortest or length > end - start:
+        return 0, 0, -1
+    return start, length, start + max(length, 0)
+
+
+@inlined
+def _headers(data: Any, position: int, end: int, out: Any, first: int) -> tuple[int, int]:
+    """Note a record's headers from row `first` of `out` on, unless that has no rows.
+
+    Returns how many there are and the position behind them, -1 if they are malformed.
+    """
+    count, position = _varlong(data, position, end, _VARINT_SHIFT_MAX)
+    # A header takes two bytes at least.
+    if position < 0 or count < 0 or count > (end - position) // 2:
+        return 0, -1
+    for number in range(count):
+        key_at, key_length, position = _field(data, position, end, 0)
+        if position < 0:
+            return 0, -1
+        value_at, value_length, position = _field(data, position, end, -1)
+        if position < 0:
+            return 0, -1
+        if out.shape[0] > 0:
+            row = first + number
+            out[row, 0], out[row, 1] = key_at, key_length
+            out[row, 2], out[row, 3] = value_at, value_length
+    return count, position
+
+
+@inlined
+def _deltas(data: Any, position: int, end: int) -> tuple[int, int, int]:
+    """Return a record's deltas of time and offset and the position behind; -1 if malformed."""
+    delta_ms, position = _varlong(data, position, end, _VARLONG_SHIFT_MAX)
+    if position < 0:
+        return 0, 0, -1
+    delta, position = _varlong(data, position, end, _VARINT_SHIFT_MAX)
+    return delta_ms, delta, position
+
+
 @compiled
 def scan(
     data: Any, table: Any, window: Any, numbers: Any, places: Any, header_places: Any
@@ -51,77 +94,47 @@ def scan(
 
     `table` has a row for each batch: start and end of its payload in `data`, base offset, last
     offset delta, base timestamp, append time, count. `numbers` gets offset, time in microseconds
-    and timestamp type; `places` start and length of key and value (-1 for none), and first and
-    number of headers; `header_places` start and length of the key and value of each header.
-    Returns how many records and headers were noted, or MALFORMED.
+    and timestamp type; `places` start and length of key and value (-1 for none) and the number of
+    headers; `header_places`, unless it has no rows, start and length of each header's key and
+    value. Returns how many records and headers were noted, or MALFORMED.
     """
     rows = 0
     headers = 0
     for batch in range(table.shape[0]):
         position, end = table[batch, 0], table[batch, 1]
-        base_offset, last_delta = table[batch, 2], table[batch, 3]
-        base_ms, append_ms, count = table[batch, 4], table[batch, 5], table[batch, 6]
+        base_ms, append_ms = table[batch, 4], table[batch, 5]
         previous = np.int64(-1)
-        for _ in range(count):
-            length, position = _varlong(data, position, end, _VARINT_SHIFT_MAX)
-            if position < 0 or length < 1 or length > end - position:
+        for _ in range(table[batch, 6]):
+            position, _, record_end = _field(data, position, end, 1)
+            if record_end < 0:
                 return MALFORMED, 0
-            record_end = position + length
-            delta_ms, position = _varlong(data, position + 1, record_end, _VARLONG_SHIFT_MAX)
-            if position < 0:
-                return MALFORMED, 0
-            delta, position = _varlong(data, position, record_end, _VARINT_SHIFT_MAX)
-            if position < 0 or delta <= previous or delta > last_delta:
+            delta_ms, delta, position = _deltas(data, position + 1, record_end)
+            if position < 0 or delta <= previous or delta > table[batch, 3]:
                 return MALFORMED, 0
             previous = delta
-            key_length, position = _varlong(data, position, record_end, _VARINT_SHIFT_MAX)
-            if position < 0 or key_length < -1 or key_length > record_end - position:
+            key_at, key_length, position = _field(data, position, record_end, -1)
+            if position < 0:
                 return MALFORMED, 0
-            key_at = position
-            position += max(key_length, 0)
-            value_length, position = _varlong(data, position, record_end, _VARINT_SHIFT_MAX)
-            if position < 0 or value_length < -1 or value_length > record_end - position:
+            value_at, value_length, position = _field(data, position, record_end, -1)
+            if position < 0:
                 return MALFORMED, 0
-            value_at = position
-            position += max(value_length, 0)
-            header_count, position = _varlong(data, position, record_end, _VARINT_SHIFT_MAX)
-            # A header takes two bytes at least.
-            if position < 0 or header_count < 0 or header_count > (record_end - position) // 2:
-                return MALFORMED, 0
-            offset = base_offset + delta
-            is_wanted = window[0] <= offset < window[1]
-            first_header = headers
-            for _ in range(header_count):
-                length, position = _varlong(data, position, record_end, _VARINT_SHIFT_MAX)
-                if position < 0 or length < 0 or length > record_end - position:
-                    return MALFORMED, 0
-                header_key_at, header_key_length = position, length
-                position += length
-                length, position = _varlong(data, position, record_end, _VARINT_SHIFT_MAX)
-                if position < 0 or length < -1 or length > record_end - position:
-                    return MALFORMED, 0
-                if is_wanted and header_places.shape[0] > 0:
-                    header_places[headers, 0] = header_key_at
-                    header_places[headers, 1] = header_key_length
-                    header_places[headers, 2] = position
-                    header_places[headers, 3] = length
-                    headers += 1
-                position += max(length, 0)
+            count, position = _headers(data, position, record_end, header_places, headers)
             if position != record_end:
                 return MALFORMED, 0
-            if is_wanted:
-                at_ms = base_ms + delta_ms if append_ms == NO_APPEND_TIME else append_ms
-                if append_ms == NO_APPEND_TIME and (at_ms < base_ms) != (delta_ms < 0):
+            at_ms = append_ms
+            if append_ms == NO_APPEND_TIME:
+                at_ms = base_ms + delta_ms
+                if (at_ms < base_ms) != (delta_ms < 0):
                     return MALFORMED, 0  # it does not fit into 64 bits
+            offset = table[batch, 2] + delta
+            if window[0] <= offset < window[1]:
                 numbers[rows, 0] = offset
                 numbers[rows, 1] = min(max(at_ms, -_US_MAX), _US_MAX) * 1000
                 numbers[rows, 2] = append_ms != NO_APPEND_TIME
-                places[rows, 0] = key_at
-                places[rows, 1] = key_length
-                places[rows, 2] = value_at
-                places[rows, 3] = value_length
-                places[rows, 4] = first_header
-                places[rows, 5] = headers - first_header
+                places[rows, 0], places[rows, 1] = key_at, key_length
+                places[rows, 2], places[rows, 3] = value_at, value_length
+                places[rows, 4] = count if header_places.shape[0] > 0 else 0
+                headers += places[rows, 4]
                 rows += 1
         if position != end:
             return MALFORMED, 0

@@ -381,3 +381,7 @@ class DataLost(ClientError):
 
 class SparkMissing(KafkaesqueError):
     """Something of Spark's was asked for, and Spark or a Java for it is not installed."""
+
+
+class QueryFailed(KafkaesqueError):
+    """A query of a pipeline ended with an error."""

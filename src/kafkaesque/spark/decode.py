@@ -134,6 +134,10 @@ class Decoder:
         self._places = np.empty((0, 5), np.int64)
         self._header_places = np.empty((0, 4), np.int64)
 
+    def skip_to(self, offset: Offset) -> None:
+        """Leave out what lies before this offset from now on."""
+        self._window[0] = offset
+
     def decode(self, payloads: Sequence[Payload]) -> pa.RecordBatch:
         """Return the columns of all records of these batches that the target's window holds.
 

@@ -40,13 +40,14 @@ def read_range(
     )
     decoder = Decoder(target)
     limits = RecordLimits()
-    offset: Offset | None = part.start
+    offset = part.start
     empty = 0
     # Ends: each turn moves the offset on, or counts an empty answer.
-    while offset is not None and offset < part.end:
+    while offset < part.end:
         fetched = _fetch(admin, options, part, offset)
         if fetched is None:
             offset = _skip_lost(admin, options, part, offset)
+            decoder.skip_to(offset)
             continue
         if not fetched.batches:
             empty += 1
@@ -78,13 +79,11 @@ def _fetch(admin: Admin, options: ReadOptions, part: OffsetRange, offset: Offset
         return None
 
 
-def _skip_lost(
-    admin: Admin, options: ReadOptions, part: OffsetRange, offset: Offset
-) -> Offset | None:
+def _skip_lost(admin: Admin, options: ReadOptions, part: OffsetRange, offset: Offset) -> Offset:
     place = (part.topic, part.partition)
     first = admin.topics.offsets([place], EARLIEST)[place]
     report_loss(options, f"{_where(part)} has lost offset {offset}, it begins at {first}")
-    return first if first > offset else None
+    return first if first > offset else part.end
 
 
 def _committed(fetched: Fetched, end: Offset, options: ReadOptions) -> Iterator[BatchView]:

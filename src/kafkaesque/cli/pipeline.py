@@ -28,7 +28,7 @@ def pipeline() -> None:
     """Run ready-made jobs on Spark, and make up data for them."""
 
 
-@pipeline.command("list")
+@pipeline.command("list", epilog="Example: kafkaesque pipeline list")
 @json_option
 def list_(is_json: bool) -> None:  # noqa: FBT001 - given by click
     """List the pipelines."""
@@ -40,7 +40,13 @@ def list_(is_json: bool) -> None:  # noqa: FBT001 - given by click
 
 @pipeline.command(epilog="Example: kafkaesque pipeline generate activity --count 20000")
 @click.argument("name", type=_NAME)
-@click.option("--count", type=click.IntRange(min=1), default=10_000, show_default=True)
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="How many records.",
+)
 @click.option("--seed", type=int, default=7, show_default=True, help="Another seed, other data.")
 @bootstrap_option
 @json_option

@@ -17,6 +17,8 @@ from kafkaesque.spark.pipelines.activity_events import KINDS, SECONDS_OF_A_WINDO
 from kafkaesque.spark.pipelines.blocks import (
     Place,
     as_json,
+    begun,
+    changes_to_topic,
     dead_letters,
     good,
     judged,
@@ -67,12 +69,8 @@ def start(
     letters = dead_letters(rows)
     return [
         _start_sessions(events, place, settings),
-        stream_to_topic(
-            counters(events), place, settings.counters_topic, query="counters", mode="update"
-        ),
-        stream_to_topic(
-            dead_letters(rows), place, settings.dead_letter_topic, query="dead-letters"
-        ),
+        changes_to_topic(counters(events), place, settings.counters_topic, query="counters"),
+        stream_to_topic(letters, place, settings.dead_letter_topic, query="dead-letters"),
     ]
 
 
@@ -133,11 +131,5 @@ def _start_sessions(
         write_topic(as_json(finished, F.col("user"), _SESSION), place, settings.sessions_topic)
         finished.unpersist()
 
-    writer = (
-        sessions(events, settings.times)
-        .select(*_SESSION)
-        .writeStream.foreachBatch(write)
-        .queryName("sessions")
-        .option("checkpointLocation", place.checkpoint("sessions"))
-    )
-    return (writer.trigger(availableNow=True) if place.is_once else writer).start()
+    writer = sessions(events, settings.times).select(*_SESSION).writeStream.foreachBatch(write)
+    return begun(writer, place, "sessions")

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 _FORMAT = "kafkaesque"
 
@@ -99,15 +99,28 @@ def write_table(frame: "DataFrame", path: Path, batch: int) -> None:
 
 
 def stream_to_topic(
-    frame: "DataFrame", place: Place, topic: str, *, query: str, mode: str = "append"
+    frame: "DataFrame", place: Place, topic: str, *, query: str
 ) -> "StreamingQuery":
-    """Start a query that writes a stream to a topic."""
-    writer = (
-        frame.writeStream.format(_FORMAT)
-        .queryName(query)
-        .outputMode(mode)
-        .option("kafka.bootstrap.servers", place.bootstrap)
-        .option("topic", topic)
-        .option("checkpointLocation", place.checkpoint(query))
-    )
-    return (writer.trigger(availableNow=True) if place.is_once else writer).start()
+    """Start a query that appends a stream to a topic."""
+    options = {"kafka.bootstrap.servers": place.bootstrap, "topic": topic}
+    return begun(frame.writeStream.format(_FORMAT).options(**options), place, query)
+
+
+def changes_to_topic(
+    frame: "DataFrame", place: Place, topic: str, *, query: str
+) -> "StreamingQuery":
+    """Start a query that writes every row that changed to a topic.
+
+    Spark lets sinks in Python only append, so each micro-batch is written by itself.
+    """
+
+    def write(changed: "DataFrame", _batch: int) -> None:
+        write_topic(changed, place, topic)
+
+    return begun(frame.writeStream.foreachBatch(write).outputMode("update"), place, query)
+
+
+def begun(writer: "DataStreamWriter", place: Place, query: str) -> "StreamingQuery":
+    """Start a query under its name, with its checkpoint, to run on or only once."""
+    named = writer.queryName(query).option("checkpointLocation", place.checkpoint(query))
+    return (named.trigger(availableNow=True) if place.is_once else named).start()

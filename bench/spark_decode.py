@@ -1,9 +1,9 @@
 """How fast do batches become Arrow columns, on one core?
 
-Records of 118 B in batches of 500, and of 1 KB in batches of 64, without codec; 64 batches become one
-Arrow batch. aiokafka's compiled reader walks the same batches in the same run, reading every field
-into Python objects. The best of several rounds counts. Prints two JSON lines; needs the extra
-`spark`.
+Records of 118 B in batches of 500, and of 1 KB in batches of 64, without codec; 64 batches become
+one Arrow batch. aiokafka's compiled reader walks the same batches in the same run and reads every
+field into Python objects. The best of several rounds counts. Prints two JSON lines; needs the
+extra `spark`.
 """
 
 import json
@@ -75,27 +75,27 @@ def best_seconds(work: Callable[[], int]) -> float:
     return min(found)
 
 
+def measure(figure: str, records: int, value_bytes: int) -> dict[str, object]:
+    """Return one figure: rows if they are small, bytes if they are large."""
+    decoder = Decoder(Target(topic="t", partition=0, first=0, end=1 << 62))
+    views = a_topic(records, value_bytes)
+    plain = [bytes(view.data) for view in views]
+    own, other = best_seconds(lambda: ours(views, decoder)), best_seconds(lambda: theirs(plain))
+    by_rows = value_bytes < 1_000
+    amount = BATCHES * records / 1e6 if by_rows else sum(view.size for view in views) / 1e9
+    return {
+        "figure": figure,
+        "measured": round(amount / own, 2),
+        "unit": "M rows/s" if by_rows else "GB/s",
+        "ratio": round(other / own, 2),
+        "aiokafka": round(amount / other, 2),
+    }
+
+
 def main() -> None:
     """Measure and print."""
-    decoder = Decoder(Target(topic="t", partition=0, first=0, end=1 << 62))
-    for figure, records, value_bytes in (
-        ("spark-decode-118", 500, 100),
-        ("spark-decode-1k", 64, 1000),
-    ):
-        views = a_topic(records, value_bytes)
-        plain = [bytes(view.data) for view in views]
-        rows, size = BATCHES * records, sum(view.size for view in views)
-        own, other = best_seconds(lambda: ours(views, decoder)), best_seconds(lambda: theirs(plain))
-        by_rows = figure == "spark-decode-118"
-        scale = rows / 1e6 if by_rows else size / 1e9
-        line = {
-            "figure": figure,
-            "measured": round(scale / own, 2),
-            "unit": "M rows/s" if by_rows else "GB/s",
-            "ratio": round(other / own, 2),
-            "aiokafka": round(scale / other, 2),
-        }
-        print(json.dumps(line))
+    print(json.dumps(measure("spark-decode-118", records=500, value_bytes=100)))
+    print(json.dumps(measure("spark-decode-1k", records=64, value_bytes=1_000)))
 
 
 if __name__ == "__main__":

@@ -9,16 +9,17 @@ Every option of `format("kafkaesque")`. Generated from `src/kafkaesque/spark/opt
 `make docs`; do not edit.
 
 Names, meanings and columns are those of Spark's own Kafka connector, so that a query moves between
-the two by changing the name of the format. An option that is neither here nor Spark's own is refused,
-and so are two that contradict each other. [How to use Spark](../how-to/use-spark.md) shows queries.
+the two by changing the name of the format. An option that is neither here nor Spark's own is
+refused, and so are two that contradict each other. [How to use
+Spark](../how-to/use-spark.md) shows queries.
 """
 _TITLES = {Use.READ: "For reading", Use.WRITE: "For writing"}
 _REFUSED = """\
 ## Refused
 
-Options of Spark's connector or of Kafka's clients that cannot be honoured here, with the reason. Any
-other name that begins with `kafka.` is refused too: an option that does nothing would only look as if
-it did something.
+Options of Spark's connector or of Kafka's clients that cannot be honoured here, with the reason.
+Any other name that begins with `kafka.` is refused too: an option that does nothing would only look
+as if it did something.
 
 | option | why |
 |---|---|

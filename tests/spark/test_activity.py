@@ -69,9 +69,9 @@ def test_sessions_counters_funnels_and_dead_letters_are_those_of_plain_python(
     place = Place(bootstrap=topics.bootstrap, folder=tmp_path, is_once=True)
     shown: list[object] = []
     send(topics, messages[:1_200])
-    run(activity.start(spark, place, SETTINGS), shown.append)
+    run(activity.jobs(spark, place, SETTINGS), shown.append, is_in_turn=True)
     send(topics, messages[1_200:])
-    run(activity.start(spark, place, SETTINGS), shown.append)
+    run(activity.jobs(spark, place, SETTINGS), shown.append, is_in_turn=True)
 
     wanted = [dataclasses.asdict(one) for one in activity_plain.sessions(events, SETTINGS.times)]
     found = [json.loads(one.value or b"") for one in records(topics, SETTINGS.sessions_topic)]

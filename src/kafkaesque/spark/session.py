@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkaesque.errors import SparkMissing
-from kafkaesque.spark import register
-from kafkaesque.spark.java import java_home
+from kafkaesque.spark.java import java_home, packaged_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +39,7 @@ def session(
             "Spark is not installed: install kafkaesque-broker with the extra spark"
         ) from error
     cache = Path.home() / ".cache" / "kafkaesque" / "java"
-    home = java_home(os.environ, cache)
+    home = java_home(os.environ, packaged_java(), cache)
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
     # Else Spark's workers run whatever python is first on the path.
@@ -48,6 +47,4 @@ def session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
-    running = builder.getOrCreate()
-    register(running)
-    return running
+    return builder.getOrCreate()

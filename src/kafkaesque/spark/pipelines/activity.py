@@ -15,13 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
 
 from kafkaesque.spark.pipelines.activity_events import KINDS, SECONDS_OF_A_WINDOW, ActivityTimes
 from kafkaesque.spark.pipelines.blocks import (
+    Job,
     Place,
     as_json,
-    begun,
     changes_to_topic,
     dead_letters,
     good,
     judged,
+    prepared,
     read_topic,
     stream_to_topic,
     write_table,
@@ -30,7 +31,6 @@ from kafkaesque.spark.pipelines.blocks import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
 
 _SCHEMA = "user string, kind string, item string, at bigint"
 _FAULTS = {
@@ -58,17 +58,15 @@ class ActivitySettings:
         return (self.topic, self.sessions_topic, self.counters_topic, self.dead_letter_topic)
 
 
-def start(
-    spark: "SparkSession", place: Place, settings: ActivitySettings
-) -> "list[StreamingQuery]":
-    """Start the three queries; the topics must be there."""
+def jobs(spark: "SparkSession", place: Place, settings: ActivitySettings) -> list[Job]:
+    """Prepare the three queries; the topics must be there."""
     records = read_topic(spark, place, settings.topic)
     rows = judged(records, _SCHEMA, {text: F.expr(rule) for text, rule in _FAULTS.items()})
     late = f"{settings.times.lateness_s} seconds"
     events = good(rows).withColumn("time", F.timestamp_millis("at")).withWatermark("time", late)
     letters = dead_letters(rows)
     return [
-        _start_sessions(events, place, settings),
+        _sessions_job(events, place, settings),
         changes_to_topic(counters(events), place, settings.counters_topic, query="counters"),
         stream_to_topic(letters, place, settings.dead_letter_topic, query="dead-letters"),
     ]
@@ -121,9 +119,7 @@ def funnels(spark: "SparkSession", place: Place) -> "DataFrame":
     return increments.groupBy("hour").agg(*sums).orderBy("hour")
 
 
-def _start_sessions(
-    events: "DataFrame", place: Place, settings: ActivitySettings
-) -> "StreamingQuery":
+def _sessions_job(events: "DataFrame", place: Place, settings: ActivitySettings) -> Job:
     def write(finished: "DataFrame", batch: int) -> None:
         finished.persist()  # three outputs, and the state is to be read once
         write_table(finished, place.table("sessions"), batch)
@@ -132,4 +128,4 @@ def _start_sessions(
         finished.unpersist()
 
     writer = sessions(events, settings.times).select(*_SESSION).writeStream.foreachBatch(write)
-    return begun(writer, place, "sessions")
+    return prepared(writer, place, "sessions")

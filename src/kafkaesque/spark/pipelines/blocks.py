@@ -1,9 +1,9 @@
 """The blocks that pipelines are built of: a topic in, bad rows aside, a topic or a table out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 _FORMAT = "kafkaesque"
+
+Job: TypeAlias = Callable[[], "StreamingQuery"]
+"""Starts one query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +101,14 @@ def write_table(frame: "DataFrame", path: Path, batch: int) -> None:
     frame.write.mode("overwrite").parquet(str(path / f"batch={batch}"))
 
 
-def stream_to_topic(
-    frame: "DataFrame", place: Place, topic: str, *, query: str
-) -> "StreamingQuery":
-    """Start a query that appends a stream to a topic."""
+def stream_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str) -> Job:
+    """Prepare a query that appends a stream to a topic."""
     options = {"kafka.bootstrap.servers": place.bootstrap, "topic": topic}
-    return begun(frame.writeStream.format(_FORMAT).options(**options), place, query)
+    return prepared(frame.writeStream.format(_FORMAT).options(**options), place, query)
 
 
-def changes_to_topic(
-    frame: "DataFrame", place: Place, topic: str, *, query: str
-) -> "StreamingQuery":
-    """Start a query that writes every row that changed to a topic.
+def changes_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str) -> Job:
+    """Prepare a query that writes every row that changed to a topic.
 
     Spark lets sinks in Python only append, so each micro-batch is written by itself.
     """
@@ -117,10 +116,10 @@ def changes_to_topic(
     def write(changed: "DataFrame", _batch: int) -> None:
         write_topic(changed, place, topic)
 
-    return begun(frame.writeStream.foreachBatch(write).outputMode("update"), place, query)
+    return prepared(frame.writeStream.foreachBatch(write).outputMode("update"), place, query)
 
 
-def begun(writer: "DataStreamWriter", place: Place, query: str) -> "StreamingQuery":
-    """Start a query under its name, with its checkpoint, to run on or only once."""
+def prepared(writer: "DataStreamWriter", place: Place, query: str) -> Job:
+    """Return what starts a query under its name, with its checkpoint, to run on or only once."""
     named = writer.queryName(query).option("checkpointLocation", place.checkpoint(query))
-    return (named.trigger(availableNow=True) if place.is_once else named).start()
+    return named.trigger(availableNow=True).start if place.is_once else named.start

@@ -14,7 +14,7 @@ class Pipeline:
     summary: str
     topic: str
     module: str
-    """The module with `start` and the settings class."""
+    """The module with `jobs` and the settings class."""
     settings: str
 
     def messages(self, seed: int, count: int, start_ms: int) -> Iterator[Message]:

@@ -29,23 +29,42 @@ class Fare:
     batch_ms: int
 
 
-def run(queries: "Sequence[StreamingQuery]", show: Callable[[list[Fare]], None]) -> list[Fare]:
-    """Wait until all queries have ended, and return how they fared; raises QueryFailed.
+def run(
+    jobs: "Sequence[Callable[[], StreamingQuery]]",
+    show: Callable[[list[Fare]], None],
+    *,
+    is_in_turn: bool,
+) -> list[Fare]:
+    """Run queries to their end, and return how they fared; raises QueryFailed.
 
-    If one fails, or the user interrupts, the others are stopped.
+    Those that end by themselves are run in turn, because each takes several processes to start.
+    If one fails, or the user interrupts, all are stopped.
     """
+    queries: list[StreamingQuery] = []
     rows: dict[str, tuple[int, int]] = {}
     try:
-        # Ends: queries end by themselves or by the user's interrupt.
-        while any(query.isActive for query in queries):
-            show([_fare(query, rows) for query in queries])
-            _check(queries)
-            time.sleep(_LOOK_SECONDS)
-        _check(queries)
+        for job in jobs:
+            queries.append(job())
+            if is_in_turn:
+                _wait(queries, rows, show)
+        _wait(queries, rows, show)
         return [_fare(query, rows) for query in queries]
     finally:
         for query in queries:
             query.stop()
+
+
+def _wait(
+    queries: "Sequence[StreamingQuery]",
+    rows: dict[str, tuple[int, int]],
+    show: Callable[[list[Fare]], None],
+) -> None:
+    # Ends: queries end by themselves or by the user's interrupt.
+    while any(query.isActive for query in queries):
+        show([_fare(query, rows) for query in queries])
+        _check(queries)
+        time.sleep(_LOOK_SECONDS)
+    _check(queries)
 
 
 def table(fares: Sequence[Fare]) -> Table:

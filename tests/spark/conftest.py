@@ -36,7 +36,7 @@ def spark() -> Iterator[Any]:
     running = session(
         "kafkaesque-tests",
         master="local[2,3]",
-        settings={"spark.sql.shuffle.partitions": "2", "spark.ui.showConsoleProgress": "false"},
+        settings={"spark.sql.shuffle.partitions": "1", "spark.ui.showConsoleProgress": "false"},
     )
     running.sparkContext.setLogLevel("ERROR")
     yield running

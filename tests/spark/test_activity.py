@@ -69,7 +69,8 @@ def test_sessions_counters_funnels_and_dead_letters_are_those_of_plain_python(
     place = Place(bootstrap=topics.bootstrap, folder=tmp_path, is_once=True)
     shown: list[object] = []
     send(topics, messages[:1_200])
-    run(activity.jobs(spark, place, SETTINGS), shown.append, is_in_turn=True)
+    # The first query is stopped in the middle of the data and goes on from its checkpoint.
+    run(activity.jobs(spark, place, SETTINGS)[:1], shown.append, is_in_turn=True)
     send(topics, messages[1_200:])
     run(activity.jobs(spark, place, SETTINGS), shown.append, is_in_turn=True)
 

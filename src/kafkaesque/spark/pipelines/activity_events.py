@@ -19,7 +19,7 @@ _ARRIVAL_MS = 5 * 60_000
 """After this much time four visitors leave and four others come."""
 _PACE_MS = 4_000
 _DISORDER_MS = 5_000
-_BROKEN = ('{"user": "visitor-1", "kind"', '{"user":"visitor-1","kind":"stare","at":1}', "[]")
+_BROKEN = ('{"user": "visitor-1", "kind"', '{"user":"visitor-1","kind":"stare","at":1}', "hello")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 _FORMAT = "kafkaesque"
+_BROKEN = "_broken"
+"""Where Spark puts a text that is no JSON, instead of saying so."""
 
 Job: TypeAlias = Callable[[], "StreamingQuery"]
 """Starts one query."""
@@ -55,9 +57,12 @@ def judged(records: "DataFrame", schema: str, faults: Mapping[str, "Column"]) ->
     `faults` are tried in their order on the fields of `event`, after the value itself.
     """
     text = F.col("value").cast("string")
-    parsed = records.withColumn("event", F.from_json(text, schema))
+    options = {"columnNameOfCorruptRecord": _BROKEN}
+    event = F.from_json(text, f"{schema}, {_BROKEN} string", options)
+    parsed = records.withColumn("event", event)
     reason = F.when(F.col("value").isNull(), "there is no value")
-    reason = reason.when(F.col("event").isNull(), "the value is no JSON object")
+    is_broken = F.col("event").isNull() | F.col(f"event.{_BROKEN}").isNotNull()
+    reason = reason.when(is_broken, "the value is no JSON object")
     for sentence, fault in faults.items():
         reason = reason.when(fault, sentence)
     return parsed.withColumn("reason", reason)
@@ -65,7 +70,7 @@ def judged(records: "DataFrame", schema: str, faults: Mapping[str, "Column"]) ->
 
 def good(frame: "DataFrame") -> "DataFrame":
     """Return the events of the rows in which nothing is wrong."""
-    return frame.where("reason is null").select("event.*")
+    return frame.where("reason is null").select("event.*").drop(_BROKEN)
 
 
 def dead_letters(frame: "DataFrame") -> "DataFrame":

@@ -3,9 +3,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 READY := .venv/.ready
+SPARK_READY := .venv-spark/.ready
+# `make test SPARK=no` leaves Spark out, which is a download of about 600 MB.
+SPARK ?= yes
 SEEDS ?= 200
 
-.PHONY: help setup test test-all demo check format docs sim mutants bench figures requirements clean
+.PHONY: help setup spark test test-all demo check format docs sim mutants bench figures requirements clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -15,10 +18,15 @@ setup: $(READY) ## make .venv with the pinned requirements
 $(READY): pyproject.toml requirements/dev.txt requirements/uv.txt tools/setup.sh
 	@bash tools/setup.sh
 
-test: $(READY) ## run every test that fits into 15 minutes, then show the time budgets
+spark: $(SPARK_READY) ## make .venv-spark, the environment with Spark
+
+$(SPARK_READY): pyproject.toml requirements/dev.txt requirements/spark.txt tools/setup.sh
+	@bash tools/setup.sh spark
+
+test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test that fits into 15 minutes, then show the time budgets
 	@.venv/bin/python -m tools.run_tests
 
-test-all: $(READY) ## run everything, also what takes long
+test-all: $(READY) $(SPARK_READY) ## run everything, also what takes long
 	@.venv/bin/python -m tools.run_tests --all
 	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory sim SEEDS=2000
@@ -60,4 +68,4 @@ requirements: $(READY) ## compile the requirement files from pyproject.toml (UPG
 	@bash tools/requirements.sh
 
 clean: ## remove what make made
-	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

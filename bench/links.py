@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench.requests import processor_seconds
+from bench.serving import processor_seconds
 from kafkaesque.config import LinkConfig
 from kafkaesque.entry import Entry
 from kafkaesque.net.handshake import Identity

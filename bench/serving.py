@@ -47,6 +47,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _KIB = 1024
 
 
+def processor_seconds(process: int) -> float:
+    """Return the processor time that a process took so far, in user and kernel mode."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """A broker that listens."""
@@ -56,8 +62,7 @@ class Served:
 
     def cpu_seconds(self) -> float:
         """Return the processor time that it took so far, in user and kernel mode."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return processor_seconds(self.pid)
 
     def resident_bytes(self) -> int:
         """Return the memory that it holds now."""

@@ -15,6 +15,7 @@ from tools import (
     limits_page,
     metrics_page,
     requirements_page,
+    spark_options_page,
     topic_settings_page,
 )
 from tools.repository import REFERENCE, relative
@@ -28,6 +29,7 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     REFERENCE / "limits.md": limits_page.render,
     REFERENCE / "metrics.md": metrics_page.render,
     REFERENCE / "requirements.md": requirements_page.render,
+    REFERENCE / "spark-options.md": spark_options_page.render,
     REFERENCE / "topic-settings.md": topic_settings_page.render,
     index_page.DOCS / "README.md": index_page.render,  # last: it quotes the others
 }

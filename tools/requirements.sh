@@ -17,5 +17,5 @@ compile() {
 
 compile requirements/base.txt pyproject.toml
 compile requirements/dev.txt pyproject.toml --extra dev --constraint requirements/base.txt
-compile requirements/spark.txt pyproject.toml --extra spark --constraint requirements/base.txt
+compile requirements/spark.txt pyproject.toml --extra spark --constraint requirements/dev.txt # one environment has both
 echo uv | compile requirements/uv.txt --no-annotate -

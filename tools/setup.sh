@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes .venv from the pinned requirements; run by `make`, again only when one of its inputs changed.
+# With the word `spark` it makes .venv-spark, which has Spark as well.
 # Wants Python 3.11 or later and, if uv is not there, the venv module to install it privately.
 # PYTHON=... chooses the interpreter; without it uv takes what it finds before it downloads one.
 set -euo pipefail
@@ -28,12 +29,24 @@ else
     fi
 fi
 
-unset VIRTUAL_ENV CONDA_PREFIX
-if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    echo "setup: making .venv"
-    "$uv" venv --quiet --clear --no-project --python "$python_wanted" .venv
+venv=.venv
+files=(requirements/dev.txt)
+if [ "${1:-}" = spark ]; then
+    venv=.venv-spark
+    files+=(requirements/spark.txt)
 fi
-echo "setup: installing the pinned requirements into .venv"
-"$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements/dev.txt
-"$uv" pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
-touch .venv/.ready
+
+unset VIRTUAL_ENV CONDA_PREFIX
+if ! "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    echo "setup: making $venv"
+    "$uv" venv --quiet --clear --no-project --python "$python_wanted" "$venv"
+fi
+quiet=--quiet
+if [ "$venv" = .venv-spark ]; then
+    echo "setup: Spark is about 600 MB to download and 1.2 GB on disk; it is kept for the next time"
+    quiet=
+fi
+echo "setup: installing the pinned requirements into $venv"
+"$uv" pip sync $quiet --python "$venv/bin/python" --require-hashes "${files[@]}"
+"$uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation -e .
+touch "$venv/.ready"

@@ -458,3 +458,19 @@ class RequestFailed(PatternError):
 
 class TableFull(PatternError):
     """A table's topic holds more keys than the table may keep."""
+
+
+class BadOption(ClientError):
+    """An option of a Spark query that does not exist, contradicts another or cannot be kept."""
+
+
+class DataLost(ClientError):
+    """Records that a query still had to read are gone from the topic."""
+
+
+class SparkMissing(KafkaesqueError):
+    """Something of Spark's was asked for, and Spark or a Java for it is not installed."""
+
+
+class QueryFailed(KafkaesqueError):
+    """A query of a pipeline ended with an error."""

@@ -8,7 +8,7 @@ import pytest
 
 from kafkaesque.client.channel import Channel
 from kafkaesque.errors import OutcomeUnknown
-from kafkaesque.gateway.key_partition import partition_of
+from kafkaesque.record.key_partition import partition_of
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.create_topics import (
     CreatableTopic,

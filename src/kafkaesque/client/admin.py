@@ -11,11 +11,13 @@ from kafkaesque.client.address import Address, parse_addresses
 from kafkaesque.client.batches import Batches
 from kafkaesque.client.groups import Groups
 from kafkaesque.client.pipeline import Pipeline
+from kafkaesque.client.producer import Producer
 from kafkaesque.client.producers import ProducerIdentity, new_producer
 from kafkaesque.client.router import Router, Surroundings
 from kafkaesque.client.topics import Topics
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import ClientConfig
+from kafkaesque.record.view import Codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,10 @@ class Admin:
     def pipeline(self) -> Pipeline:
         """Return a way to write to many partitions at once."""
         return Pipeline(self._router)
+
+    def producer(self, codec: Codec = Codec.NONE) -> Producer:
+        """Return a new idempotent producer that compresses by `codec`."""
+        return Producer(self._router, codec)
 
     def close(self) -> None:
         """Hang up."""

@@ -232,32 +232,15 @@ class Topics:
                 if (topic, partition) not in found:
                     by_leader[self._router.leader(topic, partition)].append((topic, partition))
             for leader, asked in by_leader.items():
-                self._offsets_of(leader, asked, at, found, isolation)
+                request = _offsets_request(asked, at, self._timeout_ms, isolation)
+                self._offsets_of(leader, request, found)
 
         self._router.question(ask)
         return found
 
     def _offsets_of(
-        self,
-        leader: int,
-        asked: Sequence[Place],
-        at: int,
-        found: dict[Place, Offset],
-        isolation: int,
+        self, leader: int, request: ListOffsetsRequest, found: dict[Place, Offset]
     ) -> None:
-        by_topic: defaultdict[str, list[ListOffsetsPartition]] = defaultdict(list)
-        for topic, partition in asked:
-            wanted = ListOffsetsPartition(partition_index=partition, timestamp=at)
-            by_topic[topic].append(wanted)
-        request = ListOffsetsRequest(
-            replica_id=_CLIENT,
-            isolation_level=isolation,
-            topics=tuple(
-                ListOffsetsTopic(name=topic, partitions=tuple(rows))
-                for topic, rows in by_topic.items()
-            ),
-            timeout_ms=self._timeout_ms,
-        )
         said = self._router.ask_node(leader, request, ListOffsetsResponse)
         answers = [(topic.name, one) for topic in said.topics for one in topic.partitions]
         for name, one in answers:
@@ -269,6 +252,25 @@ class Topics:
     @property
     def _timeout_ms(self) -> int:
         return self._router.config.request_ms_max
+
+
+def _offsets_request(
+    asked: Sequence[Place],
+    at: int,
+    timeout_ms: int,
+    isolation: int,
+) -> ListOffsetsRequest:
+    by_topic: defaultdict[str, list[ListOffsetsPartition]] = defaultdict(list)
+    for topic, partition in asked:
+        by_topic[topic].append(ListOffsetsPartition(partition_index=partition, timestamp=at))
+    return ListOffsetsRequest(
+        replica_id=_CLIENT,
+        isolation_level=isolation,
+        topics=tuple(
+            ListOffsetsTopic(name=topic, partitions=tuple(rows)) for topic, rows in by_topic.items()
+        ),
+        timeout_ms=timeout_ms,
+    )
 
 
 def _info(topic: MetadataResponseTopic) -> TopicInfo:

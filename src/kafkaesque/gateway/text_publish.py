@@ -8,12 +8,12 @@ batch leaves nothing behind. An unknown outcome is never tried again; it is told
 from collections.abc import Mapping, Sequence
 
 from kafkaesque.errors import BadCommand, KafkaesqueError
-from kafkaesque.gateway.key_partition import partition_of
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_errors import change_sentence, sentence, unknown_outcome
 from kafkaesque.gateway.text_message import HEADER_NAME, Message
 from kafkaesque.gateway.text_topics import TopicPlace, find_topic
 from kafkaesque.record.build import build_batch
+from kafkaesque.record.key_partition import partition_of
 from kafkaesque.record.record import Record
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.produce import (

@@ -107,6 +107,32 @@ def build_batch(
     return _assemble(header, _pack(records, header, codec))
 
 
+def wrap_records(
+    encoded: Buffer,
+    *,
+    record_count: int,
+    timestamp_ms: int,
+    codec: Codec = Codec.NONE,
+    producer: ProducerStamp = NO_PRODUCER,
+) -> bytearray:
+    """Return one batch around records that are encoded already, for those who encode in bulk.
+
+    Their offset deltas must be 0, 1, 2 … and their timestamp deltas 0.
+    """
+    assert record_count > 0, "only compaction makes empty batches"
+    header = _Header(
+        base_offset=0,
+        term=NO_TERM,
+        attributes=int(codec),
+        last_offset_delta=record_count - 1,
+        base_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        producer=producer,
+        record_count=record_count,
+    )
+    return _assemble(header, encoded if codec is Codec.NONE else compress(codec, encoded))
+
+
 def rebuild_batch(view: BatchView, kept: Sequence[Record]) -> bytearray:
     """Return the batch with only the records `kept`, which `read_records` gave, in their order.
 

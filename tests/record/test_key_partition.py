@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.gateway.key_partition import murmur2, partition_of
+from kafkaesque.record.key_partition import murmur2, partition_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # their own, about things of theirs

@@ -1,0 +1,129 @@
+"""An idempotent producer of whole batches: what is sent again after a loss is not there twice.
+
+One request per leader carries at most one batch for each partition, as Kafka wants it. A producer
+that failed does not know which of its batches were taken, so it is spent: whoever goes on takes a
+new one, and then what was sent may be there twice.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafkaesque.client.refusals import check
+from kafkaesque.client.router import Router
+from kafkaesque.client.topics import Place
+from kafkaesque.errors import Refused
+from kafkaesque.record.build import ProducerStamp, wrap_records
+from kafkaesque.record.view import Codec
+from kafkaesque.types import Buffer
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kafkaesque.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+_VERSION_MAX_BY_NAME = 12
+_ALL = -1
+_NO_TIMEOUT_MS = 2**31 - 1
+_SEQUENCE_END = 1 << 31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedRecords:
+    """Records in the bytes of a batch's payload, with offset deltas from 0 and one timestamp."""
+
+    data: Buffer
+    count: int
+    timestamp_ms: int
+
+
+class Producer:
+    """Appends batches with acks=all under one producer id; for one thread."""
+
+    def __init__(self, router: Router, codec: Codec = Codec.NONE) -> None:
+        self._router = router
+        self._codec = codec
+        self._identity: tuple[int, int] | None = None
+        self._sequences: dict[Place, int] = {}
+        self.is_spent = False
+
+    def send(self, records: Mapping[Place, EncodedRecords]) -> None:
+        """Append one batch to each partition; all of them are acknowledged on return.
+
+        Raises what the client's other requests raise; some batches may have been appended then.
+        """
+        assert not self.is_spent, "a producer that failed is not used again"
+        self.is_spent = True
+        if self._identity is None:
+            self._identity = self._router.question(self._ask_identity)
+        left = {place: self._batch(place, one) for place, one in records.items()}
+        self._router.question(lambda: self._append(left))
+        for place, one in records.items():
+            self._sequences[place] = (self._sequences.get(place, 0) + one.count) % _SEQUENCE_END
+        self.is_spent = False
+
+    def _batch(self, place: Place, records: EncodedRecords) -> bytearray:
+        assert self._identity is not None
+        producer_id, epoch = self._identity
+        return wrap_records(
+            records.data,
+            record_count=records.count,
+            timestamp_ms=records.timestamp_ms,
+            codec=self._codec,
+            producer=ProducerStamp(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=self._sequences.get(place, 0),
+            ),
+        )
+
+    def _ask_identity(self) -> tuple[int, int]:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS
+        )
+        said = self._router.ask_any(request, InitProducerIdResponse)
+        check(said.error_code, "a producer id")
+        return said.producer_id, said.producer_epoch
+
+    def _append(self, left: dict[Place, bytearray]) -> None:
+        """Send what is left; what was taken leaves `left`, so that a repetition sends the rest."""
+        by_leader: defaultdict[int, list[Place]] = defaultdict(list)
+        for topic, partition in left:
+            by_leader[self._router.leader(topic, partition)].append((topic, partition))
+        for leader, places in by_leader.items():
+            self._append_at(leader, places, left)
+
+    def _append_at(self, leader: int, places: list[Place], left: dict[Place, bytearray]) -> None:
+        by_topic: defaultdict[str, list[PartitionProduceData]] = defaultdict(list)
+        for place in places:
+            data = PartitionProduceData(index=place[1], records=left[place])
+            by_topic[place[0]].append(data)
+        request = ProduceRequest(
+            acks=_ALL,
+            timeout_ms=self._router.config.request_ms_max,
+            topic_data=tuple(
+                TopicProduceData(name=topic, partition_data=tuple(rows))
+                for topic, rows in by_topic.items()
+            ),
+        )
+        said = self._router.ask_node(
+            leader, request, ProduceResponse, version_max=_VERSION_MAX_BY_NAME
+        )
+        answers = [
+            (topic.name, one) for topic in said.responses for one in topic.partition_responses
+        ]
+        for name, one in answers:
+            if one.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                left.pop((name, one.index), None)
+        for name, one in answers:
+            if (name, one.index) in left:
+                check(one.error_code, f"partition {one.index} of topic {name}", one.error_message)
+        for topic, partition in left.keys() & set(places):
+            silent = f"partition {partition} of topic {topic}: the broker's answer leaves it out"
+            raise Refused(silent, "NONE")

@@ -1,0 +1,131 @@
+"""What visitors do, as it happens: sessions, funnels, and counters by the minute.
+
+    clicks ──> sessions ──> topic, table ──> funnels by the hour (table)
+       ├─────> counters ──> topic
+       └─────> dead letters ──> topic
+
+A session ends when its visitor does nothing for a while. It is written once, when no earlier event
+can come any more; counters are written anew whenever they change.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+
+from kafkaesque.spark.pipelines.activity_events import KINDS, SECONDS_OF_A_WINDOW, ActivityTimes
+from kafkaesque.spark.pipelines.blocks import (
+    Job,
+    Place,
+    as_json,
+    changes_to_topic,
+    dead_letters,
+    good,
+    judged,
+    prepared,
+    read_topic,
+    stream_to_topic,
+    write_table,
+    write_topic,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SCHEMA = "user string, kind string, item string, at bigint"
+_FAULTS = {
+    "there is no user": "event.user is null or event.user = ''",
+    "the kind is not known": f"event.kind is null or event.kind not in {KINDS}",
+    "there is no time": "event.at is null or event.at <= 0",
+}
+_COUNTS = ("searches", "clicks", "carts", "buys")
+_SESSION = ("user", "started_at", "ended_at", "events", *_COUNTS, "stage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivitySettings:
+    """The names of the topics, and the times."""
+
+    topic: str = "clicks"
+    sessions_topic: str = "activity-sessions"
+    counters_topic: str = "activity-counters"
+    dead_letter_topic: str = "activity-dead-letters"
+    times: ActivityTimes = field(default_factory=ActivityTimes)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Every topic that must be there before it runs."""
+        return (self.topic, self.sessions_topic, self.counters_topic, self.dead_letter_topic)
+
+
+def jobs(spark: "SparkSession", place: Place, settings: ActivitySettings) -> list[Job]:
+    """Prepare the three queries; the topics must be there."""
+    records = read_topic(spark, place, settings.topic)
+    rows = judged(records, _SCHEMA, {text: F.expr(rule) for text, rule in _FAULTS.items()})
+    late = f"{settings.times.lateness_s} seconds"
+    events = good(rows).withColumn("time", F.timestamp_millis("at")).withWatermark("time", late)
+    letters = dead_letters(rows)
+    return [
+        _sessions_job(events, place, settings),
+        changes_to_topic(counters(events), place, settings.counters_topic, query="counters"),
+        stream_to_topic(letters, place, settings.dead_letter_topic, query="dead-letters"),
+    ]
+
+
+def sessions(events: "DataFrame", times: ActivityTimes) -> "DataFrame":
+    """Return one row for each session; times are in milliseconds since 1970."""
+    window = F.session_window("time", f"{times.gap_s} seconds")
+    counts = [
+        F.count_if(F.col("kind") == kind).alias(name)
+        for kind, name in zip(KINDS, _COUNTS, strict=True)
+    ]
+    grouped = events.groupBy("user", window.alias("session")).agg(
+        F.min("at").alias("started_at"),
+        F.max("at").alias("ended_at"),
+        F.count("*").alias("events"),
+        *counts,
+    )
+    stage = F.when(F.col("buys") > 0, "buy").when(F.col("carts") > 0, "cart")
+    stage = stage.when(F.col("clicks") > 0, "click").otherwise("search")
+    return grouped.withColumn("stage", stage)
+
+
+def counters(events: "DataFrame") -> "DataFrame":
+    """Return records that say how many events of each kind there were in each window."""
+    window = F.window("time", f"{SECONDS_OF_A_WINDOW} seconds")
+    counted = events.groupBy(window.alias("window"), "kind").count()
+    started = F.unix_millis(F.col("window.start"))
+    rows = counted.select(started.alias("started_at"), "kind", "count")
+    key = F.concat_ws("/", F.col("started_at").cast("string"), "kind")
+    return as_json(rows, key, ("started_at", "kind", "count"))
+
+
+def funnel_increments(finished: "DataFrame") -> "DataFrame":
+    """Return how many of these sessions came how far, by the hour in which they began."""
+    hour = F.date_trunc("hour", F.timestamp_millis("started_at"))
+    reached = {
+        "clicked": F.col("stage").isin("click", "cart", "buy"),
+        "carted": F.col("stage").isin("cart", "buy"),
+        "bought": F.col("stage") == "buy",
+    }
+    columns = [F.count_if(rule).alias(name) for name, rule in reached.items()]
+    return finished.groupBy(hour.alias("hour")).agg(F.count("*").alias("sessions"), *columns)
+
+
+def funnels(spark: "SparkSession", place: Place) -> "DataFrame":
+    """Return the funnel of every hour so far, from the table."""
+    increments = spark.read.parquet(str(place.table("funnels")))
+    sums = [F.sum(name).alias(name) for name in ("sessions", "clicked", "carted", "bought")]
+    return increments.groupBy("hour").agg(*sums).orderBy("hour")
+
+
+def _sessions_job(events: "DataFrame", place: Place, settings: ActivitySettings) -> Job:
+    def write(finished: "DataFrame", batch: int) -> None:
+        finished.persist()  # three outputs, and the state is to be read once
+        write_table(finished, place.table("sessions"), batch)
+        write_table(funnel_increments(finished), place.table("funnels"), batch)
+        write_topic(as_json(finished, F.col("user"), _SESSION), place, settings.sessions_topic)
+        finished.unpersist()
+
+    writer = sessions(events, settings.times).select(*_SESSION).writeStream.foreachBatch(write)
+    return prepared(writer, place, "sessions")

@@ -1,0 +1,75 @@
+"""Visitors of a shop, made up from a seed: the events of the pipeline `activity`."""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+KINDS = ("search", "click", "cart", "buy")
+"""What a visitor can do, from the first step to the last."""
+
+SECONDS_OF_A_WINDOW = 60
+"""How long a counter counts."""
+
+_WEIGHTS = (35, 50, 10, 5)
+_ITEMS = 200
+_VISITORS = 60
+_AT_ONCE = 8
+_ARRIVAL_MS = 5 * 60_000
+"""After this much time four visitors leave and four others come."""
+_PACE_MS = 4_000
+_DISORDER_MS = 5_000
+_BROKEN = ('{"user": "visitor-1", "kind"', '{"user":"visitor-1","kind":"stare","at":1}', "hello")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityTimes:
+    """When a session ends, and how late an event may come."""
+
+    gap_s: int = 600
+    """A session ends when its visitor does nothing for so long."""
+    lateness_s: int = 60
+    """Events that come later than this after others are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One step of one visitor."""
+
+    user: str
+    kind: str
+    item: str
+    at_ms: int
+
+    def to_json(self) -> str:
+        """Return the record's value."""
+        fields = {"user": self.user, "kind": self.kind, "item": self.item, "at": self.at_ms}
+        return json.dumps(fields, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A record to send: an event, or something broken if `event` is None."""
+
+    key: str
+    value: str
+    event: Event | None
+
+
+def generate(seed: int, count: int, start_ms: int, broken_share: float = 0.01) -> Iterator[Message]:
+    """Yield messages whose times rise but for a little disorder; the same seed, the same ones."""
+    chance = random.Random(seed)
+    at_ms = start_ms
+    for _ in range(count):
+        at_ms += chance.randrange(_PACE_MS)
+        if chance.random() < broken_share:
+            yield Message(key="visitor-1", value=chance.choice(_BROKEN), event=None)
+            continue
+        arrived = (at_ms - start_ms) // _ARRIVAL_MS * (_AT_ONCE // 2)
+        event = Event(
+            user=f"visitor-{(arrived + chance.randrange(_AT_ONCE)) % _VISITORS}",
+            kind=chance.choices(KINDS, _WEIGHTS)[0],
+            item=f"item-{chance.randrange(_ITEMS)}",
+            at_ms=at_ms - chance.randrange(_DISORDER_MS),
+        )
+        yield Message(key=event.user, value=event.to_json(), event=event)

@@ -1,0 +1,128 @@
+"""Runs a pipeline's queries to their end, and shows how they fare."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from kafkaesque.errors import QueryFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fare:
+    """How one query fares."""
+
+    name: str
+    batch: int
+    rows: int
+    rows_per_s: float
+    lag: int
+    state_rows: int
+    batch_ms: int
+
+
+def run(
+    jobs: "Sequence[Callable[[], StreamingQuery]]",
+    show: Callable[[list[Fare]], None],
+    *,
+    is_in_turn: bool,
+) -> list[Fare]:
+    """Run queries to their end, and return how they fared; raises QueryFailed.
+
+    Those that end by themselves are run in turn, because each takes several processes to start.
+    If one fails, or the user interrupts, all are stopped.
+    """
+    queries: list[StreamingQuery] = []
+    rows: dict[str, tuple[int, int]] = {}
+    try:
+        for job in jobs:
+            queries.append(job())
+            if is_in_turn:
+                _wait(queries, rows, show)
+        _wait(queries, rows, show)
+        return [_fare(query, rows) for query in queries]
+    finally:
+        for query in queries:
+            query.stop()
+
+
+def _wait(
+    queries: "Sequence[StreamingQuery]",
+    rows: dict[str, tuple[int, int]],
+    show: Callable[[list[Fare]], None],
+) -> None:
+    # Ends: queries end by themselves or by the user's interrupt.
+    while any(query.isActive for query in queries):
+        show([_fare(query, rows) for query in queries])
+        _check(queries)
+        time.sleep(_LOOK_SECONDS)
+    _check(queries)
+
+
+def table(fares: Sequence[Fare]) -> Table:
+    """Return the live view."""
+    drawn = Table(title="Pipeline", title_justify="left")
+    drawn.add_column("query")
+    for column in ("batch", "rows", "rows/s", "lag", "state rows", "batch ms"):
+        drawn.add_column(column, justify="right")
+    for one in fares:
+        numbers = (one.batch, one.rows, round(one.rows_per_s), one.lag, one.state_rows)
+        drawn.add_row(one.name, *(f"{number:,}" for number in numbers), f"{one.batch_ms:,}")
+    return drawn
+
+
+def lag(source: dict[str, Any]) -> int:
+    """Return how many offsets lie behind those that a source has read."""
+    ends, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+    return sum(
+        max(offset - ends.get(topic, {}).get(partition, 0), 0)
+        for topic, partitions in latest.items()
+        for partition, offset in partitions.items()
+    )
+
+
+def _offsets(found: Any) -> dict[str, dict[str, int]]:
+    parsed = json.loads(found) if isinstance(found, str) else found
+    return {name: each for name, each in (parsed or {}).items() if isinstance(each, dict)}
+
+
+def _check(queries: "Sequence[StreamingQuery]") -> None:
+    for query in queries:
+        error = query.exception()
+        if error is not None:
+            last = [line for line in str(error).splitlines() if line.strip()]
+            raise QueryFailed(f"query {query.name} failed: {_sentence(last)}")
+
+
+def _sentence(lines: Sequence[str]) -> str:
+    """Return the line that says what happened: of a Python error the one below its traceback."""
+    ours = [line for line in lines if line.startswith("kafkaesque.errors.")]
+    return ours[-1].partition(": ")[2] if ours else (lines[0] if lines else "no reason was given")
+
+
+def _fare(query: "StreamingQuery", rows: dict[str, tuple[int, int]]) -> Fare:
+    last = query.lastProgress
+    said: dict[str, Any] = {} if last is None else json.loads(last.json)
+    batch, seen = rows.get(query.name, (-1, 0))
+    for progress in query.recentProgress:
+        if progress.batchId > batch:
+            batch, seen = progress.batchId, seen + progress.numInputRows
+    rows[query.name] = (batch, seen)
+    sources = said.get("sources", [])
+    return Fare(
+        name=query.name,
+        batch=batch,
+        rows=seen,
+        rows_per_s=said.get("processedRowsPerSecond", 0.0),
+        lag=sum(lag(source) for source in sources),
+        state_rows=sum(one.get("numRowsTotal", 0) for one in said.get("stateOperators", [])),
+        batch_ms=said.get("durationMs", {}).get("triggerExecution", 0),
+    )

@@ -1,0 +1,28 @@
+"""The columns that the sink takes: their names and types, checked before anything is written."""
+
+from collections.abc import Mapping
+
+from kafkaesque.errors import BadOption
+from kafkaesque.spark.options import WriteOptions
+
+_TYPES: Mapping[str, tuple[str, ...]] = {
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+}
+
+
+def check_columns(types: Mapping[str, str], options: WriteOptions) -> None:
+    """Raise BadOption unless the sink can write rows of columns of these types."""
+    if "value" not in types:
+        raise BadOption("there is no column value: select what shall be written as value")
+    if options.topic is None and "topic" not in types:
+        raise BadOption("topic is missing: set the option, or select a column topic")
+    if options.with_headers and "headers" not in types:
+        raise BadOption("includeHeaders is true, and there is no column headers")
+    for name, allowed in _TYPES.items():
+        found = types.get(name)
+        if found is not None and found not in allowed:
+            raise BadOption(f"column {name} is of type {found}, and must be {' or '.join(allowed)}")

@@ -1,0 +1,157 @@
+"""Streaming queries that read: micro-batches of offsets that only ever go forward.
+
+Spark asks for the first offset more than once and keeps only the last answer, and it does not
+write down where batch 0 begins. So the first offset carries an *anchor*: the first batch goes from
+the anchored offset to the same one without anchor, holds nothing, and makes the start durable.
+Spark also takes offsets that go back, so that lost records are ours to notice.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from kafkaesque.client.topics import Place
+from kafkaesque.errors import UnknownTopic
+from kafkaesque.spark.clients import admin_of
+from kafkaesque.spark.options import ReadOptions
+from kafkaesque.spark.ranges import (
+    OffsetRange,
+    admit,
+    earliest,
+    latest,
+    places_of,
+    report_loss,
+    resolve_start,
+    split,
+)
+from kafkaesque.spark.source import RangePartition
+from kafkaesque.types import Offset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ANCHOR = ":anchor"
+"""Marks the very first offset; no topic can have this name."""
+
+
+def offsets_to_json(offsets: Mapping[Place, Offset], *, is_anchor: bool = False) -> dict[str, Any]:
+    """Return offsets as they lie in a checkpoint: those of Spark's own connector, and sorted."""
+    found: dict[str, Any] = {ANCHOR: 1} if is_anchor else {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found
+
+
+def offsets_from_json(found: Mapping[str, Any]) -> dict[Place, Offset]:
+    """Return the offsets of a checkpoint, without the anchor."""
+    return {
+        (topic, int(partition)): offset
+        for topic, partitions in found.items()
+        if topic != ANCHOR
+        for partition, offset in partitions.items()
+    }
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches in the driver and reads them in tasks.
+
+    What it remembers lives in the driver's process alone: the copy that tasks get knows nothing.
+    """
+
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._initial: dict[str, Any] | None = None
+        self._target: dict[Place, Offset] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return where a query without a checkpoint begins: the same however often it is asked."""
+        if self._initial is None:
+            admin = admin_of(self._options.cluster)
+            places = places_of(admin, self._options)
+            starts = resolve_start(admin, self._options, places)
+            self._initial = offsets_to_json(starts, is_anchor=True)
+        return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return how much a micro-batch takes."""
+        rows_max = self._options.offsets_per_trigger_max
+        return ReadMaxRows(rows_max) if rows_max else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Settle where the query will end."""
+        self._target = self._latest()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return where the next micro-batch ends; never before `start`."""
+        starts = offsets_from_json(start)
+        if ANCHOR in start:
+            return offsets_to_json(starts)
+        ends = self._latest() if self._target is None else dict(self._target)
+        starts |= self._new_starts(ends.keys() - starts.keys())
+        for place, at in sorted(starts.items()):
+            if place not in ends:
+                self._lost(place, f"is no longer there, and was read up to offset {at}")
+            elif ends[place] < at:
+                self._lost(place, f"ends at {ends[place]}, and was read up to offset {at}")
+            ends[place] = max(at, ends.get(place, at))
+        if isinstance(limit, ReadMaxRows):
+            ends = admit(starts, ends, limit.max_rows)
+        return offsets_to_json(ends)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return where the partitions end, for the lag in Spark's progress reports."""
+        return offsets_to_json(self._latest())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangePartition]:
+        """Return the ranges of one micro-batch; a partition that `start` lacks is a new one."""
+        if ANCHOR in start:
+            return []
+        starts, ends = offsets_from_json(start), offsets_from_json(end)
+        admin = admin_of(self._options.cluster)
+        wanted = [place for place, at in ends.items() if at > starts.get(place, 0)]
+        first = earliest(admin, wanted)
+        ranges = []
+        for place in wanted:
+            begin = starts.get(place, 0)
+            if first[place] > begin:
+                self._lost(place, f"begins at {first[place]}, and offset {begin} was to be read")
+            begin = min(max(begin, first[place]), ends[place])
+            ranges.append(
+                OffsetRange(topic=place[0], partition=place[1], start=begin, end=ends[place])
+            )
+        return [RangePartition(part) for part in split(ranges, self._options)]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Yield the records of one range."""
+        if isinstance(partition, RangePartition):
+            # Only here: planning needs no compiled loops, and importing them takes a second.
+            from kafkaesque.spark.reading import read_range
+
+            yield from read_range(self._options, partition.part, self._columns)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Do nothing: the checkpoint is what counts, and Spark calls this a batch late."""
+
+    def _latest(self) -> dict[Place, Offset]:
+        admin = admin_of(self._options.cluster)
+        try:
+            places = places_of(admin, self._options)
+        except UnknownTopic as error:
+            report_loss(self._options, str(error))
+            return {}
+        return latest(admin, self._options, places)
+
+    def _new_starts(self, places: set[Place]) -> dict[Place, Offset]:
+        """Return where partitions begin that came while the query ran: nothing of them is old."""
+        return dict.fromkeys(sorted(places), 0)
+
+    def _lost(self, place: Place, what: str) -> None:
+        report_loss(self._options, f"partition {place[1]} of topic {place[0]} {what}")

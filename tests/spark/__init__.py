@@ -1,0 +1,1 @@
+"""Tests of the Spark side; those marked `spark` need the extra of that name."""

@@ -1,0 +1,136 @@
+"""Options are checked at once, and each refusal names the option."""
+
+import pytest
+
+from kafkaesque.errors import BadOption
+from kafkaesque.record.view import Codec
+from kafkaesque.spark.option_table import REFUSED, TABLE
+from kafkaesque.spark.options import Mode, parse_read, parse_write
+from kafkaesque.spark.positions import Assigned, Beginning, Matching, Subscribed
+
+BOOTSTRAP = {"kafka.bootstrap.servers": "localhost:9092"}
+ORDERS = {**BOOTSTRAP, "subscribe": "orders"}
+
+
+def test_a_batch_query_reads_from_the_earliest_to_the_latest_unless_told() -> None:
+    options = parse_read(ORDERS, Mode.BATCH)
+    assert options.starting.beginning is Beginning.EARLIEST
+    assert options.ending.beginning is Beginning.LATEST
+    assert options.fail_on_data_loss
+    assert not options.is_committed
+
+
+def test_a_stream_begins_at_the_latest_unless_told() -> None:
+    assert parse_read(ORDERS, Mode.STREAM).starting.beginning is Beginning.LATEST
+
+
+def test_names_count_in_any_case() -> None:
+    options = parse_read({**ORDERS, "STARTINGoffsets": "earliest"}, Mode.STREAM)
+    assert options.starting.beginning is Beginning.EARLIEST
+
+
+def test_topics_are_named_in_three_ways() -> None:
+    assert parse_read({**BOOTSTRAP, "subscribe": "b, a"}, Mode.BATCH).selection == Subscribed(
+        topics=("a", "b")
+    )
+    assert parse_read({**BOOTSTRAP, "subscribePattern": "o.*"}, Mode.BATCH).selection == Matching(
+        pattern="o.*"
+    )
+    assert parse_read({**BOOTSTRAP, "assign": '{"a":[1,0]}'}, Mode.BATCH).selection == Assigned(
+        places=(("a", 0), ("a", 1))
+    )
+
+
+def test_offsets_are_given_for_each_partition() -> None:
+    options = parse_read({**ORDERS, "startingOffsets": '{"orders":{"0":5,"1":-2}}'}, Mode.BATCH)
+    assert options.starting.places == {("orders", 0): 5, ("orders", 1): -2}
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"startingOffset": "earliest"}, "startingOffsets meant"),
+        ({"subscribePattern": "o.*"}, "subscribe and subscribePattern"),
+        ({"startingOffsets": "soon"}, "startingOffsets is 'soon'"),
+        ({"startingOffsets": "latest"}, "startingOffsets cannot be latest"),
+        ({"startingOffsets": '{"orders":{"0":-1}}'}, "startingOffsets cannot be latest"),
+        ({"startingOffsets": '{"orders":{"x":1}}'}, "startingOffsets has 'x'"),
+        ({"startingOffsets": '{"orders":{"0":"1"}}'}, "startingOffsets has"),
+        ({"startingOffsets": '{"orders":5}'}, "startingOffsets must be like"),
+        ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest"),
+        ({"endingOffsets": '{"orders":{"0":-2}}'}, "endingOffsets cannot be earliest"),
+        ({"startingTimestamp": "1", "startingOffsets": "earliest"}, "contradict each other"),
+        ({"startingTimestamp": "noon"}, "startingTimestamp is 'noon'"),
+        ({"startingOffsetsByTimestampStrategy": "guess"}, "startingOffsetsByTimestampStrategy"),
+        ({"maxOffsetsPerTrigger": "10"}, "maxOffsetsPerTrigger is not for batch"),
+        ({"minPartitions": "0"}, "minPartitions is '0'"),
+        ({"minPartitions": "many"}, "minPartitions is 'many'"),
+        ({"failOnDataLoss": "maybe"}, "failOnDataLoss is 'maybe'"),
+        ({"includeHeaders": "1"}, "includeHeaders is '1'"),
+        ({"topic": "orders"}, "topic is an option for writing"),
+        ({"kafka.group.id": "g"}, "kafka.group.id cannot be set"),
+        ({"kafka.auto.offset.reset": "earliest"}, "startingOffsets"),
+        ({"kafka.linger.ms": "5"}, "kafka.linger.ms cannot be honoured"),
+        ({"kafka.isolation.level": "serializable"}, "kafka.isolation.level"),
+        ({"kafka.security.protocol": "SASL_SSL"}, "kafka.security.protocol"),
+        ({"kafka.bootstrap.servers": "::nowhere:x/"}, "kafka.bootstrap.servers"),
+    ],
+)
+def test_a_wrong_option_of_a_batch_query_is_named(more: dict[str, str], named: str) -> None:
+    with pytest.raises(BadOption, match=named):
+        parse_read({**ORDERS, **more}, Mode.BATCH)
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp"])
+def test_a_stream_has_no_end(name: str) -> None:
+    with pytest.raises(BadOption, match=f"{name} is not for streams"):
+        parse_read({**ORDERS, name: "5"}, Mode.STREAM)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (BOOTSTRAP, "give one of subscribe"),
+        ({"subscribe": "orders"}, "kafka.bootstrap.servers is missing"),
+        ({**BOOTSTRAP, "subscribe": " , "}, "subscribe names no topic"),
+        ({**BOOTSTRAP, "subscribePattern": "("}, "subscribePattern is no regular expression"),
+        ({**BOOTSTRAP, "assign": "orders"}, "assign is 'orders'"),
+        ({**BOOTSTRAP, "assign": "{}"}, "assign names no partition"),
+        ({**BOOTSTRAP, "assign": '{"a":"b"}'}, "assign has null"),
+    ],
+)
+def test_what_shall_be_read_must_be_said(options: dict[str, str], named: str) -> None:
+    with pytest.raises(BadOption, match=named):
+        parse_read(options, Mode.BATCH)
+
+
+def test_an_assigned_partition_without_a_starting_offset_is_named() -> None:
+    more = {"assign": '{"a":[0,1]}', "startingOffsets": '{"a":{"0":5}}'}
+    with pytest.raises(BadOption, match="leaves out partition 1 of topic a"):
+        parse_read({**BOOTSTRAP, **more}, Mode.STREAM)
+
+
+def test_a_sink_compresses_as_told_and_ignores_what_spark_adds() -> None:
+    more = {"topic": "out", "kafka.compression.type": "ZSTD", "checkpointLocation": "here"}
+    options = parse_write({**BOOTSTRAP, **more})
+    assert (options.topic, options.codec) == ("out", Codec.ZSTD)
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"kafka.acks": "1"}, "kafka.acks is '1'"),
+        ({"kafka.enable.idempotence": "false"}, "kafka.enable.idempotence"),
+        ({"deliveryGuarantee": "exactly-once"}, "deliveryGuarantee is 'exactly-once'"),
+        ({"kafka.compression.type": "rar"}, "kafka.compression.type is 'rar'"),
+        ({"subscribe": "a"}, "subscribe is an option for reading"),
+        ({"topic": ""}, "topic names no topic"),
+    ],
+)
+def test_a_wrong_option_of_a_sink_is_named(more: dict[str, str], named: str) -> None:
+    with pytest.raises(BadOption, match=named):
+        parse_write({**BOOTSTRAP, **more})
+
+
+def test_no_option_is_both_taken_and_refused() -> None:
+    assert {one.name.lower() for one in TABLE} & REFUSED.keys() == set()

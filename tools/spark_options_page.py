@@ -1,0 +1,42 @@
+"""The reference page of the Spark options, made from the table that they are checked by."""
+
+from kafkaesque.spark.option_table import REFUSED, TABLE, Use
+
+_HEAD = """\
+# Options of the Spark data source
+
+Every option of `format("kafkaesque")`. Generated from `src/kafkaesque/spark/option_table.py` by
+`make docs`; do not edit.
+
+Names, meanings and columns are those of Spark's own Kafka connector, so that a query moves between
+the two by changing the name of the format. An option that is neither here nor Spark's own is
+refused, and so are two that contradict each other. [How to use
+Spark](../how-to/use-spark.md) shows queries.
+"""
+_TITLES = {Use.READ: "For reading", Use.WRITE: "For writing"}
+_REFUSED = """\
+## Refused
+
+Options of Spark's connector or of Kafka's clients that cannot be honoured here, with the reason.
+Any other name that begins with `kafka.` is refused too: an option that does nothing would only look
+as if it did something.
+
+| option | why |
+|---|---|
+"""
+
+
+def _table(use: Use) -> str:
+    lines = [f"## {_TITLES[use]}", "", "| option | default | what it does |", "|---|---|---|"]
+    for one in TABLE:
+        if use in one.uses:
+            default = f"`{one.default}`" if one.default not in ("", "0") else ""
+            what = one.what.replace("|", "\\|")
+            lines.append(f"| `{one.name}` | {default} | {what} |")
+    return "\n".join(lines)
+
+
+def render() -> str:
+    """Return the page."""
+    refused = _REFUSED + "".join(f"| `{name}` | {why} |\n" for name, why in sorted(REFUSED.items()))
+    return "\n\n".join([_HEAD.strip(), _table(Use.READ), _table(Use.WRITE), refused])

@@ -21,6 +21,7 @@ from tests.scenarios.runner import play
 TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
+    "sim/test_broker_world.py",
     "broker/test_leaders.py",
     "broker/test_machine_follower.py",
     "broker/test_replica.py",
@@ -44,6 +45,10 @@ SCRIPTED = (
     "broker/test_housekeeper.py",
 )
 """Tests that play a whole life against every way to end it; the quick ones come first."""
+
+
+_PYTEST = ("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestWarning")
+"""Our own plugin is imported already, of which pytest warns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,5 +98,5 @@ def _play(path: Path) -> str:
 def _fails(path: Path) -> bool:
     """Run one module of tests in this process, where the bug is planted."""
     with redirect_stdout(StringIO()):
-        code = pytest.main([str(path), "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"])
+        code = pytest.main([str(path), "-q", "-x", *_PYTEST])
     return code is not pytest.ExitCode.OK

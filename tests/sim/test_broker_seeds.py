@@ -23,3 +23,8 @@ def test_clusters_of_brokers_keep_their_promises_whatever_breaks(chunk: int) -> 
 def test_a_failed_seed_of_brokers_tells_in_which_world_it_failed() -> None:
     failure = Failure(seed=5, error="", trace="", kind=Kind.BROKERS)
     assert failure.command == "kafkaesque sim 5 --world brokers"
+
+
+def test_a_seed_of_brokers_is_the_same_run_every_time() -> None:
+    first = try_seed(3, 2_000, Kind.BROKERS)
+    assert try_seed(3, 2_000, Kind.BROKERS) == first

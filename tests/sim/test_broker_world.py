@@ -7,7 +7,14 @@ import pytest
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import KafkaesqueError, NotHere, NotLeader, RaftError, TopicExists
+from kafkaesque.errors import (
+    KafkaesqueError,
+    NotHere,
+    NotLeader,
+    OutcomeUnknown,
+    RaftError,
+    TopicExists,
+)
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.sim.broker_node import BrokerNode
@@ -212,3 +219,38 @@ def test_nobody_is_asked_while_nobody_leads_the_catalog() -> None:
     world.run(3_000)
     with pytest.raises(RaftError):
         broker_of(world, 1).create_topic("orders", 1, {}, lambda _: None)
+
+
+def test_a_leader_that_lost_its_followers_does_not_claim_to_have_done_it() -> None:
+    world = ready_world()
+    leader = catalog_leader(world)
+    for node in world.nodes:
+        if node != leader:
+            world.network.cut(leader, node)
+            world.network.cut(node, leader)
+    answers: list[KafkaesqueError | None] = []
+    world.ask_broker(
+        world.nodes[leader], lambda broker: broker.create_topic("orders", 1, {}, answers.append)
+    )
+    wait(world, lambda: bool(answers))
+    assert isinstance(answers[0], OutcomeUnknown)
+    world.network.heal()
+    wait(world, lambda: is_of_one_mind(world))
+    for node in world.nodes:
+        assert broker_of(world, node).topics.names == []
+
+
+def test_a_leader_that_comes_back_from_a_pause_serves_nothing_of_its_old_term() -> None:
+    world = ready_world()
+    assert create(world, 1, "orders", partitions=1) is None
+    wait(world, lambda: is_of_one_mind(world))
+    paused = leader_of(world, "orders")
+    assert paused is not None
+    outcomes = write(world, "orders")
+    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    paused.paused_until = world.clock.time + 2_000
+    wait(world, lambda: leader_of(world, "orders") not in (None, paused))
+    outcomes = write(world, "orders")
+    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    wait(world, lambda: not world.is_paused(paused) and is_of_one_mind(world))
+    assert broker_of(world, paused.node).partition("orders", 0).high_watermark == 2

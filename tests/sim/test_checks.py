@@ -104,6 +104,19 @@ def test_log_matching_one_entry_after_two_predecessors() -> None:
         other.step(append(3, 0, opened(0, 2), opened(1, 3)))
 
 
+def test_a_leader_of_a_term_that_is_over_need_not_hold_what_was_committed_since() -> None:
+    checks = new_checks()
+    follower, watch = watched(checks)
+    take(follower, opened(0, 2))
+    watch.after_step()
+    late, _ = watched(checks)
+    late.elect()
+    leadership = late.replica.raft.leadership
+    assert leadership is not None
+    assert late.replica.raft.term == 1
+    checks.led(late.replica, leadership)
+
+
 def test_leader_completeness_a_leader_with_too_short_a_log() -> None:
     checks = new_checks()
     follower, watch = watched(checks)

@@ -92,7 +92,7 @@ class Broker:
             self._registering = Registering(node, membership, session, self._ask, failed)
         self._is_started = False
         self._waits = ServingWaits(self.leaders)
-        self.leaders.on_change = lambda _: self._waits.look()
+        self.leaders.on_change = self._waits.changed
         self._housekeeper = Housekeeper(clock, config.housekeeping)
         ids_per_block = config.producers.ids_per_block
         self._producer_ids = ProducerIds(ids_per_block, self._take_producer_ids)

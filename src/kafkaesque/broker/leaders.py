@@ -112,6 +112,7 @@ class Leaders:
         """Forget a group that is no more; everybody learns that from the catalog."""
         self._own.pop(group, None)
         self._known.pop(group, None)
+        self.on_change(group)
 
     def tick(self, peers: Iterable[NodeId]) -> list[LeadersTold]:
         """Return what is to be told now; called once per heartbeat."""

@@ -24,35 +24,35 @@ class _Wait:
 
 
 class ServingWaits:
-    """Everyone who waits on one broker."""
+    """Everyone who waits on one broker, each for the first of its partitions without a leader."""
 
     def __init__(self, leaders: Leaders) -> None:
         self._leaders = leaders
-        self._waits: list[_Wait] = []
+        self._waits: dict[GroupId, list[_Wait]] = {}
 
     def until_served(self, slots: Iterable[tuple[GroupId, Slot]], then: Callable[[], None]) -> None:
         """Call back once each of these has a leader, or nobody knows when it will."""
-        self._waits.append(_Wait(slots, then))
-        self.look()
+        self._look(_Wait(slots, then))
 
     def tick(self) -> None:
         """Let a tick pass."""
-        for wait in self._waits:
-            wait.ticks += 1
-        self.look()
+        for group in list(self._waits):
+            for wait in self._waits.get(group, ()):
+                wait.ticks += 1
+            self.changed(group)
 
-    def look(self) -> None:
-        """See whether somebody need not wait any longer; called when a leader changed."""
-        done = [wait for wait in self._waits if self._is_over(wait)]
-        if done:
-            self._waits = [wait for wait in self._waits if wait not in done]
-        for wait in done:
-            wait.then()
+    def changed(self, group: GroupId) -> None:
+        """Learn that a group may have another leader: see who need not wait for it any longer."""
+        for wait in self._waits.pop(group, ()):
+            self._look(wait)
 
-    def _is_over(self, wait: _Wait) -> bool:
+    def _look(self, wait: _Wait) -> None:
         while wait.slots and self._is_decided(*wait.slots[0], wait.ticks):
             wait.slots.popleft()
-        return not wait.slots
+        if wait.slots:
+            self._waits.setdefault(wait.slots[0][0], []).append(wait)
+        else:
+            wait.then()
 
     def _is_decided(self, group: GroupId, slot: Slot, ticks: int) -> bool:
         if self._leaders.of(group).node is not None:

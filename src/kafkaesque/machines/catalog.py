@@ -290,7 +290,7 @@ class Catalog:
             yield _broker(broker)
         for topic in self._topics.values():
             yield _set(topic)
-        for topic_id in self.buried:
+        for topic_id in sorted(self.buried):
             yield MachineRecord(_topic_key(topic_id), None)
 
     def _put(

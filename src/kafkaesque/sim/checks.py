@@ -5,7 +5,7 @@ The five properties of Raft (figure 3 of the paper), and what clients were promi
 - election safety: one leader per term;
 - leader append-only: a leader never cuts its own log;
 - log matching: entries with the same index and term are equal, and so are their predecessors;
-- leader completeness: a new leader holds everything that was ever committed;
+- leader completeness: a new leader holds everything that was committed in earlier terms;
 - state machine safety: one value per index, whoever commits it;
 - nothing is cut below a replica's commit, and the commit never goes back;
 - offsets are dense; what was acknowledged is committed, and found again at the end. Under a flush
@@ -58,6 +58,8 @@ class GroupChecks:
         self._damaged = damaged
         self._written: dict[tuple[Index, Term], Seen] = {}
         self._index_at: dict[Offset, Index] = {}
+        self._committed_in: dict[Index, Term] = {}
+        """The term of the leader that committed what begins here."""
         self._unproven: list[tuple[Offset, list[bytes | None]]] = []
 
     def appended(self, replica: Replica, entries: Sequence[Entry]) -> None:
@@ -93,9 +95,10 @@ class GroupChecks:
         other = self.leaders.setdefault(raft.term, raft.node)
         if other != raft.node:
             raise Violation(f"election safety: nodes {other} and {raft.node} lead term {raft.term}")
-        # The property speaks of terms so far. Whoever hears of its election late, because its
-        # process stood still, leads a term that is over, and can commit nothing in it.
-        before = [entry for entry in self.committed.values() if entry.term <= raft.term]
+        # The property speaks of what was committed in terms up to this one. Whoever hears of its
+        # election late, because its process stood still, leads a term that is over, and can commit
+        # nothing in it.
+        before = [e for at, e in self.committed.items() if self._committed_in[at] <= raft.term]
         committed_end = max((entry.end for entry in before), default=0)
         if leadership.opened_at < committed_end:
             raise Violation(
@@ -172,6 +175,7 @@ class GroupChecks:
             entry = entry._replace(payload=bytes(entry.payload))
             self._index_at[base] = entry.first
         self.committed[entry.first] = entry
+        self._committed_in[entry.first] = replica.raft.term
         self.committed_end = entry.end
 
     def _compare_values(self, replica: Replica, start: Index) -> None:

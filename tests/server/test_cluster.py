@@ -1,0 +1,133 @@
+"""What clients are told by each broker of a cluster: the same, and the truth."""
+
+import asyncio
+
+from kafkaesque.server.handlers import (
+    create_topics,
+    describe_cluster,
+    describe_topic_partitions,
+    find_coordinator,
+    metadata,
+)
+from kafkaesque.server.session import Session
+from kafkaesque.sim.broker_run import is_of_one_mind
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.types import NodeId
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
+from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataResponse
+from tests.server.memory_broker import at_once
+from tests.sim.test_broker_world import broker_of, create, ready_world, wait
+
+
+def session_of(world: BrokerWorld, node: NodeId) -> Session:
+    return Session(broker=broker_of(world, node), host="127.0.0.1", port=1)
+
+
+def asked(world: BrokerWorld, node: NodeId) -> MetadataResponse:
+    return at_once(metadata.handle(MetadataRequest(topics=None), 12, session_of(world, node)))
+
+
+def with_orders(partitions: int = 3) -> BrokerWorld:
+    world = ready_world(racks=3)
+    assert create(world, 1, "orders", partitions) is None
+    wait(world, lambda: is_of_one_mind(world))
+    return world
+
+
+def test_every_broker_tells_of_all_brokers_and_of_itself_as_it_was_reached() -> None:
+    world = with_orders()
+    for node in world.nodes:
+        found = {one.node_id: (one.host, one.port) for one in asked(world, node).brokers}
+        assert found.pop(node) == ("127.0.0.1", 1)
+        assert found == {o: (f"broker-{o}", 9092) for o in world.nodes if o != node}
+    answer = at_once(
+        describe_cluster.handle(
+            DescribeClusterRequest(include_cluster_authorized_operations=False),
+            0,
+            session_of(world, 2),
+        )
+    )
+    assert [one.broker_id for one in answer.brokers] == [1, 2, 3]
+    assert {one.rack for one in answer.brokers} == {"rack-0", "rack-1", "rack-2"}
+
+
+def test_every_broker_names_the_same_leaders_replicas_and_controller() -> None:
+    world = with_orders()
+    answers = [asked(world, node) for node in world.nodes]
+    assert len({answer.controller_id for answer in answers}) == 1
+    assert len({answer.topics for answer in answers}) == 1
+    partitions = answers[0].topics[0].partitions
+    assert sorted(one.leader_id for one in partitions) == [1, 2, 3]
+    assert all(one.replica_nodes[0] == one.leader_id for one in partitions)
+    assert all(one.error_code is ErrorCode.NONE for one in partitions)
+    pages = at_once(
+        describe_topic_partitions.handle(
+            DescribeTopicPartitionsRequest(topics=(), response_partition_limit=10),
+            0,
+            session_of(world, 3),
+        )
+    )
+    assert [one.leader_id for one in pages.topics[0].partitions] == [
+        one.leader_id for one in partitions
+    ]
+
+
+def test_a_partition_whose_broker_is_down_is_led_by_another_that_all_name() -> None:
+    world = with_orders(partitions=1)
+    (partition,) = asked(world, 1).topics[0].partitions
+    world.nodes[partition.leader_id].kill()
+    left = [node for node in world.nodes if node != partition.leader_id]
+
+    def leaders() -> set[NodeId]:
+        return {asked(world, node).topics[0].partitions[0].leader_id for node in left}
+
+    wait(world, lambda: len(leaders()) == 1 and leaders() <= set(left))
+
+
+def test_the_coordinator_is_whoever_leads_the_partition_of_the_group() -> None:
+    world = ready_world()
+    world.ask_broker(world.nodes[1], lambda broker: broker.coordinators.when_ready(lambda _: None))
+    wait(world, lambda: all(broker_of(world, n).coordinators.is_open for n in world.nodes))
+    wait(world, lambda: is_of_one_mind(world))
+    request = FindCoordinatorRequest(coordinator_keys=("readers", "writers"))
+    named = [
+        [
+            one.node_id
+            for one in asyncio.run(
+                find_coordinator.handle(request, 4, session_of(world, node))
+            ).coordinators
+        ]
+        for node in world.nodes
+    ]
+    assert named[0] == named[1] == named[2]
+    for node, key in zip(named[0], request.coordinator_keys, strict=True):
+        assert node == broker_of(world, 1).coordinator_of(key)
+
+
+def test_replicas_can_be_assigned_by_hand_to_brokers_that_are_there() -> None:
+    world = ready_world()
+
+    def refused(brokers: tuple[int, ...]) -> ErrorCode:
+        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=brokers)
+        topic = CreatableTopic(
+            name="orders",
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=(assignment,),
+            configs=(),
+        )
+        request = CreateTopicsRequest(topics=(topic,), timeout_ms=1, validate_only=True)
+        answer = at_once(create_topics.handle(request, 7, session_of(world, 2)))
+        return ErrorCode(answer.topics[0].error_code)
+
+    assert refused((3, 1)) is ErrorCode.NONE
+    assert refused((3, 4)) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert refused((3, 3)) is ErrorCode.INVALID_REPLICA_ASSIGNMENT

@@ -1,4 +1,6 @@
-"""What all tests share: how long and how randomly Hypothesis searches."""
+"""What all tests share: how long and how randomly Hypothesis searches, and that ctrl-C counts."""
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -15,3 +17,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeat")
+
+# Programs that a shell starts in the background ignore ctrl-C, and so do theirs. Tests that send it
+# to a program of ours must not wait for ever when they are run like that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -39,6 +39,10 @@ Payload: TypeAlias = Buffer | TermOpened | Voters
 """A stamped batch, or a mark."""
 
 
+MARKS = (TermOpened, Voters)
+"""The classes of marks, for isinstance: to write them as a union makes one each time."""
+
+
 class Entry(NamedTuple):
     """One element of the log: a batch covers as many indexes as it has offsets, a mark covers one.
 
@@ -53,7 +57,7 @@ class Entry(NamedTuple):
     @property
     def size(self) -> int:
         """About how many bytes this entry adds to a message."""
-        return _MARK_BYTES if isinstance(self.payload, TermOpened | Voters) else len(self.payload)
+        return _MARK_BYTES if isinstance(self.payload, MARKS) else len(self.payload)
 
 
 _MARK_BYTES = 64

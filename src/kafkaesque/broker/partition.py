@@ -239,9 +239,10 @@ class Partition:
         self._wake()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for callback in waiting:
-            callback()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            for callback in waiting:
+                callback()
 
 
 def _cut_at(data: memoryview, end: Offset) -> memoryview:

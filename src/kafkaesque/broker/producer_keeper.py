@@ -26,7 +26,7 @@ from kafkaesque.log.producer_snapshot import (
     snapshot_offsets,
     write_snapshot,
 )
-from kafkaesque.record.view import BatchView, split_batches
+from kafkaesque.record.view import NO_PRODUCER_ID, BatchView, split_batches
 from kafkaesque.types import Offset
 
 SNAPSHOTS_KEPT = 2
@@ -61,6 +61,8 @@ class ProducerKeeper:
     def check(self, view: BatchView) -> RememberedBatch | None:
         """Return the batch that `view` repeats, None for a new one; see `Producers.check`."""
         assert self._producers is not None, "only a leader that serves takes batches"
+        if view.producer_id == NO_PRODUCER_ID:
+            return None
         return self._producers.check(view)
 
     def appended(self, view: BatchView, base_offset: Offset) -> None:

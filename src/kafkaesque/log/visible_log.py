@@ -7,7 +7,7 @@ cut.
 
 from collections.abc import Iterator, Sequence
 
-from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
+from kafkaesque.entry import MARKS, Entry, LogStart
 from kafkaesque.errors import BatchError, CorruptLog
 from kafkaesque.log.marks import Marks
 from kafkaesque.log.segments import Segments
@@ -41,7 +41,7 @@ class VisibleLog:
         for entry in entries:
             assert entry.first >= self.end, "an append never overwrites"
             is_plain = is_plain and entry.first == self.end
-            if isinstance(entry.payload, TermOpened | Voters):
+            if isinstance(entry.payload, MARKS):
                 self.marks.append(entry.first, entry.term, entry.payload)
                 is_plain = False
             self.end = entry.end

@@ -50,6 +50,11 @@ class Budget:
         return self.held_bytes > self.bytes_max
 
     @property
+    def is_calm(self) -> bool:
+        """Whether nobody waits or need wait: then there is nothing to ask it."""
+        return self.held_bytes <= self.bytes_max and not self._waiting and self._turn is None
+
+    @property
     def waiting(self) -> int:
         """How many are kept waiting."""
         return len(self._waiting)

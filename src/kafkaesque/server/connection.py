@@ -276,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
                 out += call.parts
             calls.popleft()
             answered += call.size
-            counters.api(call.key).answered(now - call.began)
+            counters.answered(call.key, now - call.began)
         if answered:
             self._held -= answered
             self._edge.budget.give(answered)
@@ -292,6 +292,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _read_or_pause(self) -> None:
         """Take no more from one who does not read the answers, or waits for too many."""
+        if (  # how it is nearly always
+            self._is_reading
+            and self._is_writable
+            and not (self._frames or self._calls or self._is_finishing or self._is_over_budget)
+            and self._edge.budget.is_calm
+        ):
+            return
         if self._transport.is_closing():
             return
         may_read = (

@@ -47,12 +47,6 @@ class ApiCounter:
         self.seconds = 0.0
         self.buckets = [0] * (len(TIME_BOUNDS_S) + 1)
 
-    def answered(self, seconds: float) -> None:
-        """Count a request that was answered after so long."""
-        self.requests += 1
-        self.seconds += seconds
-        self.buckets[bisect_left(TIME_BOUNDS_S, seconds)] += 1
-
 
 class Counters:
     """All that one broker's server counts."""
@@ -64,6 +58,13 @@ class Counters:
         self.accepted: Counter[Kind] = Counter()
         self.open: Counter[Kind] = Counter()
         self.refused: Counter[Refusal] = Counter()
+
+    def answered(self, key: int, seconds: float) -> None:
+        """Count a request that was answered after so long."""
+        counter = self.apis.get(key) or self.api(key)
+        counter.requests += 1
+        counter.seconds += seconds
+        counter.buckets[bisect_left(TIME_BOUNDS_S, seconds)] += 1
 
     def api(self, key: int) -> ApiCounter:
         """Return the counter of an API that is served."""

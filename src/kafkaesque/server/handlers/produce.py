@@ -121,7 +121,7 @@ def _append(
     try:
         if not ACKS_ALL <= acks <= ACKS_LEADER:
             raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
-        partition = session.broker.partition(_name_of(topic, session), data.index)
+        partition = session.broker.topics.partition(_name_of(topic, session), data.index)
         shares.left += 1
         try:
             appended = partition.append(

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from kafkaesque.clock import SystemClock
 from tests.compat.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.compat
@@ -113,11 +114,12 @@ def test_a_time_is_found_and_read_from(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic("timed", 1)])["timed"].result(SECONDS_MAX)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
+    start_ms = SystemClock().now_ms() - 3_600_000  # much older records would be deleted
     for number in range(50):
-        producer.produce("timed", str(number), timestamp=1_700_000_000_000 + number * 1000)
+        producer.produce("timed", str(number), timestamp=start_ms + number * 1000)
     assert producer.flush(SECONDS_MAX) == 0
     consumer = a_consumer(broker)
-    asked = [TopicPartition("timed", 0, 1_700_000_000_000 + 20_500)]
+    asked = [TopicPartition("timed", 0, start_ms + 20_500)]
     (found,) = consumer.offsets_for_times(asked, SECONDS_MAX)
     consumer.close()
     assert found.offset == 21

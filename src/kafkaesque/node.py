@@ -237,8 +237,7 @@ def settle_memory() -> None:
     Nothing on the way of a request leaves cycles behind, and all that was imported and opened
     stays: to look through it again and again took a quarter of the time of `bench/latency.py`.
     """
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # without a last look: the few cycles of starting cost less than finding them
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
 

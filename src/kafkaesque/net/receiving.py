@@ -34,6 +34,7 @@ class Receiver:
         "_slab",
         "claimed_bytes_max",
         "frame_bytes_max",
+        "usual_bytes_max",
     )
 
     begin_bytes = LENGTH.size + 1
@@ -41,6 +42,8 @@ class Receiver:
 
     def __init__(self, slab: memoryview, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
+        self.usual_bytes_max = min(LARGE_BYTES, frame_bytes_max)
+        """Up to this nothing more need be known of a frame."""
         self.claimed_bytes_max = 0
         self._slab = slab
         self._rest = b""
@@ -89,7 +92,9 @@ class Receiver:
         frames = []
         while end - position >= LENGTH.size:  # ends: every frame moves the position on
             start = position + LENGTH.size
-            size = self._size(position, end)
+            (size,) = LENGTH.unpack_from(slab, position)
+            if not 0 <= size <= self.usual_bytes_max:
+                self._check(size, position, end)
             stop = start + size
             if stop > end:
                 if size > LARGE_BYTES and end - position >= self.begin_bytes:
@@ -107,12 +112,9 @@ class Receiver:
         self._large = bytearray(min(size, max(2 * len(data), self.claimed_bytes_max)))
         self._large[: len(data)] = data
 
-    def _size(self, position: int, end: int) -> int:
-        """Return the length of the frame at a position of the slab, if it may be that long."""
-        size: int
-        (size,) = LENGTH.unpack_from(self._slab, position)
+    def _check(self, size: int, position: int, end: int) -> None:
+        """Raise unless the frame at a position of the slab may be as long as it says."""
         if not 0 <= size <= self.frame_bytes_max:
             raise MalformedFrame(
                 f"a frame of {size} bytes, at most {self.frame_bytes_max} are taken"
             )
-        return size

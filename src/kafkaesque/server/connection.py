@@ -102,33 +102,29 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Begin every request that is whole; close on what is no request."""
-        turn = self._edge.turn
-        turn.begin()
-        try:
-            self._received(nbytes)
-        finally:
-            turn.end()
-
-    def _received(self, nbytes: int) -> None:
         edge = self._edge
-        edge.counters.received_bytes += nbytes
-        edge.budget.take(nbytes)
-        self._held += nbytes
-        self._seen_ms = edge.doorkeeper.now_ms()
+        edge.turn.begin()
         try:
-            frames = self._receiver.received(nbytes)
-            if frames:
-                self._frame_since_ms = None
-                if self._frames is None:
-                    self._frames, self._calls = deque(), deque()
-                self._frames.extend(frames)
-                self._work()
-        except WireError as error:
-            self._refuse(error)
-        if self._receiver.is_within_frame and self._frame_since_ms is None:
-            self._frame_since_ms = self._seen_ms
-        self._read_or_pause()
-        edge.broker.flush()
+            edge.counters.received_bytes += nbytes
+            edge.budget.take(nbytes)
+            self._held += nbytes
+            self._seen_ms = edge.doorkeeper.now_ms()
+            try:
+                frames = self._receiver.received(nbytes)
+                if frames:
+                    self._frame_since_ms = None
+                    if self._frames is None:
+                        self._frames, self._calls = deque(), deque()
+                    self._frames.extend(frames)
+                    self._work()
+            except WireError as error:
+                self._refuse(error)
+            if self._receiver.is_within_frame and self._frame_since_ms is None:
+                self._frame_since_ms = self._seen_ms
+            self._read_or_pause()
+            edge.broker.flush()
+        finally:
+            edge.turn.end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is still being waited for."""

@@ -22,9 +22,10 @@ class RequestReceiver(Receiver):
     def __init__(self, slab: memoryview, limits: LimitsConfig) -> None:
         super().__init__(slab, limits.frame_bytes_max)
         self._request_bytes_max = limits.request_bytes_max
+        self.usual_bytes_max = min(self.usual_bytes_max, limits.request_bytes_max)
 
-    def _size(self, position: int, end: int) -> int:
-        size = super()._size(position, end)
+    def _check(self, size: int, position: int, end: int) -> None:
+        super()._check(size, position, end)
         bytes_max = self._request_bytes_max
         if size > bytes_max and end - position >= _LENGTH_AND_KEY.size:
             _, key = _LENGTH_AND_KEY.unpack_from(self._slab, position)
@@ -32,4 +33,3 @@ class RequestReceiver(Receiver):
                 raise MalformedFrame(
                     f"a request of {size} bytes for API {key}, at most {bytes_max} are taken"
                 )
-        return size

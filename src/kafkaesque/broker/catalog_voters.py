@@ -28,27 +28,35 @@ class CatalogVoters:
         """Members from the group's beginning of whom the catalog has never told."""
         self._replace_ms = replace_ms
         self._leadership: Leadership | None = None
-        self._commit_before: Index = 0
-        """How far everything was committed at the last look, in this leadership."""
+        self._commits: tuple[Index, Index] = (0, 0)
+        """How far everything was committed at the last two notes, in this leadership."""
 
     def members(self, catalog: Catalog) -> set[NodeId]:
         """Return who belongs to the group, or should."""
         self._unheard -= catalog.brokers.keys()
         return self._unheard | catalog.brokers.keys()
 
+    @property
+    def is_between(self) -> bool:
+        """Whether the number of voters is one at which the group should not rest."""
+        return len(self._replica.raft.voters.voters) % 2 == 0
+
+    def note_commit(self) -> None:
+        """Remember how far everything is committed now: who is to have caught up has that soon."""
+        raft = self._replica.raft
+        is_new = raft.leadership is not self._leadership
+        self._leadership = raft.leadership
+        self._commits = (raft.commit if is_new else self._commits[1]), raft.commit
+
     def look(self, catalog: Catalog) -> None:
         """Make the next change, if there is one to make and the last is done."""
         replica, raft = self._replica, self._replica.raft
         leadership = raft.leadership
-        if leadership is None or not replica.is_serving:
+        if leadership is None or leadership is not self._leadership or not replica.is_serving:
             return
-        if leadership is not self._leadership:
-            self._leadership, self._commit_before = leadership, raft.commit
-            return
-        commit, self._commit_before = self._commit_before, raft.commit
         if raft.voters_index >= raft.commit or leadership.transferee is not None:
             return
-        brokers = self._seen(catalog, leadership, commit)
+        brokers = self._seen(catalog, leadership)
         wanted = next_voters(raft.voters, brokers, raft.node)
         if wanted is None:
             return
@@ -58,19 +66,19 @@ class CatalogVoters:
         except RaftError:
             return  # at the next look, if we still lead
 
-    def _seen(
-        self, catalog: Catalog, leadership: Leadership, commit: Index
-    ) -> Mapping[NodeId, Seen]:
-        """Return how every broker does; who had by now what was committed then has caught up."""
+    def _seen(self, catalog: Catalog, leadership: Leadership) -> Mapping[NodeId, Seen]:
+        """Return how every broker does.
+
+        Who has by now what was committed a moment ago has caught up: to ask for all that is
+        committed now would be in vain while much is written.
+        """
         blank = Seen(was_there=False)
         seen: dict[NodeId, Seen] = {}
+        commit = self._commits[0]
         for node in sorted(self.members(catalog)):
             known = catalog.brokers.get(node)
             if known is not None:
-                one = Seen(
-                    rack=known.rack,
-                    was_there=known.incarnation > 0,
-                )
+                one = Seen(rack=known.rack, was_there=known.was_there)
             else:
                 one = blank
             progress = leadership.progress.get(node)

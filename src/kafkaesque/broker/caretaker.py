@@ -50,6 +50,8 @@ class Caretaker:
         self.absences = Absences(self._node, clock)
         self._voters = CatalogVoters(replica, self.absences, first, config.voter_replace_ms)
         self._look_at_ms = 0
+        self._brokers = 0
+        """How many there were at the last look: one that has joined waits to be let in."""
 
     def tick(self) -> None:
         """Let time pass; look, if it is time to and we lead."""
@@ -57,7 +59,9 @@ class Caretaker:
             self.absences.forget()
             return
         now_ms = self._clock.monotonic_ms()
-        if now_ms < self._look_at_ms:
+        is_new = len(self._host.machine.brokers) != self._brokers
+        self._brokers = len(self._host.machine.brokers)
+        if now_ms < self._look_at_ms and not is_new:
             if self._voters.is_between:
                 self._voters.look(self._host.machine)
             return

@@ -77,10 +77,7 @@ class CatalogVoters:
         commit = self._commits[0]
         for node in sorted(self.members(catalog)):
             known = catalog.brokers.get(node)
-            if known is not None:
-                one = Seen(rack=known.rack, was_there=known.was_there)
-            else:
-                one = blank
+            one = blank if known is None else Seen(rack=known.rack, was_there=known.was_there)
             progress = leadership.progress.get(node)
             is_leader = node == self._replica.raft.node
             seen[node] = replace(

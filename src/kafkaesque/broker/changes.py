@@ -20,11 +20,21 @@ from kafkaesque.machines.catalog_commands import (
     Command,
     CreateTopic,
     DeleteTopic,
+    DrainBroker,
+    FinishMove,
+    MovePartitions,
     RegisterBroker,
+    RemoveBroker,
     SetSettings,
     TakeProducerIds,
     Unknown,
     to_refusal,
+)
+from kafkaesque.machines.catalog_moves import (
+    begin_moves,
+    drain_broker,
+    finish_move,
+    remove_broker,
 )
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas, place
@@ -85,7 +95,10 @@ class Changes:
             else:
                 reply(Unknown())
 
-        self._host.write(records, done)
+        if records:
+            self._host.write(records, done)
+        else:  # it is so already, once all that was decided before is committed
+            self._host.when_committed(done)
 
     def _records(self, catalog: Catalog, command: Command) -> list[MachineRecord]:
         match command:
@@ -118,6 +131,16 @@ class Changes:
                         incarnation=command.incarnation,
                     )
                 )
+            case MovePartitions():
+                return begin_moves(catalog, command.moves)
+            case FinishMove():
+                return finish_move(
+                    catalog, command.topic_id, command.partition, command.nodes, command.number
+                )
+            case DrainBroker():
+                return drain_broker(catalog, command.node, is_draining=command.is_draining)
+            case RemoveBroker():
+                return remove_broker(catalog, command.node, self._host.voters)
 
     def _place(self, catalog: Catalog, command: CreateTopic) -> Sequence[Replicas]:
         racks = self._racks(catalog)
@@ -143,5 +166,10 @@ class Changes:
         return place(racks, held, partitions, replication, self._chance)
 
     def _racks(self, catalog: Catalog) -> Mapping[NodeId, str]:
-        """Return the brokers and their racks; one that is alone has nobody to tell of itself."""
-        return {b.node: b.rack for b in catalog.brokers.values()} or {self._node: ""}
+        """Return the brokers that take something new, and their racks.
+
+        One that is alone has nobody to tell of itself.
+        """
+        if not catalog.brokers:
+            return {self._node: ""}
+        return {b.node: b.rack for b in catalog.brokers.values() if not b.is_draining}

@@ -64,8 +64,46 @@ class RegisterBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True,
     incarnation: int
 
 
+class MovePartitions(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=7):
+    """Move partitions to these brokers; one that names no brokers has its move called off."""
+
+    moves: list[tuple[bytes, int, list[NodeId]]]
+    """The id of the topic, the partition, the brokers with the preferred leader first."""
+
+
+class FinishMove(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=8):
+    """The group of a partition has exactly these voters, as its move of this number wanted."""
+
+    topic_id: bytes
+    partition: int
+    nodes: list[NodeId]
+    number: int
+
+
+class DrainBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=9):
+    """Put nothing new on a broker from now on, or do so again."""
+
+    node: NodeId
+    is_draining: bool
+
+
+class RemoveBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=10):
+    """Forget a broker that holds nothing."""
+
+    node: NodeId
+
+
 Command: TypeAlias = (
-    CreateTopic | DeleteTopic | AddPartitions | SetSettings | TakeProducerIds | RegisterBroker
+    CreateTopic
+    | DeleteTopic
+    | AddPartitions
+    | SetSettings
+    | TakeProducerIds
+    | RegisterBroker
+    | MovePartitions
+    | FinishMove
+    | DrainBroker
+    | RemoveBroker
 )
 
 
@@ -107,13 +145,16 @@ def to_error(refusal: Refused) -> KafkaesqueError:
 _ERRORS = {
     kind.__name__: kind
     for kind in (
+        errors.BrokerInUse,
         errors.InvalidAssignment,
         errors.InvalidPartitions,
         errors.InvalidReplicas,
         errors.InvalidSetting,
         errors.InvalidTopic,
         errors.LeaderNotReady,
+        errors.NoMove,
         errors.TopicExists,
+        errors.UnknownBroker,
         errors.UnknownTopic,
         errors.UnknownTopicId,
         errors.DiskFull,

@@ -140,9 +140,11 @@ class Broker:
                 self._catalog,
                 self.replicas,
                 self._clock,
+                self._chance,
                 self.config.cluster,
                 first.members,
             )
+            self._caretaker.on_moves = lambda moves: self._changes.decide(moves, _ignore)
         if replica.raft.voters.voters == alone.voters:
             replica.campaign()
         self.flush()

@@ -5,7 +5,7 @@ decision already sees it. Whoever begins to lead rebuilds the machine from the n
 the log behind it; whoever stops leading drops it, because it may hold what will never be committed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
@@ -18,7 +18,7 @@ from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
-from kafkaesque.types import Offset
+from kafkaesque.types import NodeId, Offset
 
 _READ_BYTES = 1 << 20
 
@@ -78,6 +78,11 @@ class MachineHost(Generic[M]):
     def is_hosted(self) -> bool:
         """Whether the machine can be asked here and now."""
         return self._machine is not None and self._replica.is_serving
+
+    @property
+    def voters(self) -> Collection[NodeId]:
+        """Who votes on what the machine decides."""
+        return self._replica.raft.voters.voters
 
     @property
     def end_offset(self) -> Offset:

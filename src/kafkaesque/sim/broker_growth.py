@@ -1,7 +1,7 @@
 """Brokers that join a simulated cluster while it runs, and who votes on the catalog then.
 
-A joining broker asks, through anybody, for a number, again and again with the same data folder. Then
-it starts with nothing, knows nobody, and learns everything from the leader of the catalog.
+A joining broker asks, through anybody, for a number, again and again with the same data folder.
+Then it starts with nothing, knows nobody, and learns everything from the leader of the catalog.
 """
 
 from kafkaesque.broker.broker import CATALOG_GROUP

@@ -69,6 +69,8 @@ class Caretaker:
         self._is_balancing = False
         self._at_rest: tuple[Offset, Mapping[NodeId, Host]] | None = None
         """The catalog and the brokers for which there was nothing to do."""
+        self._brokers = 0
+        """How many there were at the last look: one that has joined waits to be let in."""
 
     def tick(self) -> None:
         """Let time pass; look, if it is time to and we lead."""
@@ -77,7 +79,9 @@ class Caretaker:
             self._is_balancing, self._at_rest = False, None
             return
         now_ms = self._clock.monotonic_ms()
-        if now_ms < self._look_at_ms:
+        is_new = len(self._host.machine.brokers) != self._brokers
+        self._brokers = len(self._host.machine.brokers)
+        if now_ms < self._look_at_ms and not is_new:
             if self._voters.is_between:
                 self._voters.look(self._host.machine)
             return

@@ -118,7 +118,9 @@ class Catalog:
             broker = replace(broker, is_draining=known.is_draining)
         return [broker_record(broker)]
 
-    def admit(self, directory: bytes) -> tuple[NodeId, list[MachineRecord]]:
+    def admit(
+        self, directory: bytes, host: str, port: int, rack: str
+    ) -> tuple[NodeId, list[MachineRecord]]:
         """Decide which number the broker of a data folder has; raises InvalidAssignment."""
         for known in self.brokers.values():
             if known.directory == directory:
@@ -126,10 +128,10 @@ class Catalog:
         if len(self.brokers) >= BROKERS_MAX:
             raise InvalidAssignment(f"a cluster has at most {BROKERS_MAX} brokers")
         node = 1 + max(self.brokers, default=0)
-        blank = Registration(
-            node=node, host="", port=0, rack="", directory=directory, incarnation=0
+        admitted = Registration(
+            node=node, host=host, port=port, rack=rack, directory=directory, incarnation=0
         )
-        return node, [broker_record(blank)]
+        return node, [broker_record(admitted)]
 
     def create_topic(
         self,

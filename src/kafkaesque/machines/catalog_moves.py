@@ -121,7 +121,7 @@ def _check_target(catalog: Catalog, nodes: Sequence[NodeId], holders: Collection
         broker = catalog.brokers.get(node)
         if broker is None:
             raise InvalidAssignment(f"there is no broker {node}")
-        if not broker.host:
+        if not broker.was_there:
             raise InvalidAssignment(f"broker {node} was admitted but has never started")
         if broker.is_draining and node not in holders:  # one that has it may keep it meanwhile
             raise InvalidAssignment(f"broker {node} is being drained")

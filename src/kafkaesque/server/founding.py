@@ -6,7 +6,10 @@ empty folder and --join   it asks the cluster for a number; it never begins one
 """
 
 import random
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from kafkaesque.broker.broker import new_cluster_id
 from kafkaesque.broker.identity import (
@@ -17,9 +20,10 @@ from kafkaesque.broker.identity import (
     save_identity,
 )
 from kafkaesque.config import LinkConfig
-from kafkaesque.errors import BadConfiguration
+from kafkaesque.errors import BadConfiguration, LogError
 from kafkaesque.server.joining import join
 from kafkaesque.server.listening import is_local, parse_address
+from kafkaesque.server.peering import Application
 from kafkaesque.types import NodeId
 
 FOUNDER: NodeId = 1
@@ -28,14 +32,28 @@ SECRET_BYTES_MAX = 4 << 10
 SECRET_NAME = "secret"
 
 
-async def identify(disk: Folder, address: str, secret: bytes, links: LinkConfig) -> FolderIdentity:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a broker will be reached, and whom it is to join."""
+
+    host: str
+    port: int
+    rack: str
+    join: str
+    """The `host:port` of any broker of the cluster; empty for none."""
+
+
+async def identify(disk: Folder, place: Place, secret: bytes, links: LinkConfig) -> FolderIdentity:
     """Return who the broker of a folder is; raises LogError, CannotJoin, BadConfiguration."""
     found = load_identity(disk)
     if found is not None:
         return found
     directory = random.SystemRandom().randbytes(DIRECTORY_BYTES)
-    if address:
-        admission = await join(parse_address(address), directory, secret, links)
+    if place.join:
+        application = Application(
+            directory=directory, host=place.host, port=place.port, rack=place.rack
+        )
+        admission = await join(parse_address(place.join), application, secret, links)
         identity = FolderIdentity(
             cluster=admission.cluster,
             node=admission.node,
@@ -50,6 +68,20 @@ async def identify(disk: Folder, address: str, secret: bytes, links: LinkConfig)
         )
     save_identity(disk, identity)
     return identity
+
+
+def begin(disk: Folder, identity: FolderIdentity, journal: NodeId) -> FolderIdentity:
+    """Note that the folder has a journal, which is of this node; raises LogError if of another."""
+    if journal != identity.node:
+        raise LogError(
+            f"the data folder is of broker {identity.node}, but its journal of broker {journal}: "
+            "files of two folders were mixed"
+        )
+    if identity.has_begun:
+        return identity
+    begun = msgspec.structs.replace(identity, has_begun=True)
+    save_identity(disk, begun)
+    return begun
 
 
 def secret_of(data: Path, given: Path | None, host: str) -> bytes:

@@ -7,9 +7,9 @@ another address is found by that, though nobody could reach it to write it into 
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Annotated
 
 import msgspec
 
@@ -17,8 +17,9 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.peers import Beat, Message, ReplyTo
-from kafkaesque.config import LinkConfig
+from kafkaesque.config import GossipConfig, LinkConfig
 from kafkaesque.errors import AnswerLost, KafkaesqueError, LinkError, MalformedLink
+from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
 from kafkaesque.machines.catalog_commands import (
     AdmitBroker,
@@ -29,6 +30,7 @@ from kafkaesque.machines.catalog_commands import (
     Unknown,
     to_refusal,
 )
+from kafkaesque.net.gossiping import Gossiping
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links, Peer
 from kafkaesque.net.ports import LinkPorts, Question
@@ -38,8 +40,6 @@ from kafkaesque.types import Buffer, GroupId, NodeId
 ASK_MS_MAX = 10_000
 """How long a change of the catalog may take elsewhere; then its outcome is unknown."""
 
-GossipIn: TypeAlias = Callable[[memoryview], None]
-
 
 class Ask(IntEnum):
     """The kinds of calls between brokers."""
@@ -47,6 +47,7 @@ class Ask(IntEnum):
     COMMAND = 1
     JOIN = 2
     GOSSIP = 3
+    REQUEST = 4
 
 
 class Tell(IntEnum):
@@ -54,6 +55,17 @@ class Tell(IntEnum):
 
     LEADERS = 1
     GOSSIP = 2
+
+
+class Application(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """What a broker says that wants to join: its data folder, and where it will be."""
+
+    directory: Annotated[
+        bytes, msgspec.Meta(min_length=DIRECTORY_BYTES, max_length=DIRECTORY_BYTES)
+    ]
+    host: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    port: Annotated[int, msgspec.Meta(gt=0, lt=1 << 16)]
+    rack: Annotated[str, msgspec.Meta(max_length=255)]
 
 
 class Admission(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -67,6 +79,7 @@ class Admission(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 _encode = msgspec.msgpack.Encoder().encode
 _commands = msgspec.msgpack.Decoder(Command)
 _replies = msgspec.msgpack.Decoder(Reply)
+_applications = msgspec.msgpack.Decoder(Application)
 _told = msgspec.msgpack.Decoder(LeadersTold)
 
 
@@ -74,17 +87,26 @@ class Peering:
     """The others, as the broker sees them (`broker/peers.py`), and the broker, as they see it."""
 
     def __init__(
-        self, folder: FolderIdentity, secret: bytes, session: int, config: LinkConfig, turn: Turn
+        self,
+        folder: FolderIdentity,
+        me: Member,
+        secret: bytes,
+        configs: tuple[LinkConfig, GossipConfig],
+        turn: Turn,
+        seeds: Sequence[tuple[str, int]] = (),
     ) -> None:
-        self.on_gossip: GossipIn = _ignore
-        """Handed every packet of gossip that comes."""
+        """`me` is what gossip tells of this broker; `seeds` are addresses to look for others at."""
         self.on_peers: Callable[[tuple[KnownPeer, ...]], None] = _ignore
         """Told when somebody is somewhere else than was known."""
+        self.on_request: Callable[[Question], None] = _refuse
+        """Told of the requests of clients that another broker hands on."""
+        link_config, gossip_config = configs
+        chance = random.SystemRandom()
         identity = Identity(
             cluster=folder.cluster,
             node=folder.node,
             directory=folder.directory,
-            session=session,
+            session=1 + chance.getrandbits(60),
             secret=secret,
         )
         ports = LinkPorts(
@@ -94,7 +116,15 @@ class Peering:
             on_note=self._on_note,
             on_received=self._on_received,
         )
-        self.links = Links(identity, ports, config, random.SystemRandom())
+        self.links = Links(identity, ports, link_config, chance)
+        seeds = [*seeds, *((peer.host, peer.port) for peer in folder.peers)]
+        self.gossiping = Gossiping(
+            Gossip(me, seeds, gossip_config, chance),
+            self.links,
+            call=Ask.GOSSIP,
+            note=Tell.GOSSIP,
+            on_change=self._heard_of,
+        )
         self._folder = folder
         self._turn = turn
         self._known: dict[NodeId, KnownPeer] = {peer.node: peer for peer in folder.peers}
@@ -114,7 +144,8 @@ class Peering:
         self.links.start(_links_to(self._known.values()))
 
     async def close(self) -> None:
-        """Hang up on everybody; whoever still waits for a reply is told that it is unknown."""
+        """Say good-bye and hang up; whoever still waits for a reply is told that it is unknown."""
+        await self.gossiping.close(is_leaving=True)
         await self.links.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -133,15 +164,11 @@ class Peering:
                 node=one.node, host=one.host, port=one.port, directory=one.directory
             )
             for one in brokers.values()
-            if one.was_there and one.node != self._folder.node
+            if one.node != self._folder.node
         }
-        # One that was admitted and never told where it is may still be known by gossip.
-        for node, peer in self._known.items():
-            if node in brokers and node not in known:
-                known[node] = peer
         self._set(known)
 
-    def heard_of(self, member: Member) -> None:
+    def _heard_of(self, member: Member) -> None:
         """Take what gossip says of where a broker is, which is newer than the catalog."""
         found = self._known.get(member.node)
         if found is None or not member.is_there:
@@ -219,7 +246,7 @@ class Peering:
     def _on_note(self, node: NodeId, kind: int, data: memoryview) -> None:
         """Take a note; raises MalformedLink for one that makes no sense, which cuts the link."""
         if kind == Tell.GOSSIP:
-            self.on_gossip(data)
+            self.gossiping.receive(data)
         elif kind == Tell.LEADERS:
             try:
                 told = _told.decode(data)
@@ -239,8 +266,10 @@ class Peering:
             case Ask.JOIN:
                 self._begin()
                 self._admit(question)
+            case Ask.REQUEST if question.node is not None:
+                self.on_request(question)
             case Ask.GOSSIP:
-                self.on_gossip(question.data)
+                self.gossiping.receive(question.data)
                 question.reply(b"")
             case _:
                 question.refuse(f"this broker knows no call of kind {question.kind}")
@@ -255,9 +284,14 @@ class Peering:
 
     def _admit(self, question: Question) -> None:
         """Give a broker that joins its number; it becomes a member when it has told of itself."""
-        if len(question.data) != DIRECTORY_BYTES:
-            question.refuse(f"the id of a data folder has {DIRECTORY_BYTES} bytes")
+        try:
+            asked = _applications.decode(question.data)
+        except msgspec.MsgspecError as error:
+            question.refuse(f"the application cannot be read: {error}")
             return
+        command = AdmitBroker(
+            directory=asked.directory, host=asked.host, port=asked.port, rack=asked.rack
+        )
 
         def replied(reply: Reply) -> None:
             match reply:
@@ -269,7 +303,7 @@ class Peering:
                     question.refuse("the cluster has no leader at the moment")
 
         try:
-            self._broker.ask(AdmitBroker(directory=bytes(question.data)), replied)
+            self._broker.ask(command, replied)
         except KafkaesqueError as error:
             question.refuse(str(error) or "the cluster has no leader at the moment")
 
@@ -285,6 +319,10 @@ def _links_to(peers: Iterable[KnownPeer]) -> list[Peer]:
         Peer(node=peer.node, host=peer.host, port=peer.port, directory=peer.directory)
         for peer in peers
     ]
+
+
+def _refuse(question: Question) -> None:
+    question.refuse("this broker does not serve yet")
 
 
 def _ignore(_: object) -> None:

@@ -44,7 +44,7 @@ class Growth:
         world.schedule(1 + world.chance.randrange(2 * _ASK_PAUSE), self._ask)
         able = [machine for machine in world.able() if self._knows_the_first(machine)]
         if able:
-            command, directory = AdmitBroker(directory=self._directory), self._directory
+            command, directory = self._application(), self._directory
 
             def replied(reply: Reply) -> None:
                 if isinstance(reply, Carried):
@@ -54,6 +54,11 @@ class Growth:
                 world.ask_broker(world.chance.choice(able), lambda b: b.ask(command, replied))
             except KafkaesqueError as error:
                 world.count(f"refused: {type(error).__name__}")
+
+    def _application(self) -> AdmitBroker:
+        node = len(self._world.nodes) + 1
+        rack = f"rack-{node % self._world.settings.racks}"
+        return AdmitBroker(directory=self._directory, host=f"broker-{node}", port=9092, rack=rack)
 
     def _knows_the_first(self, machine: BrokerNode) -> bool:
         """Whether the brokers that the cluster began with have told of themselves."""

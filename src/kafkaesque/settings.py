@@ -17,6 +17,7 @@ from kafkaesque.config import (
     HousekeepingConfig,
     LimitsConfig,
     LogConfig,
+    MoveConfig,
     ProducerConfig,
     RaftConfig,
     ServerConfig,
@@ -40,9 +41,10 @@ SECTIONS: Mapping[str, type[Any]] = {
     "producers": ProducerConfig,
     "fetch": FetchConfig,
     "housekeeping": HousekeepingConfig,
+    "moves": MoveConfig,
     "text": TextLimits,
 }
-OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping")
+OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping", "moves")
 """Sections of their own in the file, but parts of the broker's settings in the program."""
 
 _INT64_MAX = (1 << 63) - 1

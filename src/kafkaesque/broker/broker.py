@@ -41,8 +41,10 @@ from kafkaesque.machines.catalog_commands import (
     Command,
     CreateTopic,
     DeleteTopic,
+    DrainBroker,
     MovePartitions,
     Refused,
+    RemoveBroker,
     Reply,
     SetSettings,
     TakeProducerIds,
@@ -302,6 +304,14 @@ class Broker:
         """
         command = MovePartitions(moves=[(topic, index, list(to)) for topic, index, to in moves])
         self._change(command, answer)
+
+    def drain_broker(self, node: NodeId, answer: Answer, *, is_draining: bool = True) -> None:
+        """Put nothing new on a broker from now on, or do so again; raises as `create_topic`."""
+        self._change(DrainBroker(node=node, is_draining=is_draining), answer)
+
+    def remove_broker(self, node: NodeId, answer: Answer) -> None:
+        """Forget a broker that holds nothing; raises as `create_topic` does."""
+        self._change(RemoveBroker(node=node), answer)
 
     def moves(self) -> list[MoveProgress]:
         """Return how the moves of partitions go, as far as this broker knows."""

@@ -131,7 +131,7 @@ class Mover:
             try:
                 self._step(one, self._noted[group], is_room=was_catching_up or room > 0)
             except RaftError:
-                continue  # it has just lost its lead, or is busy
+                continue  # it is busy, has just lost its lead, or our catalog is behind its group
             room -= not was_catching_up and self._is_catching_up(one)
             self._noted[group].commit = one.replica.raft.commit
 
@@ -193,8 +193,6 @@ class Mover:
         voters = raft.voters
         if one.leadership.transferee is not None or raft.voters_index >= raft.commit:
             return  # one change at a time
-        if voters.move > move.number:
-            return  # the group is ahead of our copy of the catalog
         learners = self._learners(one, is_room=is_room)
         if voters.move < move.number or learners != voters.learners:
             self._change(one, voters.voters, learners)
@@ -247,6 +245,10 @@ class Mover:
     def _change(self, one: _Led, voters: Iterable[NodeId], learners: Replicas) -> None:
         changed = Voters(voters=tuple(sorted(voters)), learners=learners, move=one.move.number)
         one.replica.change_voters(changed, _ignore)
+        for node in learners:
+            progress = one.leadership.progress.get(node)
+            if progress is not None and progress.allowance is None:
+                progress.allowance = 0  # its first append is under way, the rest waits
 
     def _report(self, one: _Led, noted: _Noted) -> None:
         if noted.asked_at is not None and self._ticks - noted.asked_at < ASK_TICKS:

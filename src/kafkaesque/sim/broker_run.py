@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.topics import group_of
+from kafkaesque.broker.topics import folder_of, group_of
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_clients import BrokerClients
 from kafkaesque.sim.broker_mischief import BrokerMischief
@@ -35,6 +35,7 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     counts["acknowledged"] = sum(clients.acknowledged.values())
     counts["elections"] = sum(len(checks.leaders) for checks in world.groups.values())
     counts["groups"] = len(world.groups)
+    counts["partitions moved"] = sum(index in topic.moved for topic, index, _ in partitions(world))
     counts["messages dropped"] = world.network.dropped
     return Report(seed=seed, steps=world.steps, counts=counts)
 
@@ -87,8 +88,19 @@ def check_end(world: BrokerWorld, clients: BrokerClients) -> None:
         for name, topic_id in clients.promised.items():
             if name not in topics or topics[name].topic_id != topic_id:
                 raise Violation(f"broker {machine.node} has lost topic {name}")
+    check_holdings(world)
     for group in [group for group, offset in clients.offsets.items() if offset]:
         _check_offsets(world, clients, group)
+
+
+def check_holdings(world: BrokerWorld) -> None:
+    """Nobody holds what is not his: every folder is of a partition that the catalog has there."""
+    for machine in world.nodes.values():
+        for topic, index, group in partitions(world):
+            is_there = str(index) in machine.disk.list(folder_of(topic))
+            if is_there != (machine.node in topic.replicas[index]):
+                has = "still has" if is_there else "has lost"
+                raise Violation(f"broker {machine.node} {has} the files of {group}")
 
 
 def _check_offsets(world: BrokerWorld, clients: BrokerClients, group: str) -> None:
@@ -125,7 +137,22 @@ def is_of_one_mind(world: BrokerWorld) -> bool:
         if machine.broker is not None
     }
     groups = [CATALOG_GROUP, *(group for _, _, group in partitions(world))]
-    return len(applied) == 1 and all(_has_agreed(world, group) for group in groups)
+    return (
+        len(applied) == 1
+        and all(_has_agreed(world, group) for group in groups)
+        and all(_has_settled(world, topic, index) for topic, index, _ in partitions(world))
+        and all(m.broker is not None and m.broker.topics.is_tidy for m in world.nodes.values())
+    )
+
+
+def _has_settled(world: BrokerWorld, topic: Topic, index: int) -> bool:
+    """Whether a partition is not being moved, and voted on by exactly those who are to hold it."""
+    leader = world.leading(group_of(topic, index))
+    if leader is None or index in topic.moves:
+        return False
+    voters, replicas = leader.raft.voters, sorted(topic.replicas[index])
+    holders = [r.raft.node for r in _replicas(world, leader.group)]
+    return list(voters.voters) == replicas == sorted(holders) and not voters.learners
 
 
 def _has_agreed(world: BrokerWorld, group: GroupId) -> bool:

@@ -25,6 +25,8 @@ SCRIPTED = (
     "sim/test_broker_growth.py",
     "machines/test_voter_choice.py",
     "machines/test_planning.py",
+    "sim/test_broker_moves.py",
+    "machines/test_catalog_moves.py",
     "broker/test_leaders.py",
     "broker/test_machine_follower.py",
     "broker/test_replica.py",

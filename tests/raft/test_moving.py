@@ -1,4 +1,4 @@
-"""What a move asks of the core: replicas that begin later, learners that lag, replicas that left."""
+"""What a move asks of the core: replicas that begin later, learners that lag, returns."""
 
 import pytest
 

@@ -106,10 +106,14 @@ class MachineHost(Generic[M]):
 
     def rebuild(self) -> None:
         """Make the machine anew from the log: what it decided last could not be written."""
+        self.close()
+        self._on_serving()
+
+    def close(self) -> None:
+        """Drop the machine, if it is here."""
         lost, self._machine = self._machine, None
         if lost is not None:
             self.on_lost(lost)
-        self._on_serving()
 
     def when_committed(self, done: Done) -> None:
         """Tell `done` once all that the machine knows now is committed.
@@ -158,9 +162,7 @@ class MachineHost(Generic[M]):
 
     def _on_serving(self) -> None:
         if not self._replica.is_serving:
-            lost, self._machine = self._machine, None
-            if lost is not None:
-                self.on_lost(lost)
+            self.close()
             return
         try:
             self._machine = self._rebuilt()

@@ -237,3 +237,6 @@ class Leadership:
             for peer in raft.voters.members
             if peer != raft.node
         }
+        for peer in raft.voters.voters:
+            if peer != raft.node:
+                self.progress[peer].allowance = None  # everybody waits for a voter

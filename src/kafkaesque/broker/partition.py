@@ -8,7 +8,7 @@ from kafkaesque.broker.admission import Admission
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.producer_keeper import ProducerKeeper
 from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.watermark import Done, Outcome
+from kafkaesque.broker.watermark import Done
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
@@ -102,34 +102,34 @@ class Partition:
         """Append the batch that a producer sent, or find that it did so before; `done` is told.
 
         Memory that can be written to is taken over: the batch is stamped in place. `needs_all` is
-        for those who will wait until it is committed (acks=all). A repeated batch is answered with
-        the place of the first, and its fate is that of the first. Raises BatchError and what the
-        topic's settings and the producer's sequence refuse; then nothing has happened. Raises
+        for those who will wait until it is safe (acks=all): committed, and held durably by as many
+        replicas as the topic wants. A repeated batch is answered with the place of the first, and
+        its fate is that of the first. Raises BatchError and what the topic's settings and the
+        producer's sequence refuse, and NotEnoughReplicas; then nothing has happened. Raises
         DiskFull when there is no room: then it may be appended later, when there is.
         """
         if not self.replica.is_serving:
             self._check_serving()
-        if needs_all and self.settings.min_insync_replicas > 1:
-            self._check_replicas()
+        copies = 1
+        if needs_all:
+            copies = self.settings.min_insync_replicas
+            in_sync = self.replica.in_sync
+            if in_sync is None or in_sync.is_cut_off or len(in_sync.nodes) < copies:
+                self._check_replicas()
         admission = self._admission
         view = admission.check(batches)
         repeated = self.producers.check(view)
         if repeated is not None:
-            return self._append_again(repeated.base_offset, repeated.timestamp_ms, done)
+            self.replica.when_held(repeated.base_offset, copies, done)
+            is_append_time = admission.is_append_time
+            time_ms = repeated.timestamp_ms if is_append_time else NO_APPEND_TIME
+            return Appended(repeated.base_offset, time_ms)
         now_ms = self._clock.now_ms() if admission.is_append_time else NO_APPEND_TIME
         view = admission.prepare(view, now_ms)
-        offset = self.replica.propose(view.data, done, view.last_offset_delta + 1)
+        offset = self.replica.propose(view.data, done, view.last_offset_delta + 1, copies)
         self.producers.appended(view, offset)
         self.replica.check_room()  # else a producer that does not wait would never hear of it
         return Appended(offset, now_ms)
-
-    def _append_again(self, offset: Offset, timestamp_ms: int, done: Done) -> Appended:
-        if offset < self.high_watermark:
-            done(Outcome.COMMITTED)
-        else:
-            self.replica.when_committed(done)
-        is_append_time = self._admission.is_append_time
-        return Appended(offset, timestamp_ms if is_append_time else NO_APPEND_TIME)
 
     def check_term(self, known: Term) -> None:
         """Raise unless this replica leads in the term that a client knows; -1 is any term."""
@@ -230,9 +230,17 @@ class Partition:
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
 
     def _check_replicas(self) -> None:
-        replicas, wanted = len(self.replica.raft.voters.voters), self.settings.min_insync_replicas
-        if replicas < wanted:
-            raise NotEnoughReplicas(f"the topic wants {wanted} replicas in sync, of {replicas}")
+        """Look anew before refusing: the last look may be a heartbeat old."""
+        replica, wanted = self.replica, self.settings.min_insync_replicas
+        replica.look_in_sync()
+        in_sync, replicas = replica.in_sync, len(replica.raft.voters.voters)
+        if in_sync is None:
+            raise NotLeader(None)
+        if in_sync.is_cut_off:
+            raise NotEnoughReplicas(f"no majority of the {replicas} replicas can be reached")
+        found = len(in_sync.nodes)
+        if found < wanted:
+            raise NotEnoughReplicas(f"the topic wants {wanted} replicas in sync, it has {found}")
 
     def _on_serving(self) -> None:
         self.producers.serving_changed()

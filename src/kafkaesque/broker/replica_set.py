@@ -8,6 +8,8 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
+from kafkaesque.broker.campaigns import Campaigns
+from kafkaesque.broker.hand_over import HandOver
 from kafkaesque.broker.leaders import Leaders, LeadersTold
 from kafkaesque.broker.peers import Peers
 from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
@@ -45,6 +47,11 @@ class ReplicaSet:
         self._ticks = 0
         self._by_group: dict[GroupId, Replica] = {}
         self._preferred: dict[GroupId, NodeId] = {}
+        self._order: dict[GroupId, tuple[NodeId, ...]] = {}
+        """Who is to lead a partition before whom."""
+        self._campaigns = Campaigns(node, config, self.is_reachable)
+        self._roster.on_lost = self._on_lost
+        self._hand_over: HandOver | None = None
         self._newborn: set[GroupId] = set()
         """Groups that are ours to lead and have never had a leader: the others may not have opened
         theirs when we first ask for votes."""
@@ -64,6 +71,7 @@ class ReplicaSet:
             log = self._store.create_log(group, first_voters)
         replica = self._store.replica(log, self._config, self._chance, self._peers.send)
         replica.on_stopped = partial(self._on_stopped, replica)
+        replica.is_reachable = self.is_reachable
         self._by_group[group] = replica
         self._roster.add(group, replica.raft)
         self.on_opened(replica)
@@ -73,6 +81,7 @@ class ReplicaSet:
         """Open a partition's replica; the first of its brokers is to lead it, if it can."""
         replica = self.open(group, Voters(voters=tuple(sorted(nodes))))
         self._preferred[group] = next(iter(nodes))
+        self._order[group] = tuple(nodes)
         if self._preferred[group] == self._node and replica.raft.term == NO_TERM:
             self._newborn.add(group)
         return replica
@@ -84,17 +93,24 @@ class ReplicaSet:
         def on_serving() -> None:
             before()
             if replica.is_serving:
-                self.leaders.lead(replica.group, replica.raft.term)
+                replica.look_in_sync()
+                tell()
             else:
                 self.leaders.cease(replica.group)
 
+        def tell() -> None:
+            if replica.is_serving and replica.in_sync is not None:
+                self.leaders.lead(replica.group, replica.raft.term, replica.in_sync.nodes)
+
         replica.on_serving = on_serving
+        replica.on_in_sync = tell
 
     def drop(self, group: GroupId) -> None:
         """Let a replica have no more ticks; one that could not be opened has none anyway."""
         self._roster.remove(group)
         self._by_group.pop(group, None)
         self._preferred.pop(group, None)
+        self._order.pop(group, None)
         self._newborn.discard(group)
         self.leaders.forget(group)
 
@@ -109,19 +125,30 @@ class ReplicaSet:
     def tick(self, others: Iterable[NodeId]) -> None:
         """Let a tick pass for everything that is awake; `others` are all other brokers."""
         self._ticks += 1
+        self._roster.meet(others)
         for beat in self._roster.tick():
             self._peers.beat(beat)
         for group in list(self._roster.awake):
             replica = self._by_group.get(group)
             if replica is not None:  # else another's tick has led to its end
                 replica.tick()
+        self._campaigns.tick(self._by_group)
+        if self._hand_over is not None:
+            self._hand_over.tick(self._by_group.values())
         if self._ticks % self._config.heartbeat_ticks == 0:
+            self._look_in_sync()
             for told in self.leaders.tick(others):
                 self._peers.tell(told)
             self._ask_for_newborn()
-        if self._ticks % PREFERRED_TICKS == 0:
+        if self._ticks % PREFERRED_TICKS == 0 and self._hand_over is None:
             elsewhere = [(g, node) for g, node in self._preferred.items() if node != self._node]
             give_back((self._by_group[group], node) for group, node in elsewhere)
+
+    def _look_in_sync(self) -> None:
+        for group in list(self._roster.awake):
+            replica = self._by_group.get(group)
+            if replica is not None:
+                replica.look_in_sync()
 
     def _ask_for_newborn(self) -> None:
         for group in sorted(self._newborn):
@@ -144,6 +171,24 @@ class ReplicaSet:
     def receive_leaders(self, told: LeadersTold) -> None:
         """Take another broker's word of what it leads."""
         self.leaders.receive(told)
+
+    # ── other brokers that come and go ───────────────────────────────────────────────────────
+
+    def is_reachable(self, node: NodeId) -> bool:
+        """Whether another broker is heard and hears us, as far as is known; this one always is."""
+        return self._roster.is_reachable(node)
+
+    def suspect(self, node: NodeId) -> None:
+        """Take another broker for gone at once, without waiting for its silence to last."""
+        self._roster.suspect(node)
+        self._look_in_sync()
+
+    def hand_over(self, done: Callable[[], None]) -> None:
+        """Hand every group that is led here to another replica; `done` is told, once, in time."""
+        self._hand_over = HandOver(self._config, self._order, done)
+
+    def _on_lost(self, node: NodeId) -> None:
+        self._campaigns.leader_lost(node, self._by_group.values(), self._order)
 
     def _on_stopped(self, replica: Replica) -> None:
         """A replica that stopped must not be vouched for: its followers would never wake."""

@@ -34,6 +34,8 @@ class Progress:
         """Where the follower's log was found to differ; only then may a hole be crossed."""
         self.is_active = True
         """Whether it answered since the last check of the quorum."""
+        self.answered_at = 0
+        """The leader's tick at which it last answered."""
         self._inflight: deque[Index] = deque()
 
     def may_send(self, inflight_max: int) -> bool:

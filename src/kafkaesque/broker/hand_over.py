@@ -17,7 +17,10 @@ class HandOver:
     """Hands over until nothing is led here that others could lead, or the time is up."""
 
     def __init__(
-        self, config: RaftConfig, order: Mapping[GroupId, Sequence[NodeId]], done: Callable[[], None]
+        self,
+        config: RaftConfig,
+        order: Mapping[GroupId, Sequence[NodeId]],
+        done: Callable[[], None],
     ) -> None:
         self.is_done = False
         self._config = config

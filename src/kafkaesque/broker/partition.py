@@ -16,6 +16,7 @@ from kafkaesque.errors import (
     LeaderNotReady,
     NotEnoughReplicas,
     NotLeader,
+    OffsetNotAvailable,
     OffsetOutOfRange,
     PartitionOffline,
     StaleTerm,
@@ -134,6 +135,14 @@ class Partition:
     def check_term(self, known: Term) -> None:
         """Raise unless this replica leads in the term that a client knows; -1 is any term."""
         self._check_serving()
+        self._compare_term(known)
+
+    def check_term_as_follower(self, known: Term) -> None:
+        """Raise unless this replica follows a leader in the term that a client knows."""
+        self._check_following()
+        self._compare_term(known)
+
+    def _compare_term(self, known: Term) -> None:
         if known in (-1, self.term):
             return
         if known < self.term:
@@ -146,9 +155,28 @@ class Partition:
         The first may be larger than `bytes_max`, unless `first_always` is taken away.
         """
         self._check_serving()
+        if not self.first_offset <= offset <= self.high_watermark:
+            raise OffsetOutOfRange(offset, self.first_offset, self.high_watermark)
+        return self._read(offset, bytes_max, first_always=first_always)
+
+    def read_as_follower(
+        self, offset: Offset, bytes_max: int, *, first_always: bool = True
+    ) -> memoryview:
+        """Return the same from a replica that follows: up to what it knows to be committed.
+
+        Raises OffsetNotAvailable for what it has and does not know to be committed, and
+        OffsetOutOfRange for what it does not have: then the leader must be asked (KIP-392).
+        """
+        self._check_following()
+        end, log_end = self.high_watermark, self.replica.log.end_offset
+        if not self.first_offset <= offset <= log_end:
+            raise OffsetOutOfRange(offset, self.first_offset, log_end)
+        if offset > end:
+            raise OffsetNotAvailable(f"offset {offset} is not known to be committed, {end} is")
+        return self._read(offset, bytes_max, first_always=first_always)
+
+    def _read(self, offset: Offset, bytes_max: int, *, first_always: bool) -> memoryview:
         end = self.high_watermark
-        if not self.first_offset <= offset <= end:
-            raise OffsetOutOfRange(offset, self.first_offset, end)
         if offset == end or (bytes_max <= 0 and not first_always):
             return EMPTY
         log = self.replica.log
@@ -228,6 +256,15 @@ class Partition:
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
+
+    def _check_following(self) -> None:
+        replica = self.replica
+        if self.is_deleted:
+            raise UnknownTopic("the topic was deleted")
+        if replica.error is not None:
+            raise PartitionOffline(str(replica.error))
+        if replica.raft.leader is None:
+            raise NotLeader(None)
 
     def _check_replicas(self) -> None:
         """Look anew before refusing: the last look may be a heartbeat old."""

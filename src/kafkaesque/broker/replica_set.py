@@ -126,6 +126,8 @@ class ReplicaSet:
         """Let a tick pass for everything that is awake; `others` are all other brokers."""
         self._ticks += 1
         self._roster.meet(others)
+        if self._ticks % self._config.heartbeat_ticks == 0:
+            self._look_in_sync()  # before some go to rest: nobody looks at them then
         for beat in self._roster.tick():
             self._peers.beat(beat)
         for group in list(self._roster.awake):
@@ -136,7 +138,6 @@ class ReplicaSet:
         if self._hand_over is not None:
             self._hand_over.tick(self._by_group.values())
         if self._ticks % self._config.heartbeat_ticks == 0:
-            self._look_in_sync()
             for told in self.leaders.tick(others):
                 self._peers.tell(told)
             self._ask_for_newborn()

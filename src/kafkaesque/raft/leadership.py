@@ -46,10 +46,15 @@ class Leadership:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every member has everything and knows that it is committed."""
+        """Whether every member has everything, knows that it is committed, and answers.
+
+        One that was only taken for alive when a rest ended has not answered yet.
+        """
         raft = self._raft
+        since = self.ticks - raft.config.election_ticks + raft.config.heartbeat_ticks
         return raft.commit == raft.end and all(
-            p.match == raft.end and p.commit == raft.commit for p in self.progress.values()
+            p.match == raft.end and p.commit == raft.commit and p.answered_at > since
+            for p in self.progress.values()
         )
 
     def open_term(self) -> None:

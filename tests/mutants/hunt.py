@@ -22,6 +22,9 @@ TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
     "sim/test_broker_world.py",
+    "sim/test_cluster_acks.py",
+    "server/test_cluster_truth.py",
+    "broker/test_watermark.py",
     "broker/test_leaders.py",
     "broker/test_machine_follower.py",
     "broker/test_replica.py",

@@ -174,7 +174,9 @@ class Roster:
         if beat.session != peer.session:
             self._wake_all([*peer.held, *peer.led])
             is_new = peer.session == 0
-            self._peers[beat.source] = peer = _Peer(session=beat.session, is_lost=is_new)
+            self._peers[beat.source] = peer = _Peer(session=beat.session, is_lost=True)
+            if not is_new:
+                self.on_lost(beat.source)
         elif beat.sequence <= peer.sequence:
             return  # an older one, overtaken
         peer.sequence = beat.sequence

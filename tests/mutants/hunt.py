@@ -25,6 +25,7 @@ SCRIPTED = (
     "sim/test_cluster_acks.py",
     "server/test_cluster_truth.py",
     "broker/test_watermark.py",
+    "broker/test_partition_reads.py",
     "broker/test_leaders.py",
     "broker/test_machine_follower.py",
     "broker/test_replica.py",

@@ -153,8 +153,15 @@ CLUSTER_MUTANTS = (
     Mutant(
         name="a follower serves what it does not know to be committed",
         target=f"{_PARTITION}._read",
-        old="end = self.high_watermark",
-        new="end = self.replica.log.end_offset",
+        old="min(self.high_watermark, log.written_offset)",
+        new="log.written_offset",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="what is yet to be cut from the segments is shown",
+        target=f"{_PARTITION}._read",
+        old="min(self.high_watermark, log.written_offset)",
+        new="self.high_watermark",
         world=Kind.BROKERS,
     ),
     Mutant(

@@ -38,15 +38,17 @@ class Campaigns:
     def leader_lost(
         self, lost: NodeId, replicas: Iterable[Replica], order: Mapping[GroupId, Sequence[NodeId]]
     ) -> None:
-        """Queue those of these replicas that followed a node which is gone, or wait for anybody."""
-        for replica in list(replicas):
-            raft = replica.raft
-            if replica.error is not None or raft.leader != lost:
-                continue
-            raft.leader_gone()
+        """Queue those of these replicas that followed a node which is gone."""
+        orphans = [one for one in replicas if one.error is None and one.raft.leader == lost]
+        config = self._config
+        # Long enough for all who come before us, on however many brokers, to have been elected:
+        # two that ask at the same time may get one vote each, and then both must wait.
+        pause = config.election_ticks // 2 + len(orphans) // config.campaigns_per_tick
+        for replica in orphans:
+            replica.raft.leader_gone()
             rank = self._rank(replica, order.get(replica.group, ()))
             if rank is not None:
-                self._add(rank * self._config.election_ticks // 2, replica.group, 0)
+                self._add(rank * pause, replica.group, 0)
 
     def tick(self, by_group: Mapping[GroupId, Replica]) -> None:
         """Let a tick pass: those whose turn it is ask for votes, unless somebody leads by now."""

@@ -176,14 +176,14 @@ class Partition:
         return self._read(offset, bytes_max, first_always=first_always)
 
     def _read(self, offset: Offset, bytes_max: int, *, first_always: bool) -> memoryview:
-        end = self.high_watermark
-        if offset == end or (bytes_max <= 0 and not first_always):
-            return EMPTY
         log = self.replica.log
+        end = min(self.high_watermark, log.written_offset)
+        if offset >= end or (bytes_max <= 0 and not first_always):
+            return EMPTY
         data = log.segments.tail(offset)
         if not data or len(data) > bytes_max:
             data = log.segments.read(offset, bytes_max, first_always=first_always)
-        return data if end == log.end_offset else _cut_at(data, end)
+        return data if end == log.end_offset and log.is_settled else _cut_at(data, end)
 
     def bytes_from(self, offset: Offset) -> int:
         """Return about how many bytes there are to read from `offset`, without reading any.

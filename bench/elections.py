@@ -49,12 +49,12 @@ class Meter:
         self._send = world.network.send
         world.network.send = self.send  # type: ignore[method-assign]
 
-    def send(self, group: GroupId, frame: Frame) -> None:
+    def send(self, group: GroupId, message: Frame) -> None:
         """Count a message, and send it."""
         self.total += 1
-        key = frame.source, self._world.clock.time // TICK_MS
+        key = message.source, self._world.clock.time // TICK_MS
         self._by_tick[key] = self._by_tick.get(key, 0) + 1
-        self._send(group, frame)
+        self._send(group, message)
 
     @property
     def most_in_a_tick(self) -> int:

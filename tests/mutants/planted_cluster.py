@@ -152,16 +152,16 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="a follower serves what it does not know to be committed",
-        target=f"{_PARTITION}._read",
-        old="min(self.high_watermark, log.written_offset)",
-        new="log.written_offset",
+        target=f"{_PARTITION}._readable_end",
+        old="log, end = self.replica.log, self.high_watermark",
+        new="log, end = self.replica.log, self.replica.log.end_offset",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="what is yet to be cut from the segments is shown",
-        target=f"{_PARTITION}._read",
-        old="min(self.high_watermark, log.written_offset)",
-        new="self.high_watermark",
+        target=f"{_PARTITION}._readable_end",
+        old="if log.is_settled:",
+        new="if True:",
         world=Kind.BROKERS,
     ),
     Mutant(

@@ -176,14 +176,25 @@ class Partition:
         return self._read(offset, bytes_max, first_always=first_always)
 
     def _read(self, offset: Offset, bytes_max: int, *, first_always: bool) -> memoryview:
-        log = self.replica.log
-        end = min(self.high_watermark, log.written_offset)
+        log, end = self.replica.log, self._readable_end
         if offset >= end or (bytes_max <= 0 and not first_always):
             return EMPTY
         data = log.segments.tail(offset)
         if not data or len(data) > bytes_max:
             data = log.segments.read(offset, bytes_max, first_always=first_always)
         return data if end == log.end_offset and log.is_settled else _cut_at(data, end)
+
+    @property
+    def _readable_end(self) -> Offset:
+        """Up to here the segments hold what is committed.
+
+        While a cut waits for the disk they still hold what was there before; what is stable is
+        never cut.
+        """
+        log, end = self.replica.log, self.high_watermark
+        if log.is_settled:
+            return end
+        return min(end, log.offset_at(max(log.stable, log.start.index)))
 
     def bytes_from(self, offset: Offset) -> int:
         """Return about how many bytes there are to read from `offset`, without reading any.
@@ -208,13 +219,13 @@ class Partition:
         """Return offset and time of the first committed record that is not earlier."""
         self._check_serving()
         segments = self.replica.log.segments
-        return times.find_time(segments, timestamp_ms, self.first_offset, self.high_watermark)
+        return times.find_time(segments, timestamp_ms, self.first_offset, self._readable_end)
 
     def newest_time(self) -> tuple[Offset, int] | None:
         """Return offset and time of the committed record with the greatest time."""
         self._check_serving()
         segments = self.replica.log.segments
-        return times.newest_time(segments, self.first_offset, self.high_watermark)
+        return times.newest_time(segments, self.first_offset, self._readable_end)
 
     def trim(self, offset: Offset) -> bool:
         """Forget the records before `offset`; durable once the partition is settled.

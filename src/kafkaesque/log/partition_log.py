@@ -158,15 +158,6 @@ class PartitionLog:
         """The first offset not in the log."""
         return self._visible.end_offset
 
-    @property
-    def written_offset(self) -> Offset:
-        """Up to here the segments hold what the log shows.
-
-        Behind it they may lack what waits to be written, or still hold what is to be cut.
-        """
-        visible = self._visible
-        return self.offset_at(visible.unwritten_from) if visible.unwritten else visible.end_offset
-
     def term_at(self, index: Index) -> Term:
         """Return the term of what covers `index`; also for the one just before the start."""
         return self._visible.marks.term_at(index)

@@ -116,8 +116,30 @@ class RaftConfig:
     transfer_ticks: int = 20
     """A transfer of leadership that takes longer than two elections is given up."""
 
+    lag_ticks_max: int = 200
+    """A follower that was last level with its leader longer ago is not in sync; Kafka: 30 s."""
+
+    lag_entries_max: int = 1 << 22
+    """Nor is one that lacks more records and marks than this: far more than any burst brings."""
+
+    campaigns_per_tick: int = 100
+    """Groups of a lost broker to ask votes for in one tick: the whole round fits into the tick."""
+
+    campaigns_again_max: int = 5
+    """How often to ask again, a heartbeat apart: the others may notice the loss a little later."""
+
+    transfers_per_tick: int = 50
+    """Groups to hand over in one tick when a broker stops: each is led by nobody for a moment."""
+
+    hand_over_ticks: int = 100
+    """A broker that stops hands over for this long at most: the rest is elected without it."""
+
     def __post_init__(self) -> None:
         assert 0 < self.heartbeat_ticks < self.election_ticks, "heartbeats must beat elections"
+        assert self.lag_ticks_max > 0
+        assert self.lag_entries_max > 0
+        assert self.campaigns_per_tick > 0
+        assert self.transfers_per_tick > 0
         assert self.append_bytes_max > 0
         assert self.inflight_max > 0
 

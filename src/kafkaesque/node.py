@@ -288,6 +288,8 @@ class Node:
         if self._is_stopped:
             return
         self._is_stopped = True
+        if self.edge.is_open and not self.failure.done():
+            await self._hand_over()
         await self._stop_listening()
         left = asyncio.Event()
         self.edge.doorkeeper.on_empty = left.set
@@ -302,6 +304,14 @@ class Node:
         self._stop_timers()
         await self._peering.close()
         self._close()
+
+    async def _hand_over(self) -> None:
+        """Let others lead what is led here, so that clients find them while we still answer."""
+        handed = asyncio.Event()
+        self.broker.hand_over(handed.set)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.stop_ms / 1000):
+                await handed.wait()
 
     async def _stop_listening(self) -> None:
         """Accept no more; those just accepted become known first, to be closed like the others.

@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         name="a leader counts itself before it has synced",
-        target=f"{_LEADER}.try_commit",
+        target=f"{_LEADER}._matches",
         old="raft.stable if node",
         new="raft.end if node",
     ),

@@ -213,6 +213,18 @@ class Broker:
         self._changes.carry_out(command, reply)
         self.flush()
 
+    def suspect(self, node: NodeId) -> None:
+        """Take another broker for gone at once: its link is lost, and nobody listens there."""
+        self.replicas.suspect(node)
+        self.flush()
+
+    def hand_over(self, done: Callable[[], None]) -> None:
+        """Hand all leadership to others before a clean stop; `done` is told once, in time.
+
+        Ticks go on meanwhile: it takes some, and at most `RaftConfig.hand_over_ticks`.
+        """
+        self.replicas.hand_over(done)
+
     def flush(self) -> None:
         """Begin to sync what was written; call it after every input."""
         self._store.flusher.kick()

@@ -9,7 +9,8 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from kafkaesque.broker.watermark import Done, Outcome, Watermark
+from kafkaesque.broker.in_sync import InSync
+from kafkaesque.broker.watermark import Copies, Done, Outcome, Watermark
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import BatchError, DiskFull, LogError, NotLeader
@@ -56,16 +57,23 @@ class Replica:
         self.error: LogError | None = None
         self.on_serving: Callable[[], None] = _ignore
         """Called when this replica begins or ceases to serve clients."""
+        self.on_in_sync: Callable[[], None] = _ignore
+        """Called when other replicas than before are in sync with this one, which leads."""
         self.on_commit: Callable[[], None] = _ignore
         """Called when more is committed."""
         self.on_stopped: Callable[[], None] = _ignore
         """Called when this replica takes part no more, because its log failed."""
+        self.in_sync: InSync | None = None
+        """Which replicas are in sync, while this one leads."""
+        self.is_reachable: Callable[[NodeId], bool] = _always
+        """Says whether a node can be reached, to whoever knows more than this group does."""
         self._was_serving = False
         self.refused_batches = 0
         self._journal = journal
         self._flusher = flusher
         self._send = send
         self._watermark = Watermark()
+        self._copies = Copies()
         self._leadership: Leadership | None = None
         self._unsaved_states = 0
         self._held: deque[Message] = deque(maxlen=HELD_MESSAGES_MAX)
@@ -111,13 +119,18 @@ class Replica:
         self._carry_out()
 
     def propose(
-        self, batch: bytearray | memoryview, done: Done, count: int | None = None
+        self,
+        batch: bytearray | memoryview,
+        done: Done,
+        count: int | None = None,
+        copies: int = 1,
     ) -> Offset:
         """Append a checked batch as the leader; return its base offset, tell `done` its fate.
 
         The batch is stamped in place and belongs to the log from here on. How many offsets it
-        takes is read from it unless the caller already has. Raises DiskFull as long as an earlier
-        one waits for room.
+        takes is read from it unless the caller already has. Whoever wants several copies is told
+        when it is committed and so many voters hold it durably. Raises DiskFull as long as an
+        earlier one waits for room.
         """
         if self.error is not None:
             raise NotLeader(None)
@@ -127,7 +140,10 @@ class Replica:
         index = self.raft.propose(batch, count)
         offset = self.log.offset_at(index)
         stamp(batch, offset, self.raft.term)
-        self._watermark.wait(index + count, done)
+        if copies > 1:
+            self._copies.wait(index + count, copies, done)
+        else:
+            self._watermark.wait(index + count, done)
         self._carry_out()
         return offset
 
@@ -142,6 +158,26 @@ class Replica:
             done(Outcome.COMMITTED)
         else:
             self._watermark.wait(self.log.end, done)
+
+    def when_held(self, offset: Offset, copies: int, done: Done) -> None:
+        """Tell `done` once the batch at `offset` is committed and so many voters hold it."""
+        leadership = self.raft.leadership
+        assert leadership is not None
+        held = self.raft.commit
+        if copies > 1:
+            held = min(held, leadership.held_by(copies))
+        if held >= 0 and offset < self.log.offset_at(held):
+            done(Outcome.COMMITTED)
+        elif copies > 1:
+            self._copies.wait(self.log.end, copies, done)
+        else:
+            self._watermark.wait(self.log.end, done)
+
+    def look_in_sync(self) -> None:
+        """Look who is in sync now, if this replica leads; to be called with every heartbeat."""
+        if self.in_sync is not None and self.in_sync.look():
+            self._copies.too_few(len(self.in_sync.nodes))
+            self.on_in_sync()
 
     def change_voters(self, voters: Voters, done: Done) -> Index:
         """Change who belongs to the group; raises what `Raft.change_voters` raises."""
@@ -163,6 +199,7 @@ class Replica:
         """Take part no more; nobody is told of success or failure after this."""
         self.error = error
         self._watermark.lost()
+        self._copies.lost()
         self.on_stopped()
 
     def abandon(self) -> None:
@@ -173,6 +210,7 @@ class Replica:
         """Take part no more, because the group is no more, or not here; those who wait are told."""
         self.error = LogError(f"{self.group} is not here any more")
         self._watermark.lost(outcome)
+        self._copies.lost(outcome)
 
     def _on_stable(self, index: Index) -> None:
         if self.error is None:
@@ -197,16 +235,25 @@ class Replica:
         for message in messages:
             self._dispatch(message)
         if self.raft.leadership is not self._leadership:
-            self._leadership = self.raft.leadership
-            self._watermark.lost()
+            self._leadership_changed()
         elif commit is not None:
             self._watermark.reached(commit)
+        if self._copies.waiting and self._leadership is not None:
+            self._copies.reached(self.raft.commit, self._leadership.held_by)
         is_serving = self.is_serving
         if is_serving != self._was_serving:
             self._was_serving = is_serving
             self.on_serving()
         if commit is not None:
             self.on_commit()
+
+    def _leadership_changed(self) -> None:
+        self._leadership = leadership = self.raft.leadership
+        self.in_sync = None
+        if leadership is not None:
+            self.in_sync = InSync(self.raft, leadership, self.is_reachable)
+        self._watermark.lost()
+        self._copies.lost()
 
     def _dispatch(self, message: Message) -> None:
         if self._unsaved_states:
@@ -240,3 +287,8 @@ def _is_sound(request: AppendRequest) -> bool:
 
 def _ignore() -> None:
     """Nobody listens yet."""
+
+
+def _always(_: NodeId) -> bool:
+    """Nobody knows better."""
+    return True

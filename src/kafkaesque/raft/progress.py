@@ -37,6 +37,8 @@ class Progress:
         self.allowance: int | None = None
         """How many more bytes it may be sent; None for as many as it takes. It may go below zero by
         one append."""
+        self.answered_at = 0
+        """The leader's tick at which it last answered."""
         self._inflight: deque[Index] = deque()
 
     @property

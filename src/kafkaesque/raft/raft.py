@@ -173,6 +173,15 @@ class Raft:
                 self.leadership.resume()
             self.on_wake()
 
+    def leader_gone(self) -> None:
+        """Learn that the leader's node is gone: nobody is refused a vote for that leader's sake.
+
+        A word of that leader makes up for a mistake. The vote stays: it is bound to the term.
+        """
+        if self.role is Role.FOLLOWER and self.leader is not None:
+            self.wake()
+            self._become_follower(self.term, None)
+
     def stable_at(self, index: Index) -> None:
         """Learn that the log is durable up to `index`."""
         assert index <= self.end, "the log cannot be durable beyond its end"

@@ -80,6 +80,10 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
             raft=RaftConfig(
                 append_bytes_max=chance.choice([150, 1000, 100_000]),
                 inflight_max=chance.choice([1, 8]),
+                lag_ticks_max=chance.choice([3, 20, 200]),
+                lag_entries_max=chance.choice([20, 1 << 22]),
+                campaigns_per_tick=chance.choice([1, 100]),
+                transfers_per_tick=chance.choice([1, 50]),
             ),
         ),
         disk=DiskFaults(

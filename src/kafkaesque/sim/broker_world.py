@@ -22,7 +22,7 @@ from kafkaesque.entry import Voters
 from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.machines.catalog_commands import Command, Reply, Unknown
-from kafkaesque.raft.messages import Message
+from kafkaesque.raft.messages import AppendAccepted, Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.sim.broker_checks import BrokerChecks
 from kafkaesque.sim.broker_node import BrokerNode
@@ -73,6 +73,8 @@ class Carrier:
 
     def send(self, group: GroupId, message: Message) -> None:
         """Carry a message of a group."""
+        if isinstance(message, AppendAccepted):
+            self._world.checks.accepted(group, message)
         self._world.network.send(group, message)
 
     def beat(self, beat: Beat) -> None:
@@ -277,6 +279,9 @@ class BrokerWorld:
         if machine.broker is not None and not self.is_paused(machine):
             self.steps += 1
             self.act(machine, machine.broker.tick)
+        if machine.broker is not None and not self.is_paused(machine):
+            dead = [node for node, other in self.nodes.items() if not other.is_up]
+            self.checks.ticked(machine.node, machine.life, machine.broker, dead)
 
     def _deliver(self, group: GroupId, frame: Frame) -> None:
         machine = self.nodes.get(frame.target)

@@ -23,7 +23,7 @@ from kafkaesque.errors import CorruptLog
 from kafkaesque.raft.leadership import Leadership
 from kafkaesque.raft.raft import Role
 from kafkaesque.record.read import read_records
-from kafkaesque.record.view import BatchView
+from kafkaesque.record.view import BatchView, split_batches
 from kafkaesque.types import GroupId, Index, NodeId, Offset, Term
 
 _READ_BYTES = 1 << 16
@@ -123,6 +123,15 @@ class GroupChecks:
         self.acknowledged += 1
         self.promised.append((offset, sent))
         self._unproven.append((offset, sent))
+
+    def was_read(self, data: memoryview) -> None:
+        """A consumer was given these batches, by whomever: each must be committed, as it is."""
+        for view in split_batches(data):
+            index = self._index_at.get(view.base_offset)
+            if index is None:
+                raise Violation(f"offset {view.base_offset} was read but is not committed")
+            if values(self.committed[index]) != values_of(view):
+                raise Violation(f"offset {view.base_offset} was read with another value")
 
     def forgot(self, replica: Replica, durable: Index) -> None:
         """The only voter lost power under a policy that lets it forget what was not synced."""
@@ -261,4 +270,9 @@ def digest(entry: Entry) -> object:
 def values(entry: Entry) -> dict[Offset, tuple[bytes | None, bytes | None]]:
     """Return key and value by offset."""
     assert isinstance(entry.payload, bytes | bytearray | memoryview)
-    return {r.offset: (r.key, r.value) for r in read_records(BatchView(entry.payload))}
+    return values_of(BatchView(entry.payload))
+
+
+def values_of(view: BatchView) -> dict[Offset, tuple[bytes | None, bytes | None]]:
+    """Return key and value of a batch by offset."""
+    return {r.offset: (r.key, r.value) for r in read_records(view)}

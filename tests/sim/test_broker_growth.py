@@ -1,6 +1,7 @@
 """Brokers that join, stay away and leave: who votes on the catalog, with everything running."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -136,6 +137,21 @@ def test_a_learner_that_is_cut_off_gets_no_vote_and_the_other_does_not_vote_alon
     pass_ms(world, 3_000)
     assert voters(world) == Voters(voters=(1,), learners=(2, 3))
     world.network.heal()
+    wait(world, lambda: voters(world).voters == (1, 2, 3))
+
+
+def test_a_learner_whose_disk_is_behind_gets_no_vote() -> None:
+    world = a_world(2)
+    disk = world.nodes[2].disk
+    disk.faults = replace(disk.faults, sync_delay_min=1 << 30, sync_delay_max=1 << 30)
+    answers: list[object] = []
+    world.ask_broker(world.nodes[1], lambda b: b.create_topic("orders", 1, {}, answers.append))
+    join(world)
+    pass_ms(world, 2_000)
+    assert voters(world) == Voters(voters=(1,), learners=(2, 3))
+    world.nodes[2].kill()
+    disk.mend(world.settings.disk)
+    world.start(world.nodes[2])
     wait(world, lambda: voters(world).voters == (1, 2, 3))
 
 

@@ -80,9 +80,9 @@ VOTER_MUTANTS = (
     ),
     Mutant(
         name="more partitions are moved at a time than is allowed",
-        target="kafkaesque.machines.planning:plan",
-        old="moves_max - under_way",
-        new="1000",
+        target=f"{_PLANNER}._is_spent",
+        old="return len(self.moves) >= self._budget",
+        new="return False",
         world=Kind.BROKERS,
     ),
     Mutant(

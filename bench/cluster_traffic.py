@@ -1,8 +1,8 @@
 """How fast are three brokers that replicate everything, against one broker alone?
 
 100 bytes a message in batches of 1 MB, acks=all, replication factor 3, three partitions of which
-each broker leads one; the same requests, prebuilt, go to one broker with one replica. All brokers and
-the sender share one machine, so three brokers do three times the work on the same processors. In
+each broker leads one; the same requests, prebuilt, go to one broker with one replica. All brokers
+and the sender share one machine, so three brokers do three times the work on its processors. In
 turns, the best of several rounds counts.
 """
 

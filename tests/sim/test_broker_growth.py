@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.config import BrokerConfig, ClusterConfig
+from kafkaesque.cluster_config import ClusterConfig
+from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import BrokerInUse
 from kafkaesque.machines.catalog_commands import (

@@ -8,7 +8,8 @@ import pytest
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.config import BrokerConfig, MoveConfig, RaftConfig
+from kafkaesque.cluster_config import MoveConfig
+from kafkaesque.config import BrokerConfig, RaftConfig
 from kafkaesque.errors import BrokerInUse, InvalidAssignment, KafkaesqueError, NotHere
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_run import check_holdings, is_of_one_mind

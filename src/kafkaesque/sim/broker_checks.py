@@ -25,8 +25,9 @@ class BrokerChecks:
         self._applied: dict[tuple[NodeId, int], Offset] = {}
         self._terms: dict[tuple[NodeId, int, GroupId], Term] = {}
         self._producer_ids: set[int] = set()
-        self.is_compacted = False
-        """Once true, a copy that is being rebuilt may lack what is superseded later."""
+        self._compared_from: dict[tuple[NodeId, int], Offset] = {}
+        """How far others were when a life began: a copy that is rebuilt from a compacted log lacks
+        what was superseded later, until it has come as far."""
 
     def after_step(self, node: NodeId, life: int, broker: Broker) -> None:
         """Check what the last step changed on one broker."""
@@ -57,9 +58,12 @@ class BrokerChecks:
 
     def _compare_catalog(self, node: NodeId, life: int, broker: Broker) -> None:
         copy = broker.committed_catalog
-        if self._applied.get((node, life)) == copy.applied or self.is_compacted:
+        if self._applied.get((node, life)) == copy.applied:
             return
         self._applied[node, life] = copy.applied
+        furthest = max(self._catalogs, default=0)
+        if copy.applied < self._compared_from.setdefault((node, life), furthest):
+            return
         # Whose files are still to be removed is each broker's own business.
         records: frozenset[object] = frozenset(r for r in copy.machine.records() if r.value)
         known = self._catalogs.setdefault(copy.applied, records)

@@ -9,6 +9,8 @@ from pathlib import Path
 from kafkaesque import config, settings
 from tools.repository import SOURCE
 
+FILES = ("config.py", "cluster_config.py")
+
 _HEAD = """\
 # Settings and limits
 
@@ -64,19 +66,19 @@ def _default(field: "dataclasses.Field[object]") -> str:
 
 def undocumented() -> list[str]:
     """Return `Class.field` for every setting that gives no reason."""
-    tree = ast.parse((SOURCE / "config.py").read_text())
     return [
         f"{definition.name}.{field.name}"
-        for definition in _classes(tree)
+        for definition in _classes()
         for field in _fields(definition)
         if field.name not in dict(_reasons(definition))
     ]
 
 
-def _classes(tree: ast.Module) -> list[ast.ClassDef]:
+def _classes() -> list[ast.ClassDef]:
     return [
         node
-        for node in tree.body
+        for file in FILES
+        for node in ast.parse((SOURCE / file).read_text()).body
         if isinstance(node, ast.ClassDef) and dataclasses.is_dataclass(getattr(config, node.name))
     ]
 
@@ -120,8 +122,7 @@ def part(definition: ast.ClassDef) -> str:
 
 def parts(*names: str) -> list[str]:
     """Return what the page says about some classes, about all of them if none is named."""
-    tree = ast.parse((SOURCE / "config.py").read_text())
-    return [part(one) for one in _classes(tree) if not names or one.name in names]
+    return [part(one) for one in _classes() if not names or one.name in names]
 
 
 def render() -> str:

@@ -23,7 +23,7 @@ from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.topic_folders import group_of
 from kafkaesque.clock import Clock
-from kafkaesque.config import MoveConfig
+from kafkaesque.cluster_config import MoveConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError, RaftError
 from kafkaesque.log.partition_log import PartitionLog

@@ -33,8 +33,9 @@ class BrokerChecks:
         self._accepted: dict[tuple[GroupId, Term], dict[NodeId, Index]] = {}
         self._missed: dict[tuple[NodeId, int], dict[NodeId, int]] = {}
         """For how many ticks of a broker's life others have been dead."""
-        self.is_compacted = False
-        """Once true, a copy that is being rebuilt may lack what is superseded later."""
+        self._compared_from: dict[tuple[NodeId, int], Offset] = {}
+        """How far others were when a life began: a copy that is rebuilt from a compacted log lacks
+        what was superseded later, until it has come as far."""
 
     def after_step(self, node: NodeId, life: int, broker: Broker) -> None:
         """Check what the last step changed on one broker."""
@@ -92,9 +93,12 @@ class BrokerChecks:
 
     def _compare_catalog(self, node: NodeId, life: int, broker: Broker) -> None:
         copy = broker.committed_catalog
-        if self._applied.get((node, life)) == copy.applied or self.is_compacted:
+        if self._applied.get((node, life)) == copy.applied:
             return
         self._applied[node, life] = copy.applied
+        furthest = max(self._catalogs, default=0)
+        if copy.applied < self._compared_from.setdefault((node, life), furthest):
+            return
         # Whose files are still to be removed is each broker's own business.
         records: frozenset[object] = frozenset(r for r in copy.machine.records() if r.value)
         known = self._catalogs.setdefault(copy.applied, records)

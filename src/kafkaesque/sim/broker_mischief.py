@@ -165,7 +165,8 @@ class BrokerMischief:
             self._world.count("moves called off")
             return ()
         nodes = list(self._world.nodes)
-        return self._chance.sample(nodes, self._chance.choice([1, 2, 3, 3, len(nodes)]))
+        count = self._chance.choice([1, 2, 3, 3, len(nodes)])
+        return self._chance.sample(nodes, min(count, len(nodes)))
 
     def _drain(self, broker: Broker) -> None:
         node = self._chance.choice(list(self._world.nodes))

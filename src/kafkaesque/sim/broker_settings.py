@@ -3,7 +3,8 @@
 import random
 from dataclasses import dataclass, field
 
-from kafkaesque.config import BrokerConfig, ClusterConfig, GroupConfig, LogConfig, RaftConfig
+from kafkaesque.cluster_config import ClusterConfig
+from kafkaesque.config import BrokerConfig, GroupConfig, LogConfig, RaftConfig
 from kafkaesque.sim.inode import DiskFaults
 from kafkaesque.sim.settings import NetworkFaults
 

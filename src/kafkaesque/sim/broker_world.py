@@ -218,14 +218,17 @@ class BrokerWorld:
             if machine.broker is not None:
                 machine.broker.flush()
                 machine.after_event()
+            self._check(machine)  # which reads, and what reads may repair an index
         except PowerLost:
             self.count("power lost while writing")
             machine.lose_power()
+        self.on_acted(machine.node)
+
+    def _check(self, machine: BrokerNode) -> None:
         if machine.broker is not None:
             for replica in machine.broker.replicas.by_group.values():
                 self._watches[replica].after_step()
             self.checks.after_step(machine.node, machine.life, machine.broker)
-        self.on_acted(machine.node)
 
     def watch_now(self, replica: Replica) -> None:
         """Check a replica at once: somebody is being told of its commit."""

@@ -50,6 +50,7 @@ SCRIPTED = (
     "log/test_journal_rewrite.py",
     "log/test_journal_records.py",
     "raft/test_leadership.py",
+    "raft/test_moving.py",
     "raft/test_roster.py",
     "broker/test_log_settings.py",
     "broker/test_housekeeper.py",

@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         name="two changes of voters at once",
         target=f"{_LEADER}.change_voters",
-        old="or raft.voters_index >= raft.commit",
+        old="or raft.is_changing",
         new="",
     ),
     Mutant(

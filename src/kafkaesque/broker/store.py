@@ -98,7 +98,7 @@ class Store:
     def refill_log(self, group: GroupId, damage: CorruptLog) -> PartitionLog:
         """Put a damaged log aside and begin anew, not voting until peers have refilled it."""
         voters = self.journal.groups[group].marks.voters()[-1][1]
-        if len(voters.members) < 2:
+        if voters.members == (self.journal.node,):
             raise damage
         damaged = self._logs.pop(group, None)
         if damaged is not None:

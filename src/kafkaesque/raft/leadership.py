@@ -79,7 +79,7 @@ class Leadership:
         raft = self._raft
         if not self.may_serve:
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
-        if self.transferee is not None or raft.voters_index >= raft.commit:
+        if self.transferee is not None or raft.is_changing:
             raise ChangeInProgress("another change of the group is not yet committed")
         if len(set(voters.voters) ^ set(raft.voters.voters)) > 1:
             raise InvalidChange("only one voter may be added or removed at a time")

@@ -228,6 +228,11 @@ class Raft:
         """Where the newest change of voters is."""
         return self._voters[-1][0]
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether the newest change of voters is not committed yet; those of the start are."""
+        return len(self._voters) > 1 and self.voters_index >= self.commit
+
     def send(self, message: Message) -> None:
         """Add a message to the next Ready."""
         self._messages.append(message)
@@ -312,7 +317,7 @@ class Raft:
         It may be the only one that holds the change, and then nobody else can be elected
         (4.2.2 of the thesis).
         """
-        recent = self._voters[-2:] if self.voters_index >= self.commit else self._voters[-1:]
+        recent = self._voters[-2:] if self.is_changing else self._voters[-1:]
         is_voter = any(self.node in voters.voters for _, voters in recent)
         return is_voter and not self.is_recovering
 

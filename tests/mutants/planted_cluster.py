@@ -52,6 +52,13 @@ CLUSTER_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
+        name="a saved copy begins behind marks that are not committed",
+        target=f"{_COPY}._load",
+        old="log.index_at(offset - 1) + 1",
+        new="log.index_at(offset)",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
         name="a change of which nobody knows is called done",
         target="kafkaesque.broker.changes:Changes.decide",
         old="if outcome is Outcome.COMMITTED:",

@@ -110,7 +110,9 @@ class MachineFollower(Generic[M]):
             self._on_failed(error)
             return
         if offset > log.start.offset:
-            self.applied, self._next = offset, log.index_at(offset)
+            # Behind the last record that was applied: marks that follow it may not be committed,
+            # and what replaces them must not be passed over.
+            self.applied, self._next = offset, log.index_at(offset - 1) + 1
 
     def _apply_to(self, commit: Index) -> None:
         log = self._replica.log

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import (
     AnswerLost,
     CallRefused,

@@ -1,4 +1,4 @@
-"""What can be set for the life of a cluster: who votes, what moves, and how fast.
+"""What can be set for the life of a cluster: who votes, what moves, how brokers talk.
 
 Like `config.py`, of which these are parts.
 """

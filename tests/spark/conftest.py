@@ -19,9 +19,11 @@ collect_ignore = (
     []
     if HAS_SPARK
     else [
+        "pipeline_runs.py",
         "test_activity.py",
         "test_decode.py",
         "test_encode.py",
+        "test_pipelines.py",
         "test_sink.py",
         "test_source.py",
         "test_stream.py",

@@ -17,5 +17,14 @@ def test_the_anchor_of_a_first_batch_is_no_topic() -> None:
 
 
 def test_the_view_has_a_line_for_each_query() -> None:
-    fare = Fare(name="q", batch=1, rows=2, rows_per_s=3.0, lag=4, state_rows=5, batch_ms=6)
+    fare = Fare(
+        name="q",
+        batch=1,
+        rows=2,
+        rows_per_s=3.0,
+        lag=4,
+        state_rows=5,
+        state_bytes=6,
+        batch_ms=7,
+    )
     assert table([fare, fare]).row_count == 2

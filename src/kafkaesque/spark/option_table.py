@@ -108,8 +108,8 @@ TABLE: tuple[Option, ...] = (
         "kafka.group.id",
         _READ,
         "",
-        "Consumer group that is told how far a stream came, so that its lag shows. Where the stream "
-        "goes on after a restart is for its checkpoint alone to say. No two queries may share one.",
+        "Consumer group that is told how far a stream came, so that its lag shows; one for each "
+        "query. Where the stream goes on after a restart is for its checkpoint alone to say.",
     ),
     _option(
         "kafka.isolation.level",

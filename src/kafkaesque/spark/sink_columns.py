@@ -15,7 +15,6 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
 _TIME = "timestamp"
 
 
-
 def check_columns(types: Mapping[str, str], options: WriteOptions) -> None:
     """Raise BadOption unless the sink can write rows of columns of these types."""
     if "value" not in types:

@@ -96,7 +96,13 @@ def encode_rows(
         time_delta = time_deltas[delta]
         key_length, value_length = key_places[row, 1], value_places[row, 1]
         first, last = headers[row], headers[row + 1]
-        size = 1 + _size(time_delta) + _size(delta) + _field_size(key_length) + _field_size(value_length)
+        size = (
+            1
+            + _size(time_delta)
+            + _size(delta)
+            + _field_size(key_length)
+            + _field_size(value_length)
+        )
         size += _size(last - first)
         for header in range(first, last):
             size += _field_size(header_key_places[header, 1])

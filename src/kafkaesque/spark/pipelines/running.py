@@ -13,6 +13,8 @@ from kafkaesque.errors import QueryFailed
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
+    from kafkaesque.spark.pipelines.blocks import Done
+
 _LOOK_SECONDS = 0.5
 
 
@@ -26,29 +28,36 @@ class Fare:
     rows_per_s: float
     lag: int
     state_rows: int
+    state_bytes: int
     batch_ms: int
 
 
 def run(
-    jobs: "Sequence[Callable[[], StreamingQuery]]",
+    jobs: "Sequence[Callable[[], StreamingQuery | Done]]",
     show: Callable[[list[Fare]], None],
     *,
     is_in_turn: bool,
 ) -> list[Fare]:
-    """Run queries to their end, and return how they fared; raises QueryFailed.
+    """Run jobs to their end, and return how they fared; raises QueryFailed.
 
     Those that end by themselves are run in turn, because each takes several processes to start.
     If one fails, or the user interrupts, all are stopped.
     """
     queries: list[StreamingQuery] = []
+    done: list[Fare] = []
     rows: dict[str, tuple[int, int]] = {}
     try:
         for job in jobs:
-            queries.append(job())
+            started = job()
+            if not hasattr(started, "isActive"):
+                done.append(_fare_of_done(started.name, started.rows))
+                show(done)
+                continue
+            queries.append(started)
             if is_in_turn:
                 _wait(queries, rows, show)
         _wait(queries, rows, show)
-        return [_fare(query, rows) for query in queries]
+        return done + [_fare(query, rows) for query in queries]
     finally:
         for query in queries:
             query.stop()
@@ -71,10 +80,11 @@ def table(fares: Sequence[Fare]) -> Table:
     """Return the live view."""
     drawn = Table(title="Pipeline", title_justify="left")
     drawn.add_column("query")
-    for column in ("batch", "rows", "rows/s", "lag", "state rows", "batch ms"):
+    for column in ("batch", "rows", "rows/s", "lag", "state rows", "state KB", "batch ms"):
         drawn.add_column(column, justify="right")
     for one in fares:
-        numbers = (one.batch, one.rows, round(one.rows_per_s), one.lag, one.state_rows)
+        state_kb = one.state_bytes // 1_024
+        numbers = (one.batch, one.rows, round(one.rows_per_s), one.lag, one.state_rows, state_kb)
         drawn.add_row(one.name, *(f"{number:,}" for number in numbers), f"{one.batch_ms:,}")
     return drawn
 
@@ -108,6 +118,20 @@ def _sentence(lines: Sequence[str]) -> str:
     return ours[-1].partition(": ")[2] if ours else (lines[0] if lines else "no reason was given")
 
 
+def _fare_of_done(name: str, rows: int) -> Fare:
+    """Return how a job fared that was no stream: it has rows and nothing else."""
+    return Fare(
+        name=name,
+        batch=0,
+        rows=rows,
+        rows_per_s=0.0,
+        lag=0,
+        state_rows=0,
+        state_bytes=0,
+        batch_ms=0,
+    )
+
+
 def _fare(query: "StreamingQuery", rows: dict[str, tuple[int, int]]) -> Fare:
     last = query.lastProgress
     said: dict[str, Any] = {} if last is None else json.loads(last.json)
@@ -116,13 +140,14 @@ def _fare(query: "StreamingQuery", rows: dict[str, tuple[int, int]]) -> Fare:
         if progress.batchId > batch:
             batch, seen = progress.batchId, seen + progress.numInputRows
     rows[query.name] = (batch, seen)
-    sources = said.get("sources", [])
+    sources, states = said.get("sources", []), said.get("stateOperators", [])
     return Fare(
         name=query.name,
         batch=batch,
         rows=seen,
         rows_per_s=said.get("processedRowsPerSecond", 0.0),
         lag=sum(lag(source) for source in sources),
-        state_rows=sum(one.get("numRowsTotal", 0) for one in said.get("stateOperators", [])),
+        state_rows=sum(one.get("numRowsTotal", 0) for one in states),
+        state_bytes=sum(one.get("memoryUsedBytes", 0) for one in states),
         batch_ms=said.get("durationMs", {}).get("triggerExecution", 0),
     )

@@ -24,6 +24,9 @@ class Done:
     rows: int
 
 
+Start: TypeAlias = Callable[[], "StreamingQuery"]
+"""Starts one query."""
+
 Job: TypeAlias = Callable[[], "StreamingQuery | Done"]
 """Starts one query, or does one thing at once."""
 
@@ -174,12 +177,12 @@ def write_out(frame: "DataFrame", place: Place, output: Output, batch: int) -> N
         write_topic(as_json(frame, F.expr(output.key), frame.columns), place, output.topic)
 
 
-def stream_out(frame: "DataFrame", place: Place, output: Output, *, query: str) -> Job:
+def stream_out(frame: "DataFrame", place: Place, output: Output, *, query: str) -> Start:
     """Prepare a query that puts each row where it goes, once it is final."""
     return each_batch(frame, place, lambda rows, n: write_out(rows, place, output, n), query=query)
 
 
-def changes_out(frame: "DataFrame", place: Place, output: Output, *, query: str) -> Job:
+def changes_out(frame: "DataFrame", place: Place, output: Output, *, query: str) -> Start:
     """Prepare a query that puts each row where it goes whenever it changes."""
 
     def write(rows: "DataFrame", batch: int) -> None:
@@ -188,7 +191,7 @@ def changes_out(frame: "DataFrame", place: Place, output: Output, *, query: str)
     return each_batch(frame, place, write, query=query, mode="update")
 
 
-def stream_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str) -> Job:
+def stream_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str) -> Start:
     """Prepare a query that appends a stream of records to a topic."""
     options = {"kafka.bootstrap.servers": place.bootstrap, "topic": topic}
     return prepared(frame.writeStream.format(_FORMAT).options(**options), place, query)
@@ -196,18 +199,22 @@ def stream_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str)
 
 def each_batch(
     frame: "DataFrame", place: Place, write: Write, *, query: str, mode: str = "append"
-) -> Job:
-    """Prepare a query that gives each micro-batch to a function, which may use it several times."""
+) -> Start:
+    """Prepare a query that gives each micro-batch to a function, which may use it several times.
+
+    Those without rows are passed over: there is one at the start of every query.
+    """
 
     def kept(rows: "DataFrame", batch: int) -> None:
         rows.persist()
-        write(rows, batch)
+        if not rows.isEmpty():
+            write(rows, batch)
         rows.unpersist()
 
     return prepared(frame.writeStream.foreachBatch(kept).outputMode(mode), place, query)
 
 
-def prepared(writer: "DataStreamWriter", place: Place, query: str) -> Job:
+def prepared(writer: "DataStreamWriter", place: Place, query: str) -> Start:
     """Return what starts a query under its name, with its checkpoint, to run on or only once."""
     named = writer.queryName(query).option("checkpointLocation", place.checkpoint(query))
     return named.trigger(availableNow=True).start if place.is_once else named.start

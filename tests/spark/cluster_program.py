@@ -34,7 +34,8 @@ def main() -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.executor.memory": "512m",
-        "spark.python.worker.reuse": "true",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # else one may do it all alone
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
     }
     spark = session("cluster", master=master, settings=settings)
     spark.sparkContext.setLogLevel("OFF")

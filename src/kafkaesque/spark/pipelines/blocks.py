@@ -110,6 +110,7 @@ def judged(records: "DataFrame", schema: str, faults: Mapping[str, str]) -> "Dat
     parsed = records.withColumn("event", event)
     no_json = f"event is null or event.{_BROKEN} is not null"
     shape = {"there is no value": "value is null", "the value is no JSON object": no_json}
+    assert not shape.keys() & faults.keys(), "each reason has one condition"
     return with_reason(parsed, {**shape, **faults})
 
 

@@ -27,7 +27,8 @@ class EnrichSettings(PipelineSettings):
     dead_letter_topic: str = "enrich-dead-letters"
     payment_s: int = 600
     """A payment counts if it comes within this time after its order."""
-    lateness_s: int = 60
+    lateness_s: int = 180
+    """Orders and payments that come later than this after others are left out."""
 
     @property
     def compacted(self) -> frozenset[str]:

@@ -25,7 +25,7 @@ _SCHEMA = "service string, host string, metric string, value double, at bigint"
 _FAULTS = {
     "there is no service": "event.service is null or event.service = ''",
     "there is no metric": "event.metric is null or event.metric = ''",
-    "there is no value": "event.value is null or isnan(event.value)",
+    "there is no number": "event.value is null or isnan(event.value)",
     "there is no time": "event.at is null or event.at <= 0",
 }
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

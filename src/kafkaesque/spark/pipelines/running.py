@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from kafkaesque.spark.pipelines.blocks import Done
 
 _LOOK_SECONDS = 0.5
+_IMPATIENCE = "failed to connect back"
+"""What Spark says when a Python process did not start within 10 s, which nobody can set."""
+_RESTARTS_MAX = 5
+"""How often a query is started again for that; it goes on from its checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,28 @@ class Fare:
     batch_ms: int
 
 
+class _Running:
+    """A query, and how to start it again."""
+
+    def __init__(self, job: "Callable[[], StreamingQuery]", query: "StreamingQuery") -> None:
+        self.job = job
+        self.query = query
+        self.restarts_left = _RESTARTS_MAX
+
+    def check(self) -> bool:
+        """Raise QueryFailed if it failed; if Spark was only impatient, start it anew: then True."""
+        error = self.query.exception()
+        if error is None:
+            return False
+        text = str(error)
+        if _IMPATIENCE in text and self.restarts_left:
+            self.restarts_left -= 1
+            self.query = self.job()
+            return True
+        last = [line for line in text.splitlines() if line.strip()]
+        raise QueryFailed(f"query {self.query.name} failed: {_sentence(last)}")
+
+
 def run(
     jobs: "Sequence[Callable[[], StreamingQuery | Done]]",
     show: Callable[[list[Fare]], None],
@@ -43,7 +69,7 @@ def run(
     Those that end by themselves are run in turn, because each takes several processes to start.
     If one fails, or the user interrupts, all are stopped.
     """
-    queries: list[StreamingQuery] = []
+    running: list[_Running] = []
     done: list[Fare] = []
     rows: dict[str, tuple[int, int]] = {}
     try:
@@ -53,27 +79,32 @@ def run(
                 done.append(_fare_of_done(started.name, started.rows))
                 show(done)
                 continue
-            queries.append(started)
+            running.append(_Running(job, started))
             if is_in_turn:
-                _wait(queries, rows, show)
-        _wait(queries, rows, show)
-        return done + [_fare(query, rows) for query in queries]
+                _wait(running, rows, show)
+        _wait(running, rows, show)
+        return done + [_fare(one.query, rows) for one in running]
     finally:
-        for query in queries:
-            query.stop()
+        for one in running:
+            one.query.stop()
 
 
 def _wait(
-    queries: "Sequence[StreamingQuery]",
+    running: Sequence[_Running],
     rows: dict[str, tuple[int, int]],
     show: Callable[[list[Fare]], None],
 ) -> None:
     # Ends: queries end by themselves or by the user's interrupt.
-    while any(query.isActive for query in queries):
-        show([_fare(query, rows) for query in queries])
-        _check(queries)
-        time.sleep(_LOOK_SECONDS)
-    _check(queries)
+    is_over = False
+    while not is_over:
+        # Asked first: one that fails after this is seen to fail in the next turn.
+        is_over = not any(one.query.isActive for one in running)
+        for one in running:
+            if one.check():
+                is_over = False
+        show([_fare(one.query, rows) for one in running])
+        if not is_over:
+            time.sleep(_LOOK_SECONDS)
 
 
 def table(fares: Sequence[Fare]) -> Table:
@@ -102,14 +133,6 @@ def lag(source: dict[str, Any]) -> int:
 def _offsets(found: Any) -> dict[str, dict[str, int]]:
     parsed = json.loads(found) if isinstance(found, str) else found
     return {name: each for name, each in (parsed or {}).items() if isinstance(each, dict)}
-
-
-def _check(queries: "Sequence[StreamingQuery]") -> None:
-    for query in queries:
-        error = query.exception()
-        if error is not None:
-            last = [line for line in str(error).splitlines() if line.strip()]
-            raise QueryFailed(f"query {query.name} failed: {_sentence(last)}")
 
 
 def _sentence(lines: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Entry, HardState, TermOpened, Voters
 from kafkaesque.errors import RaftError
-from kafkaesque.raft.messages import Message
+from kafkaesque.raft.messages import CoreMessage
 from kafkaesque.types import NodeId
 from tests.raft.memory_log import MemoryLog, log_start
 from tests.scenarios import words
@@ -299,7 +299,7 @@ class Scenario:
             self._lines.append(f"  {node.node} refuses, {type(error).__name__}: {error}")
         self._cluster.carry_out(node)
 
-    def _on_link(self, arguments: list[str]) -> list[Message]:
+    def _on_link(self, arguments: list[str]) -> list[CoreMessage]:
         link = arguments[0] if arguments else ""
         pending = self._cluster.pending
         return [m for m in pending if link in ("", f"{m.source}->{m.target}")]

@@ -19,6 +19,7 @@ from kafkaesque.broker.leaders import Leader, LeadersTold
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_follower import MachineFollower
 from kafkaesque.broker.machine_host import MachineHost
+from kafkaesque.broker.machine_trim import MachineState
 from kafkaesque.broker.membership import Membership, Registering
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.peers import NoPeers, Peers, ReplyTo
@@ -33,7 +34,7 @@ from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFailed, LogError, OutcomeUnknown
-from kafkaesque.machines.catalog import Catalog, Topic
+from kafkaesque.machines.catalog import INTERNAL_TOPICS, Catalog, Topic
 from kafkaesque.machines.catalog_commands import (
     DEFAULT_REPLICATION,
     AddPartitions,
@@ -108,7 +109,7 @@ class Broker:
         self._ready = ready
         alone = Voters(voters=(self.node,))
         first = alone if self._membership is None else self._membership.voters
-        replica = self.replicas.open(CATALOG_GROUP, first)
+        replica = self.replicas.open(CATALOG_GROUP, first, has_machine=True)
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
@@ -287,6 +288,8 @@ class Broker:
         partition = Partition(
             replica, settings, self._clock, self.config.producers, is_internal=topic.is_internal
         )
+        if topic.is_internal:
+            MachineState(replica, self._store.snapshots(replica.group))
         self._housekeeper.watch(
             replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset
         )
@@ -309,7 +312,8 @@ class Broker:
     def open_replica(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
         """Open a partition's replica, beginning its log if there is none; raises LogError."""
         try:
-            return self.replicas.open_partition(group, nodes)
+            has_machine = group.partition(".")[0] in INTERNAL_TOPICS
+            return self.replicas.open_partition(group, nodes, has_machine=has_machine)
         except DiskFailed as error:
             if self._membership is not None:
                 self._failed(error)  # what is down is led by others; what is half up by nobody

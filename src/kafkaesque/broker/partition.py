@@ -56,6 +56,8 @@ class Partition:
         self.is_deleted = False
         self._clock = clock
         self._is_internal = is_internal
+        if not is_internal:  # else what goes with an install is the machine's state
+            replica.keep_state(self.producers)
         self.configure(settings)
         self._waiting: dict[Callable[[], None], None] = {}
         replica.on_commit = self._wake

@@ -56,10 +56,10 @@ class ReplicaSet:
 
     # ── opening and dropping ─────────────────────────────────────────────────────────────────
 
-    def open(self, group: GroupId, first_voters: Voters) -> Replica:
+    def open(self, group: GroupId, first_voters: Voters, *, has_machine: bool = False) -> Replica:
         """Open a group's replica, beginning its log if there is none; raises LogError."""
         if group in self._store.journal.groups:
-            log = self._store.open_log(group)
+            log = self._store.open_log(group, has_machine=has_machine)
         else:
             log = self._store.create_log(group, first_voters)
         replica = self._store.replica(log, self._config, self._chance, self._peers.send)
@@ -69,9 +69,12 @@ class ReplicaSet:
         self.on_opened(replica)
         return replica
 
-    def open_partition(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
+    def open_partition(
+        self, group: GroupId, nodes: Collection[NodeId], *, has_machine: bool = False
+    ) -> Replica:
         """Open a partition's replica; the first of its brokers is to lead it, if it can."""
-        replica = self.open(group, Voters(voters=tuple(sorted(nodes))))
+        first_voters = Voters(voters=tuple(sorted(nodes)))
+        replica = self.open(group, first_voters, has_machine=has_machine)
         self._preferred[group] = next(iter(nodes))
         if self._preferred[group] == self._node and replica.raft.term == NO_TERM:
             self._newborn.add(group)

@@ -48,6 +48,7 @@ class Store:
         self._config = config
         self._clock = clock
         self._logs: dict[GroupId, PartitionLog] = {}
+        self._snapshots: dict[GroupId, MachineSnapshots] = {}
 
     @classmethod
     def open(
@@ -80,16 +81,18 @@ class Store:
         self._logs[group] = log
         return log
 
-    def open_log(self, group: GroupId) -> PartitionLog:
+    def open_log(self, group: GroupId, *, has_machine: bool = False) -> PartitionLog:
         """Recover a log; one with damaged synced data is put aside, to be refilled by its peers.
 
-        Raises CorruptLog if there are no peers: then only a person can decide.
+        If a machine lives on it, the state that it begins with must be whole, too. Raises
+        CorruptLog if there are no peers: then only a person can decide.
         """
         try:
-            log = self._recover(group)
+            log = self._logs[group] = self._recover(group)
+            if has_machine:
+                self.snapshots(group).load(log.start.offset, log.end_offset)
         except CorruptLog as damage:
             return self.refill_log(group, damage)
-        self._logs[group] = log
         return log
 
     def refill_log(self, group: GroupId, damage: CorruptLog) -> PartitionLog:
@@ -114,10 +117,13 @@ class Store:
 
     def snapshots(self, group: GroupId) -> MachineSnapshots:
         """Return where the machine on a log of this store keeps its state."""
-        return MachineSnapshots(self._disk, group, self._config)
+        if group not in self._snapshots:
+            self._snapshots[group] = MachineSnapshots(self._disk, group, self._config)
+        return self._snapshots[group]
 
     def forget(self, group: GroupId) -> None:
         """Note that this node has no replica of the group any more; its files stay."""
+        self._snapshots.pop(group, None)
         log = self._logs.pop(group, None)
         if log is not None:  # else it could not be opened
             with suppress(LogError):  # closing syncs indexes, and nobody will read these any more

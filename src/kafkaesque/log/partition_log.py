@@ -5,7 +5,8 @@ in this file and nowhere else; each one broken loses data (`tests/mutants` break
 
 (a) a journal change, a mark or a cut, is durable before a later batch is written;
 (b) truncation: segments are cut and synced, then the journal is cut and synced;
-(c) trim and install: the journal's new start is durable, then segments are dropped;
+(c) trim and install: the journal's new start is durable, then segments are dropped; what the
+    dropped entries made (`broker/installing.py`) is durable before the new start is;
 (d) an index is stable when segments *and* journal are durable up to it (of the segments a topic
     may be content with less: see `configure`);
 (e) recovery drops marks beyond the segments' end; terms come from marks, never from batches;
@@ -41,6 +42,7 @@ from kafkaesque.log.journal_records import (
 from kafkaesque.log.operations import Operation, Operations, Wait
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.snapshot import drop_beyond
+from kafkaesque.log.snapshot_pieces import remove_parts
 from kafkaesque.log.stability import Stability
 from kafkaesque.log.visible_log import VisibleLog
 from kafkaesque.record.view import BatchView
@@ -64,6 +66,11 @@ class PartitionLog:
         """Whether something could not be written for want of room, and waits for it."""
         self.on_stable: Callable[[Index], None] = _ignore
         self.on_failed: Callable[[LogError], None] = _ignore
+        self.on_trimmed: Callable[[], None] = _nothing
+        """Called when a later start is durable."""
+        self.has_own_start = False
+        """Whether each replica decides by itself where its log begins, as those of machines do."""
+        self._low: Offset = marks.start.first_offset
         self.error: LogError | None = None
         self._journal = journal
         self._flusher = flusher
@@ -118,6 +125,7 @@ class PartitionLog:
         """Recover the log that an earlier run left; raises CorruptLog if synced data is damaged."""
         state = journal.groups[group]
         segments = _recover_segments(group, state, disk, config, clock)
+        remove_parts(disk, group)
         drop_beyond(disk, group, segments.end_offset)
         dirty = state.is_reset
         if state.is_reset:
@@ -147,6 +155,15 @@ class PartitionLog:
     def start(self) -> LogStart:
         """Where the log begins now."""
         return self._visible.marks.start
+
+    @property
+    def low(self) -> Offset:
+        """Up to here records were deleted, durably; 0 if that is no other replica's business."""
+        return 0 if self.has_own_start else self._low
+
+    def start_at(self, offset: Offset) -> LogStart:
+        """Return the start that a log has which begins with the batch at `offset`."""
+        return self._visible.marks.start_at(offset, visible_offset=offset)
 
     @property
     def end(self) -> Index:
@@ -406,7 +423,9 @@ class PartitionLog:
             yield Wait.ROUND  # else a loss of power could leave a log that ends before it starts
         self._journal.add(start_record(self.group, start, is_reset=False))
         yield Wait.ROUND  # rule (c)
+        self._low = max(self._low, start.first_offset)
         self._segments.drop_before(min(start.offset, self._noted_base))
+        self.on_trimmed()
 
     def _install(self, start: LogStart) -> Operation:
         self._journal.add(start_record(self.group, start, is_reset=True))
@@ -419,6 +438,7 @@ class PartitionLog:
         yield Wait.ROUND
         self._journal.add(start_record(self.group, start, is_reset=False))
         yield Wait.ROUND  # rule (a): a batch written before this would be dropped by recovery
+        self._low = max(self._low, start.first_offset)
         self._stability.clamps.popleft()
 
     def _wait_a_round(self) -> None:
@@ -494,4 +514,8 @@ def _one_round() -> Operation:
 
 
 def _ignore(_: object) -> None:
+    """Nobody listens yet."""
+
+
+def _nothing() -> None:
     """Nobody listens yet."""

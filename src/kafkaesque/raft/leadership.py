@@ -47,7 +47,8 @@ class Leadership:
         """Whether every member has everything and knows that it is committed."""
         raft = self._raft
         return raft.commit == raft.end and all(
-            p.match == raft.end and p.commit == raft.commit for p in self.progress.values()
+            p.match == raft.end and p.commit == raft.commit and p.low >= raft.log.low
+            for p in self.progress.values()
         )
 
     def open_term(self) -> None:
@@ -119,8 +120,13 @@ class Leadership:
         """Tell every member that we lead and how far we committed."""
         self._since_heartbeat = 0
         raft = self._raft
+        low = raft.log.low
         for peer in self.progress:
-            raft.send(Heartbeat(source=raft.node, target=peer, term=raft.term, commit=raft.commit))
+            raft.send(
+                Heartbeat(
+                    source=raft.node, target=peer, term=raft.term, commit=raft.commit, low=low
+                )
+            )
 
     def step(self, message: AppendAccepted | AppendRejected | HeartbeatResponse) -> None:
         """Take a follower's answer."""
@@ -140,6 +146,7 @@ class Leadership:
                 self._step_rejected(message, progress)
             case HeartbeatResponse():
                 progress.commit = max(progress.commit, message.commit)
+                progress.low = max(progress.low, message.low)
                 # One that restarted has what we think, but cannot know it before it is told.
                 if progress.match < self._raft.end or message.commit < self._raft.commit:
                     progress.nudge()

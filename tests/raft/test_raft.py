@@ -7,10 +7,10 @@ from kafkaesque.errors import NotLeader
 from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
+    CoreMessage,
     Heartbeat,
     HeartbeatResponse,
     InstallRequest,
-    CoreMessage,
     TimeoutNow,
     VoteRequest,
     VoteResponse,

@@ -1,7 +1,7 @@
 """Everything that one node keeps on disk: its journal, its logs, and the rounds that sync them."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
@@ -64,6 +64,7 @@ class Store:
             journal = Journal.open(disk, config)
         else:
             journal = Journal.create(disk, config, node)
+        _begin_run(journal, disk.boot_id())
         return cls(disk, journal, config, clock, failed)
 
     def create_log(self, group: GroupId, voters: Voters) -> PartitionLog:
@@ -140,6 +141,8 @@ class Store:
                     self._disk.sync_now(log.unsynced(), [group])
                 self.journal.add(synced_record(group, log.segments.point()))
             log.close()
+        if all(log.error is None for log in self._logs.values()):
+            self.journal.end_run()
         self.journal.write_now()
         self.journal.close()
 
@@ -196,6 +199,44 @@ class Store:
                 path = f"{group}/{name}"
                 self._disk.rename(path, f"{path}.{serial}{DAMAGED_SUFFIX}")
         self._disk.sync_now([], [group])
+
+
+def _begin_run(journal: Journal, boot: str) -> None:
+    """Note that the node runs, and which of its replicas may have forgotten what they acknowledged.
+
+    Under a flush policy that lets batches count before they are synced, a loss of power takes some
+    of them. A vote of such a replica could elect a leader without them, although others still have
+    them. So it does not vote until it has all that a leader has committed which was elected without
+    it, and leaves its term, as one whose log was damaged does. The only voter of a group just goes
+    on: what it has forgotten nobody knows.
+    """
+    has_lost_power = bool(journal.boot) and journal.boot != boot and not journal.is_stopped
+    for group, state in journal.groups.items() if has_lost_power else ():
+        voters = state.marks.voters()[-1][1].voters
+        if state.may_lose and set(voters) - {journal.node} and not state.is_recovering:
+            journal.add(RecoverySet(group=group, is_recovering=True))
+            term = state.hard_state.term + 1
+            journal.add(StateSaved(group=group, term=term, vote=None))
+    journal.begin_run(boot)
+    if any(state.may_lose for state in journal.groups.values()):
+        # Durable before a batch counts that is not synced. Else the next round is soon enough, and
+        # that a disk is full keeps nobody from starting.
+        journal.write_now()
+
+
+def trust(disk: Disk, config: LogConfig, groups: Collection[GroupId]) -> list[GroupId]:
+    """Let replicas vote again that may have forgotten something; returns which those were.
+
+    For an operator who knows that a majority of a group has lost power, so that nobody is left whom
+    they could catch up with: what was not synced anywhere is then lost. The node must be stopped.
+    """
+    journal = Journal.open(disk, config)
+    trusted = [g for g in groups if g in journal.groups and journal.groups[g].is_recovering]
+    for group in trusted:
+        journal.add(RecoverySet(group=group, is_recovering=False))
+    journal.write_now()
+    journal.close()
+    return trusted
 
 
 def _ignore(_: object) -> None:

@@ -34,6 +34,7 @@ from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import (
     GroupState,
     HolesAllowed,
+    LossAllowed,
     MarksCut,
     mark_record,
     start_record,
@@ -239,6 +240,12 @@ class PartitionLog:
         self._segments.config = config
         self._stability.policy = policy
         self._stability.flush_ms = flush_ms
+        if policy is not FlushPolicy.ALWAYS and not self._journal.groups[self.group].may_lose:
+            # Durable before anything counts that is not synced: whoever forgets must know it.
+            self._journal.add(LossAllowed(group=self.group, is_allowed=True))
+            self._operations.begin(_one_round())
+        elif policy is FlushPolicy.ALWAYS and self._journal.groups[self.group].may_lose:
+            self._operations.begin(self._end_loss())
         if self._written > self.durable:
             self._want_stable()
 
@@ -396,6 +403,11 @@ class PartitionLog:
     def _note_holes(self) -> None:
         self._journal.add(HolesAllowed(group=self.group))
         self._visible.has_holes = True
+
+    def _end_loss(self) -> Operation:
+        yield Wait.ROUND  # all that has counted unsynced is synced now
+        if self._stability.policy is FlushPolicy.ALWAYS:
+            self._journal.add(LossAllowed(group=self.group, is_allowed=False))
 
     def _allow_holes(self) -> Operation:
         if not self._visible.has_holes:

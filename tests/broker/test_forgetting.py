@@ -2,9 +2,9 @@
 
 import pytest
 
-from kafkaesque.broker.store import trust
 from kafkaesque.entry import Entry, TermOpened, Voters
 from kafkaesque.log.journal import Journal
+from kafkaesque.log.trust import trust
 from kafkaesque.raft.messages import AppendAccepted, VoteResponse
 from kafkaesque.sim.inode import CrashPolicy
 from kafkaesque.topic_settings import FlushPolicy

@@ -255,6 +255,17 @@ class Scenario:
         node.saved = HardState(term=node.saved.term + 1, vote=None)
         self.do_start(arguments)
 
+    def do_forgets(self, arguments: list[str]) -> None:
+        """`forgets 3 keep 2`: power is lost under a lazy policy; node 3 has [0, 2) left."""
+        node = self._node(arguments[0])
+        keep = int(arguments[2])
+        node.stop()
+        held = [entry for entry in node.log.held if entry.end <= keep]
+        node.log = MemoryLog(node.log.start, held)
+        node.is_recovering = True
+        node.saved = HardState(term=node.saved.term + 1, vote=None)
+        self.do_start(arguments[:1])
+
     def do_compact(self, arguments: list[str]) -> None:
         """`compact 1 2 4`: the batches in [2, 4) of node 1 were superseded and are gone."""
         node, first, end = (int(word) for word in arguments)

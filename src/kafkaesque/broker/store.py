@@ -1,7 +1,7 @@
 """Everything that one node keeps on disk: its journal, its logs, and the rounds that sync them."""
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
@@ -222,21 +222,6 @@ def _begin_run(journal: Journal, boot: str) -> None:
         # Durable before a batch counts that is not synced. Else the next round is soon enough, and
         # that a disk is full keeps nobody from starting.
         journal.write_now()
-
-
-def trust(disk: Disk, config: LogConfig, groups: Collection[GroupId]) -> list[GroupId]:
-    """Let replicas vote again that may have forgotten something; returns which those were.
-
-    For an operator who knows that a majority of a group has lost power, so that nobody is left whom
-    they could catch up with: what was not synced anywhere is then lost. The node must be stopped.
-    """
-    journal = Journal.open(disk, config)
-    trusted = [g for g in groups if g in journal.groups and journal.groups[g].is_recovering]
-    for group in trusted:
-        journal.add(RecoverySet(group=group, is_recovering=False))
-    journal.write_now()
-    journal.close()
-    return trusted
 
 
 def _ignore(_: object) -> None:

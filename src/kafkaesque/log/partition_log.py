@@ -32,7 +32,6 @@ from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import (
-    GroupState,
     HolesAllowed,
     LossAllowed,
     MarksCut,
@@ -40,6 +39,7 @@ from kafkaesque.log.journal_records import (
     start_record,
     synced_record,
 )
+from kafkaesque.log.opening import recover_segments
 from kafkaesque.log.operations import Operation, Operations, Wait
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.snapshot import drop_beyond
@@ -125,7 +125,7 @@ class PartitionLog:
     ) -> "PartitionLog":
         """Recover the log that an earlier run left; raises CorruptLog if synced data is damaged."""
         state = journal.groups[group]
-        segments = _recover_segments(group, state, disk, config, clock)
+        segments = recover_segments(group, state, disk, config, clock)
         remove_parts(disk, group)
         drop_beyond(disk, group, segments.end_offset)
         dirty = state.is_reset
@@ -500,24 +500,6 @@ class PartitionLog:
     def _synced_base(self) -> Offset:
         synced = self._journal.groups[self.group].synced
         return self.start.offset if synced is None else synced.segment_base
-
-
-def _recover_segments(
-    group: GroupId, state: GroupState, disk: Disk, config: LogConfig, clock: Clock
-) -> Segments:
-    start = state.marks.start.offset
-    if state.is_reset:
-        return Segments.create_anew(disk, group, config, clock, start)
-    return Segments.recover(
-        disk,
-        group,
-        config,
-        clock,
-        start_offset=start,
-        synced=state.synced,
-        term_at=lambda at: None if at < start else state.marks.term_of_record(at),
-        has_holes=state.has_holes,
-    )
 
 
 def _one_round() -> Operation:

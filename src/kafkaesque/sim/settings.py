@@ -61,8 +61,8 @@ class Settings:
     """Each node's clock runs up to this part faster or slower than the world's."""
 
     flush: FlushPolicy = FlushPolicy.ALWAYS
-    """When a batch counts. Of several voters under less than ALWAYS only so many lose power that the
-    others still hold all that was committed: no more is promised."""
+    """When a batch counts. Of several voters under less than ALWAYS only so many lose power that
+    the others still hold all that was committed: no more is promised."""
 
     flush_ms: int = 50
     write_pause_max: int = 20

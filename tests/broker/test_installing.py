@@ -15,6 +15,8 @@ from kafkaesque.log import snapshot
 from kafkaesque.log.snapshot import MACHINE
 from kafkaesque.raft.messages import (
     AppendAccepted,
+    Heartbeat,
+    HeartbeatResponse,
     InstallRequest,
     StateOffer,
     StatePiece,
@@ -24,7 +26,7 @@ from kafkaesque.record.crc import crc32c
 from kafkaesque.sim.disk import CrashPolicy, PowerLost
 from tests.broker.nodes import GROUP, THREE, Node, heartbeat
 from tests.broker.partitions import PartitionNode, build, numbered
-from tests.broker.test_machine_follower import Followed, following, words
+from tests.broker.test_machine_follower import Followed, following
 from tests.broker.test_machine_host import SOON
 
 STATE = msgspec.msgpack.encode([1, [[b"k%d" % number, b"new"] for number in range(9)]])
@@ -215,6 +217,7 @@ def test_a_log_that_begins_late_without_its_state_is_damaged() -> None:
 def test_machines_drop_their_log_behind_the_older_of_two_snapshots() -> None:
     followed = following()
     index = 1
+    kept: list[tuple[int, list[int]]] = []
     for _ in range(3):
         for _ in range(5):
             followed.write(index, "k", "x" * 50, commit=index)
@@ -224,10 +227,9 @@ def test_machines_drop_their_log_behind_the_older_of_two_snapshots() -> None:
         followed.node.sync()
         followed.copy.tick()
         followed.node.sync()
-    taken = snapshot.offsets(followed.node.disk, GROUP, MACHINE)
-    assert taken == [10, 15]
-    assert followed.node.replica.log.start.offset == 10
-    assert words(1, "k", "v").first == 1
+        taken = snapshot.offsets(followed.node.disk, GROUP, MACHINE)
+        kept.append((followed.node.replica.log.start.offset, taken))
+    assert kept == [(0, [5]), (5, [5, 10]), (10, [10, 15])]
 
 
 # ── records that were deleted ────────────────────────────────────────────────────────────────
@@ -246,6 +248,48 @@ def test_a_follower_forgets_what_its_leader_forgot_once_that_is_committed_here()
     assert (node.replica.log.start.first_offset, node.replica.log.low) == (2, 2)
     node.restart()
     assert node.replica.log.start.first_offset == 2
+
+
+def alive(source: int, low: int = 0) -> HeartbeatResponse:
+    return HeartbeatResponse(source=source, target=1, term=1, commit=3, low=low)
+
+
+def a_leader_at_rest() -> Node:
+    """The leader of a group in which everybody has and knows everything."""
+    node = Node(THREE)
+    node.elect()
+    node.propose(b"a", b"b")
+    for source in (2, 3):
+        node.accepts(source, 3)
+        node.step(alive(source))
+    raft = node.replica.raft
+    assert raft.leadership is not None
+    assert raft.leadership.is_idle
+    raft.rest()
+    return node
+
+
+def test_a_group_at_rest_wakes_to_tell_what_was_deleted() -> None:
+    node = a_leader_at_rest()
+    node.replica.log.trim(2)
+    assert node.replica.raft.is_resting, "it is told when it is durable"
+    node.sync()
+    assert not node.replica.raft.is_resting
+    node.sent.clear()
+    node.tick(2)
+    assert {(m.target, m.low) for m in node.sent if isinstance(m, Heartbeat)} == {(2, 2), (3, 2)}
+
+
+def test_a_group_rests_again_when_all_have_forgotten_what_was_deleted() -> None:
+    node = a_leader_at_rest()
+    leadership = node.replica.raft.leadership
+    assert leadership is not None
+    node.replica.log.trim(2)
+    node.sync()
+    node.step(alive(2, low=2))
+    assert not leadership.is_idle
+    node.step(alive(3, low=2))
+    assert leadership.is_idle
 
 
 # ── what is known of producers ───────────────────────────────────────────────────────────────

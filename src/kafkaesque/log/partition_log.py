@@ -5,8 +5,7 @@ in this file and nowhere else; each one broken loses data (`tests/mutants` break
 
 (a) a journal change, a mark or a cut, is durable before a later batch is written;
 (b) truncation: segments are cut and synced, then the journal is cut and synced;
-(c) trim and install: the journal's new start is durable, then segments are dropped; what the
-    dropped entries made (`broker/installing.py`) is durable before the new start is;
+(c) trim and install: the state (`broker/installing.py`), the journal's start, then segments go;
 (d) an index is stable when segments *and* journal are durable up to it (of the segments a topic
     may be content with less: see `configure`);
 (e) recovery drops marks beyond the segments' end; terms come from marks, never from batches;
@@ -40,10 +39,9 @@ from kafkaesque.log.journal_records import (
     synced_record,
 )
 from kafkaesque.log.opening import recover_segments
-from kafkaesque.log.operations import Operation, Operations, Wait
+from kafkaesque.log.operations import Operation, Operations, Wait, one_round
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.snapshot import drop_beyond
-from kafkaesque.log.snapshot_pieces import remove_parts
 from kafkaesque.log.stability import Stability
 from kafkaesque.log.visible_log import VisibleLog
 from kafkaesque.record.view import BatchView
@@ -67,10 +65,8 @@ class PartitionLog:
         """Whether something could not be written for want of room, and waits for it."""
         self.on_stable: Callable[[Index], None] = _ignore
         self.on_failed: Callable[[LogError], None] = _ignore
-        self.on_trimmed: Callable[[], None] = _nothing
-        """Called when a later start is durable."""
-        self.has_own_start = False
-        """Whether each replica decides by itself where its log begins, as those of machines do."""
+        self.on_trimmed: Callable[[], None] = _ignore  # when a later start is durable
+        self.has_own_start = False  # each replica decides where its log begins, as machines' do
         self._low: Offset = marks.start.first_offset
         self.error: LogError | None = None
         self._journal = journal
@@ -126,8 +122,6 @@ class PartitionLog:
         """Recover the log that an earlier run left; raises CorruptLog if synced data is damaged."""
         state = journal.groups[group]
         segments = recover_segments(group, state, disk, config, clock)
-        remove_parts(disk, group)
-        drop_beyond(disk, group, segments.end_offset)
         dirty = state.is_reset
         if state.is_reset:
             journal.add(start_record(group, state.marks.start, is_reset=False))
@@ -226,8 +220,7 @@ class PartitionLog:
     def allow_holes(self) -> None:
         """Note that compaction will leave holes in this log.
 
-        A log without that note has none, so that there a hole is seen for what it is: damage to a
-        base offset, which lies outside a batch's checksum.
+        Without that note a hole is damage to a base offset, which lies outside the checksum.
         """
         if not self._wants_holes:
             self._wants_holes = True
@@ -240,12 +233,9 @@ class PartitionLog:
         self._segments.config = config
         self._stability.policy = policy
         self._stability.flush_ms = flush_ms
-        if policy is not FlushPolicy.ALWAYS and not self._journal.groups[self.group].may_lose:
-            # Durable before anything counts that is not synced: whoever forgets must know it.
-            self._journal.add(LossAllowed(group=self.group, is_allowed=True))
-            self._operations.begin(_one_round())
-        elif policy is FlushPolicy.ALWAYS and self._journal.groups[self.group].may_lose:
-            self._operations.begin(self._end_loss())
+        may_lose = policy is not FlushPolicy.ALWAYS
+        if may_lose != self._journal.groups[self.group].may_lose:
+            self._operations.begin(self._begin_loss() if may_lose else self._end_loss())
         if self._written > self.durable:
             self._want_stable()
 
@@ -331,7 +321,7 @@ class PartitionLog:
         return self._segments.take_dirty()
 
     def round_postponed(self, files: Sequence[File], folders: Sequence[str]) -> None:
-        """Learn that a round did not begin after all; it is tried again."""
+        """Learn that a round did not begin; it is tried again."""
         self._segments.put_back_dirty(files, folders)
 
     def round_done(self) -> SyncedPoint | None:
@@ -404,6 +394,10 @@ class PartitionLog:
         self._journal.add(HolesAllowed(group=self.group))
         self._visible.has_holes = True
 
+    def _begin_loss(self) -> Operation:
+        self._journal.add(LossAllowed(group=self.group, is_allowed=True))
+        yield Wait.ROUND  # before anything counts unsynced: whoever forgets must know that it did
+
     def _end_loss(self) -> Operation:
         yield Wait.ROUND  # all that has counted unsynced is synced now
         if self._stability.policy is FlushPolicy.ALWAYS:
@@ -456,7 +450,7 @@ class PartitionLog:
     def _wait_a_round(self) -> None:
         """Let nothing be stable before what was added to the journal is durable."""
         self._stability.lower(_NEVER_STABLE)
-        self._operations.begin(_one_round())
+        self._operations.begin(one_round())
 
     def _write_batches(self, entries: Sequence[Entry]) -> None:
         try:
@@ -502,14 +496,5 @@ class PartitionLog:
         return self.start.offset if synced is None else synced.segment_base
 
 
-def _one_round() -> Operation:
-    """Do nothing but wait: what was added to the journal must be durable before a batch."""
-    yield Wait.ROUND
-
-
-def _ignore(_: object) -> None:
-    """Nobody listens yet."""
-
-
-def _nothing() -> None:
+def _ignore(*_: object) -> None:
     """Nobody listens yet."""

@@ -40,10 +40,9 @@ INSTALL_MUTANTS = (
     ),
     Mutant(
         name="a machine's log is dropped behind its newest snapshot alone",
-        target="kafkaesque.broker.machine_trim:trim_covered",
-        old="offset = taken[-KEPT]",
-        new="offset = taken[-1]",
-        world=Kind.BROKERS,
+        target="kafkaesque.broker.machine_snapshots:MachineSnapshots.needed_from",
+        old="[-KEPT]",
+        new="[-1]",
     ),
     Mutant(
         name="who begins anew knows nothing of producers before",

@@ -105,6 +105,10 @@ class MachineSnapshots:
         """Return where the snapshots were taken that there are, oldest first."""
         return snapshot.offsets(self._disk, self._folder, MACHINE)
 
+    def needed_from(self) -> Offset:
+        """Return where the log is needed from, should the newest snapshot be damaged."""
+        return ([0] * KEPT + self.offsets())[-KEPT]
+
     def newest_good(self, start: Offset, end: Offset) -> tuple[Offset, int, int] | None:
         """Return offset, size and checksum of the newest state within a log that is not damaged."""
         for offset in reversed(self.offsets()):

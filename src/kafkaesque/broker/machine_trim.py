@@ -9,7 +9,7 @@ their copy, so `MachineSaver` makes one for as long as it takes.
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from kafkaesque.broker.machine_snapshots import KEPT, MachineSnapshots
+from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.entry import LogStart
@@ -67,11 +67,10 @@ def trim_covered(replica: Replica, snapshots: MachineSnapshots) -> None:
     log = replica.log
     if not snapshots.has_news or replica.error is not None or not log.is_settled:
         return
-    taken = snapshots.offsets()
-    if len(taken) < KEPT or taken[-KEPT] <= log.start.first_offset:
+    offset = snapshots.needed_from()
+    if offset <= log.start.first_offset:
         snapshots.has_news = False
         return
-    offset = taken[-KEPT]
     settled = min(replica.raft.commit, log.durable)
     if settled >= log.start.index and offset <= log.offset_at(settled):
         log.trim(offset)

@@ -72,7 +72,7 @@ class LogConfig:
     """Roll a segment whose first record is older than this, so that retention by time can act."""
 
     internal_segment_bytes_max: int = 1 << 20
-    """The same for what machines live on: small, for only closed segments are compacted."""
+    """The same for what machines live on: small, for only closed segments are dropped."""
 
     index_interval_bytes: int = 4096
     """One index entry per this many bytes of batches; a lookup reads about this much too much."""
@@ -93,7 +93,7 @@ class LogConfig:
     """A machine's state is saved when its log has grown by this much, and as much as the state."""
 
     snapshot_age_ms_max: int = 3600 * 1000
-    """Or when a change is this old: far less than compaction keeps the trace of deleted keys."""
+    """Or when a change is this old, so that a start has little to replay."""
 
     journal_rewrite_bytes: int = 4 << 20
     """Rewrite the journal when it has grown by this much: replaying it stays well below 0.1 s."""
@@ -114,6 +114,9 @@ class RaftConfig:
 
     inflight_max: int = 64
     """Appends sent to one follower and not yet answered; the pipeline is never deeper."""
+
+    piece_bytes_max: int = 1 << 20
+    """One piece of a state that a follower fetches, and all of it that is under way at a time."""
 
     transfer_ticks: int = 20
     """A transfer of leadership that takes longer than two elections is given up."""
@@ -143,6 +146,7 @@ class RaftConfig:
         assert self.campaigns_per_tick > 0
         assert self.transfers_per_tick > 0
         assert self.append_bytes_max > 0
+        assert self.piece_bytes_max > 0
         assert self.inflight_max > 0
 
 

@@ -36,6 +36,8 @@ SCRIPTED = (
     "broker/test_machine_follower.py",
     "broker/test_replica.py",
     "broker/test_store.py",
+    "broker/test_installing.py",
+    "broker/test_forgetting.py",
     "broker/test_producers.py",
     "broker/test_producer_keeper.py",
     "log/test_marks.py",

@@ -128,7 +128,7 @@ class Broker:
         self._ready = ready
         alone = Voters(voters=(self.node,))
         first = alone if self._membership is None else self._membership.voters
-        replica = self.replicas.open(CATALOG_GROUP, first)
+        replica = self.replicas.open(CATALOG_GROUP, first, has_machine=True)
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)

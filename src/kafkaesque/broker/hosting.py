@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, Coordinators
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.housekeeper import Housekeeper
+from kafkaesque.broker.machine_trim import MachineState
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
@@ -73,6 +74,8 @@ class Hosting:
         partition = Partition(
             replica, settings, self._clock, self._config.producers, is_internal=topic.is_internal
         )
+        if topic.is_internal:
+            MachineState(replica, self._store.snapshots(replica.group))
         self._housekeeper.watch(
             replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset
         )

@@ -58,6 +58,8 @@ class Partition:
         self._gone: UnknownTopic | NotHere | None = None
         self._clock = clock
         self._is_internal = is_internal
+        if not is_internal:  # else what goes with an install is the machine's state
+            replica.keep_state(self.producers)
         self.configure(settings)
         self._waiting: dict[Callable[[], None], None] = {}
         replica.on_commit = self._wake

@@ -64,7 +64,7 @@ class BrokerMischief:
             return
         self._world.schedule(1 + self._chance.randrange(_REVIVE_PAUSE), self._revive)
         for machine in self._world.nodes.values():
-            if not machine.is_up and self._chance.random() < 0.5:
+            if not machine.is_up and not machine.is_late and self._chance.random() < 0.5:
                 self._world.start(machine)
 
     def _some(self) -> list[BrokerNode]:

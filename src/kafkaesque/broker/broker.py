@@ -29,6 +29,8 @@ from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Slot, Topics, group_of
+from kafkaesque.broker.transaction_coordinator import TransactionCoordinator
+from kafkaesque.broker.transactions import STATE_SETTINGS, STATE_TOPIC, BrokerTransactions
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
@@ -101,7 +103,8 @@ class Broker:
         self._committed: MachineFollower[Catalog]
         self._changes: Changes
         self.topics: Topics
-        self.coordinators = Coordinators(self._create_offsets_topic)
+        self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
+        self.transactions = BrokerTransactions(self, self._create_state_topic)
 
     def start(self, ready: Callable[[], None]) -> None:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
@@ -144,6 +147,7 @@ class Broker:
         self._catalog.tick()
         self._committed.tick()
         self.coordinators.tick()
+        self.transactions.coordinators.tick()
         self._store.flusher.settle()
         self._housekeeper.tick()
         self._sweep.step()
@@ -187,6 +191,7 @@ class Broker:
         self._sweep.stop()
         self._committed.stop()
         self.coordinators.stop()
+        self.transactions.coordinators.stop()
         self._store.close()
 
     @property
@@ -207,17 +212,24 @@ class Broker:
         """Return who leads a partition, as far as is known here."""
         return self.leaders.of(group_of(topic, index))
 
-    def coordinator_of(self, group: str) -> NodeId | None:
-        """Return the broker that coordinates a consumer group, None while nobody does."""
-        topic = self._committed.machine.topics.get(OFFSETS_TOPIC)
+    def coordinator_of(self, key: str, topic_name: str = OFFSETS_TOPIC) -> NodeId | None:
+        """Return the broker that coordinates a consumer group, None while nobody does.
+
+        With the topic of transactions, the one that coordinates a transactional id.
+        """
+        topic = self._committed.machine.topics.get(topic_name)
         if topic is None:
             return None
-        return self.partition_leader(topic, partition_of(group, topic.partitions)).node
+        return self.partition_leader(topic, partition_of(key, topic.partitions)).node
 
     @property
     def cluster_id(self) -> str | None:
         """The name that the cluster gave itself; None while it has none."""
         return self.catalog.cluster_id
+
+    def now_ms(self) -> int:
+        """Return the wall time."""
+        return self._clock.now_ms()
 
     def fresh_name(self) -> str:
         """Return a name that nobody has had before."""
@@ -297,6 +309,9 @@ class Broker:
         """Learn that all of a topic serves: groups are coordinated on one of them."""
         if topic.name == OFFSETS_TOPIC and not self.coordinators.is_open:
             self.coordinators.open([self._coordinator(slot) for slot in slots])
+        if topic.name == STATE_TOPIC and not self.transactions.coordinators.is_open:
+            found = [self._transaction_coordinator(slot) for slot in slots]
+            self.transactions.coordinators.open(found)
 
     def topic_closed(self, topic: Topic) -> None:
         """Learn that a topic is gone: nobody will come back to an offset in it."""
@@ -338,6 +353,23 @@ class Broker:
         replica = slot.replica
         snapshots = self._store.snapshots(replica.group)
         return GroupCoordinator(replica, self._clock, self.config.groups, snapshots, self._failed)
+
+    def _create_state_topic(self, answer: Answer) -> None:
+        count = self.config.transactions.state_partitions
+        self.create_topic(STATE_TOPIC, count, STATE_SETTINGS, answer)
+
+    def _transaction_coordinator(self, slot: Slot) -> TransactionCoordinator | None:
+        if not isinstance(slot, Partition):
+            return None
+        return TransactionCoordinator(
+            slot.replica,
+            self._clock,
+            self.config.transactions,
+            self._store.snapshots(slot.replica.group),
+            self._failed,
+            self.next_producer_id,
+            self.transactions.markers,
+        )
 
     def _take_producer_ids(self, count: int, taken: Callable[[int | None], None]) -> None:
         def replied(reply: Reply) -> None:

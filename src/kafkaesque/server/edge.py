@@ -32,11 +32,14 @@ class Edge:
         self.stopping = Stopping()
         self.turn = turn or Turn()
         self._advertised = advertised
+        self._sessions = 0
 
     def session(self, sockname: tuple[object, ...], peername: tuple[object, ...] | None) -> Session:
         """Return a session for a client that came from one address by another of ours."""
         host, port = self._advertised or (str(sockname[0]), int(str(sockname[1])))
+        self._sessions += 1
         return Session(
+            connection=self._sessions,
             broker=self.broker,
             host=host,
             port=port,

@@ -35,7 +35,6 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.RecordsRefused: ErrorCode.INVALID_RECORD,
     errors.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
     errors.InvalidAcks: ErrorCode.INVALID_REQUIRED_ACKS,
-    errors.TransactionsUnsupported: ErrorCode.INVALID_TXN_STATE,
     errors.StaleProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
     errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     errors.DuplicateSequence: ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
@@ -53,6 +52,17 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.InconsistentProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     errors.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
     errors.NotCoordinator: ErrorCode.NOT_COORDINATOR,
+    errors.InvalidTransactionalId: ErrorCode.INVALID_REQUEST,
+    errors.UnknownTransactionalId: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+    errors.InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
+    errors.InvalidProducerMapping: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    errors.InvalidTransactionTimeout: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+    errors.ConcurrentTransactions: ErrorCode.CONCURRENT_TRANSACTIONS,
+    errors.ProducerFenced: ErrorCode.PRODUCER_FENCED,
+    errors.CoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    errors.TransactionUnverified: ErrorCode.TRANSACTION_ABORTABLE,
+    errors.TooManyTransactions: ErrorCode.POLICY_VIOLATION,
+    errors.ProducerIdNeeded: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 
@@ -62,6 +72,33 @@ def code_of(error: errors.KafkaesqueError) -> ErrorCode:
         if issubclass(cls, errors.KafkaesqueError) and cls in CODES:
             return CODES[cls]
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+_VERIFICATION_MAY_PASS = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+def transactional_code_of(
+    error: errors.KafkaesqueError, *, knows_fenced: bool, knows_abortable: bool
+) -> ErrorCode:
+    """Return the code for a client of transactions that may not know the newer ones."""
+    code = code_of(error)
+    if code is ErrorCode.PRODUCER_FENCED and not knows_fenced:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
+
+
+def produce_code_of(error: errors.KafkaesqueError, *, knows_abortable: bool) -> ErrorCode:
+    """Return the code for one who writes: what may pass has one at which all of them try again."""
+    code = transactional_code_of(error, knows_fenced=False, knows_abortable=knows_abortable)
+    return ErrorCode.NOT_ENOUGH_REPLICAS if code in _VERIFICATION_MAY_PASS else code
 
 
 def message_of(error: errors.KafkaesqueError) -> str:

@@ -200,7 +200,7 @@ class Partition:
             raise CoordinatorFenced("a newer coordinator has ended a transaction here")
         if marker.number != NO_NUMBER:
             newest = known.number_of(producer_id)
-            is_open = known.is_open(producer_id, epoch)
+            is_open = known.transactions.first_offset(producer_id) is not None
             if marker.number < newest or (marker.number == newest and not is_open):
                 self.replica.when_committed(done)
                 return

@@ -232,33 +232,11 @@ class TransactionConfig:
     open_max: int = 1_000
     """Transactions of one such partition that are not ended everywhere yet."""
 
-    partitions_max: int = 10_000
-    """Partitions of one transaction: all of them are written anew with each that is added."""
-
-    id_bytes_max: int = 1024
-    """The longest transactional id: far above any that is in use."""
-
     id_expiration_ms: int = 7 * 24 * 3600 * 1000
     """Ids that were not used for this long are forgotten: Kafka's own default."""
 
     prepared_ms_max: int = 7 * 24 * 3600 * 1000
     """A prepared transaction that nobody ended is aborted after this long."""
-
-    check_ms: int = 600_000
-    """How often to look for ids to forget."""
-
-    wait_ms_max: int = 1_000
-    """A request waits this long for the transaction before to end, then is told to ask again."""
-
-    waiting_max: int = 10_000
-    """Requests of one such partition that wait for that."""
-
-    marker_retry_ms: int = 100
-    """How soon to try again to end a transaction in a partition that did not take the marker."""
-
-    def __post_init__(self) -> None:
-        assert self.state_partitions > 0
-        assert self.timeout_ms_max > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

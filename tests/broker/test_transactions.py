@@ -5,15 +5,14 @@ import pytest
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.producers import NO_NUMBER
 from kafkaesque.broker.transaction_ports import Guards, Marker
-from kafkaesque.errors import (
+from kafkaesque.errors import NotCoordinator, StaleProducerEpoch
+from kafkaesque.machines.transaction_commands import Ended, Producer
+from kafkaesque.machines.transaction_errors import (
     CoordinatorFenced,
     InvalidTransactionState,
-    NotCoordinator,
     ProducerFenced,
-    StaleProducerEpoch,
     TransactionUnverified,
 )
-from kafkaesque.machines.transaction_commands import Ended, Producer
 from kafkaesque.sim.inode import CrashPolicy
 from tests.broker.partitions import numbered
 from tests.broker.transactional import (

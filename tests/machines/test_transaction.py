@@ -3,7 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from kafkaesque.errors import (
+from kafkaesque.machines.transaction import init
+from kafkaesque.machines.transaction_commands import Init, Producer
+from kafkaesque.machines.transaction_errors import (
     ConcurrentTransactions,
     InvalidProducerMapping,
     InvalidTransactionState,
@@ -11,9 +13,8 @@ from kafkaesque.errors import (
     ProducerIdNeeded,
     TooManyTransactions,
 )
-from kafkaesque.machines.transaction import init
-from kafkaesque.machines.transaction_commands import Init, Producer
 from kafkaesque.machines.transaction_records import EPOCH_LAST, State, to_record
+from kafkaesque.machines.transactions import PLACES_MAX
 from tests.machines.transaction_desk import NAME, TIMEOUT_MS, A, B, Desk
 
 
@@ -30,7 +31,7 @@ def test_a_first_producer_needs_an_id_and_begins_at_epoch_0() -> None:
         init(None, Init(transactional_id=NAME, timeout_ms=1), 0)
     desk = Desk()
     assert desk.init().epoch == 0
-    assert desk.state is State.EMPTY
+    assert desk.is_in(State.EMPTY)
 
 
 def test_each_producer_that_comes_fences_the_one_before() -> None:
@@ -69,7 +70,7 @@ def test_a_zombie_cannot_go_on_with_an_old_epoch_beside_an_open_transaction() ->
     desk.add(heir)
     with pytest.raises(ProducerFenced):
         desk.init(expected=zombie)
-    assert desk.state is State.ONGOING
+    assert desk.is_in(State.ONGOING)
 
 
 def test_another_producer_id_is_no_ones() -> None:
@@ -174,7 +175,7 @@ def test_b26_with_v2_a_late_end_never_reaches_the_next_transaction() -> None:
             desk.end(first, is_commit=is_commit, is_v2=True)
     with pytest.raises(ProducerFenced):
         desk.missing(first, A)
-    assert desk.state is State.ONGOING
+    assert desk.is_in(State.ONGOING)
 
 
 def test_an_id_whose_epochs_are_used_up_is_replaced_when_a_producer_comes() -> None:
@@ -207,22 +208,21 @@ def test_a_prepared_transaction_takes_no_more_and_is_ended_by_who_knows_it() -> 
     desk.add(producer, A)
     desk.prepare(producer)
     desk.prepare(producer)
-    assert desk.state is State.PREPARED
+    assert desk.is_in(State.PREPARED)
     assert desk.known.owner == "spark"
     assert desk.missing(producer, A) == {A}
     with pytest.raises(InvalidTransactionState):
         desk.add(producer, B)
     desk.pass_ms(100 * TIMEOUT_MS)
-    assert desk.state is State.PREPARED, "it does not time out with its producer"
+    assert desk.is_in(State.PREPARED), "it does not time out with its producer"
     desk.end(producer)
     desk.complete()
-    assert desk.state is State.COMPLETE_COMMIT
+    assert desk.is_in(State.COMPLETE_COMMIT)
 
 
 def test_a_transaction_has_a_limited_number_of_partitions() -> None:
     desk = Desk()
     producer = desk.init()
-    limit = desk.config.partitions_max
-    desk.add(producer, *((b"x" * 16, index) for index in range(limit)))
+    desk.add(producer, *((b"x" * 16, index) for index in range(PLACES_MAX)))
     with pytest.raises(TooManyTransactions):
         desk.add(producer, A)

@@ -3,15 +3,15 @@
 import pytest
 
 from kafkaesque.config import TransactionConfig
-from kafkaesque.errors import (
+from kafkaesque.errors import NewerFormat
+from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.machines.transaction_commands import Init, Producer
+from kafkaesque.machines.transaction_errors import (
     InvalidTransactionalId,
     InvalidTransactionTimeout,
-    NewerFormat,
     ProducerFenced,
     TooManyTransactions,
 )
-from kafkaesque.machines.machine import MachineRecord
-from kafkaesque.machines.transaction_commands import Init, Producer
 from kafkaesque.machines.transaction_records import State, Transaction, from_record, to_record
 from kafkaesque.machines.transactions import Transactions
 from tests.machines.transaction_desk import TIMEOUT_MS, A, B, Desk
@@ -23,9 +23,9 @@ def test_b27_what_is_left_open_is_aborted_by_its_time_out_and_its_producer_fence
     desk.add(producer, A)
     desk.pass_ms(0)
     desk.pass_ms(TIMEOUT_MS - 1)
-    assert desk.state is State.ONGOING
+    assert desk.is_in(State.ONGOING)
     desk.pass_ms(1)
-    assert desk.state is State.PREPARE_ABORT
+    assert desk.is_in(State.PREPARE_ABORT)
     desk.complete()
     assert desk.markers == [(Producer(producer.producer_id, producer.epoch + 1), False)]
     with pytest.raises(ProducerFenced):
@@ -39,7 +39,7 @@ def test_a_clock_that_is_set_back_does_not_keep_a_transaction_open(wall_ms: int)
     desk.add(desk.init(), A)
     desk.pass_ms(0, wall_ms=wall_ms)
     desk.pass_ms(TIMEOUT_MS, wall_ms=0)
-    assert desk.state is State.PREPARE_ABORT
+    assert desk.is_in(State.PREPARE_ABORT)
 
 
 def test_a_restart_counts_what_has_passed_of_the_time_out() -> None:
@@ -49,9 +49,9 @@ def test_a_restart_counts_what_has_passed_of_the_time_out() -> None:
     desk.restart()
     desk.pass_ms(0)
     desk.pass_ms(9)
-    assert desk.state is State.ONGOING
+    assert desk.is_in(State.ONGOING)
     desk.pass_ms(1)
-    assert desk.state is State.PREPARE_ABORT
+    assert desk.is_in(State.PREPARE_ABORT)
 
 
 def test_the_time_out_of_one_transaction_does_not_hit_the_next() -> None:
@@ -63,7 +63,7 @@ def test_the_time_out_of_one_transaction_does_not_hit_the_next() -> None:
     desk.complete()
     desk.add(producer)
     desk.pass_ms(1)
-    assert desk.state is State.ONGOING
+    assert desk.is_in(State.ONGOING)
 
 
 def test_b28_a_restart_between_two_partitions_loses_neither() -> None:
@@ -84,7 +84,7 @@ def test_b27_what_is_decided_stays_decided_and_is_found_after_a_restart() -> Non
     desk.restart()
     assert desk.machine.ending() == ["t"]
     desk.complete()
-    assert desk.state is State.COMPLETE_COMMIT
+    assert desk.is_in(State.COMPLETE_COMMIT)
 
 
 def test_the_records_rebuild_the_machine() -> None:
@@ -128,9 +128,9 @@ def test_a_prepared_transaction_is_aborted_when_nobody_has_ended_it_for_long() -
     desk.prepare(producer)
     desk.pass_ms(0)
     desk.pass_ms(9_999)
-    assert desk.state is State.PREPARED
+    assert desk.is_in(State.PREPARED)
     desk.pass_ms(1)
-    assert desk.state is State.PREPARE_ABORT
+    assert desk.is_in(State.PREPARE_ABORT)
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])

@@ -119,9 +119,8 @@ class Desk:
         assert found is not None
         return found
 
-    @property
-    def state(self) -> State:
-        return self.known.state
+    def is_in(self, state: State) -> bool:
+        return self.known.state is state
 
     @property
     def is_ending(self) -> bool:

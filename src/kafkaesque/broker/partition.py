@@ -15,7 +15,6 @@ from kafkaesque.broker.watermark import Done, Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
-    CoordinatorFenced,
     FutureTerm,
     LeaderNotReady,
     NotEnoughReplicas,
@@ -24,9 +23,9 @@ from kafkaesque.errors import (
     PartitionOffline,
     StaleProducerEpoch,
     StaleTerm,
-    TransactionUnverified,
     UnknownTopic,
 )
+from kafkaesque.machines.transaction_errors import CoordinatorFenced, TransactionUnverified
 from kafkaesque.record.control import ControlType, build_control_batch
 from kafkaesque.record.view import TRANSACTIONAL_BIT, BatchView, peek_size
 from kafkaesque.topic_settings import TopicSettings

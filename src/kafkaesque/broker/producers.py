@@ -21,13 +21,13 @@ from kafkaesque.broker.partition_transactions import PartitionTransactions
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
     DuplicateSequence,
-    InvalidTransactionState,
     MalformedBatch,
     NewerFormat,
     OutOfOrderSequence,
     StaleProducerEpoch,
     UnsupportedBatch,
 )
+from kafkaesque.machines.transaction_errors import InvalidTransactionState
 from kafkaesque.record.control import ControlType, read_control
 from kafkaesque.record.view import CONTROL_BIT, NO_PRODUCER_ID, TRANSACTIONAL_BIT, BatchView
 from kafkaesque.types import Offset

@@ -19,14 +19,11 @@ from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import TransactionConfig
 from kafkaesque.errors import (
-    ConcurrentTransactions,
-    CoordinatorFenced,
     DiskFull,
     InvalidTopic,
     KafkaesqueError,
     LogError,
     NotCoordinator,
-    ProducerIdNeeded,
     RaftError,
     StaleProducerEpoch,
     TransactionError,
@@ -34,11 +31,28 @@ from kafkaesque.errors import (
 )
 from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.transaction_commands import Decision, Producer, Reply, ReplyTo
+from kafkaesque.machines.transaction_errors import (
+    ConcurrentTransactions,
+    CoordinatorFenced,
+    ProducerIdNeeded,
+)
 from kafkaesque.machines.transaction_records import NO_PRODUCER, Place, State
 from kafkaesque.machines.transactions import Transactions
 
 Decide: TypeAlias = Callable[[Transactions, Now, int], Decision]
 """Decides with the machine, the time, and a fresh producer id, which is NO_PRODUCER at first."""
+
+CHECK_MS = 600_000
+"""How often to look for ids to forget."""
+
+WAIT_MS_MAX = 1_000
+"""A request waits this long for the transaction before to end, then is told to ask again."""
+
+WAITING_MAX = 10_000
+"""Requests that wait for that."""
+
+MARKER_RETRY_MS = 100
+"""How soon to try again to end a transaction in a partition that did not take the marker."""
 
 ANY_CONNECTION = 0
 SETTLED = (UnknownTopic, InvalidTopic, StaleProducerEpoch, CoordinatorFenced)
@@ -78,10 +92,9 @@ class TransactionCoordinator:
     ) -> None:
         self._replica = replica
         self._clock = clock
-        self._config = config
         self._next_producer_id = next_producer_id
         self._markers = markers
-        self._expires_ms = clock.monotonic_ms() + config.check_ms
+        self._expires_ms = clock.monotonic_ms() + CHECK_MS
         self._endings: dict[str, _Ending] = {}
         self._waiting: dict[str, deque[_Question]] = {}
         self._waiting_count = 0
@@ -116,7 +129,7 @@ class TransactionCoordinator:
         What cannot be decided before the transaction under this id is complete waits for that, but
         not for long: then `to` is told ConcurrentTransactions.
         """
-        deadline_ms = self._clock.monotonic_ms() + self._config.wait_ms_max
+        deadline_ms = self._clock.monotonic_ms() + WAIT_MS_MAX
         self._decide(_Question(transactional_id, decide, to, deadline_ms), NO_PRODUCER)
 
     def owns(self, transactional_id: str, connection: int) -> None:
@@ -168,7 +181,7 @@ class TransactionCoordinator:
 
     def _wait(self, question: _Question) -> None:
         is_late = self._clock.monotonic_ms() >= question.deadline_ms
-        if is_late or self._waiting_count >= self._config.waiting_max:
+        if is_late or self._waiting_count >= WAITING_MAX:
             question.to(ConcurrentTransactions("the transaction before is not yet ended"))
             return
         self._waiting.setdefault(question.transactional_id, deque()).append(question)
@@ -193,7 +206,7 @@ class TransactionCoordinator:
         now = self._now()
         self._carry_out(self._host.machine.tick(now))
         if now.monotonic_ms >= self._expires_ms:
-            self._expires_ms = now.monotonic_ms + self._config.check_ms
+            self._expires_ms = now.monotonic_ms + CHECK_MS
             self._expire(now)
         for name in list(self._endings):
             ending = self._endings.get(name)
@@ -281,7 +294,7 @@ class TransactionCoordinator:
             self._tell(name, ending)
 
     def _tell(self, name: str, ending: _Ending) -> None:
-        ending.due_ms = self._clock.monotonic_ms() + self._config.marker_retry_ms
+        ending.due_ms = self._clock.monotonic_ms() + MARKER_RETRY_MS
 
         def told(place: Place, error: KafkaesqueError | None) -> None:
             if error is not None and not isinstance(error, SETTLED):

@@ -24,15 +24,10 @@ from kafkaesque.broker.transaction_ports import (
     TransactionDesk,
 )
 from kafkaesque.broker.watermark import Done, Outcome
-from kafkaesque.errors import (
-    KafkaesqueError,
-    NotLeader,
-    OutcomeUnknown,
-    TransactionUnverified,
-    UnknownTopic,
-)
+from kafkaesque.errors import KafkaesqueError, NotLeader, OutcomeUnknown, UnknownTopic
 from kafkaesque.machines.catalog import Catalog, Topic
 from kafkaesque.machines.transaction_commands import Add, Added, Answer, Producer, Verified, Verify
+from kafkaesque.machines.transaction_errors import TransactionUnverified
 from kafkaesque.machines.transaction_records import Place
 from kafkaesque.record.view import BatchView
 

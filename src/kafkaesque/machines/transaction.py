@@ -18,7 +18,8 @@ from typing import NoReturn
 
 from msgspec.structs import replace
 
-from kafkaesque.errors import (
+from kafkaesque.machines.transaction_commands import Add, End, Init, Prepare, Producer, Verify
+from kafkaesque.machines.transaction_errors import (
     ConcurrentTransactions,
     InvalidProducerMapping,
     InvalidTransactionState,
@@ -26,7 +27,6 @@ from kafkaesque.errors import (
     ProducerIdNeeded,
     TooManyTransactions,
 )
-from kafkaesque.machines.transaction_commands import Add, End, Init, Prepare, Producer, Verify
 from kafkaesque.machines.transaction_records import (
     ENDING,
     NO_EPOCH,

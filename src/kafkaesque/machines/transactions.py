@@ -13,11 +13,6 @@ import heapq
 from collections.abc import Callable, Collection, Iterator
 
 from kafkaesque.config import TransactionConfig
-from kafkaesque.errors import (
-    InvalidTransactionalId,
-    InvalidTransactionTimeout,
-    TooManyTransactions,
-)
 from kafkaesque.machines import transaction
 from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.machine import MachineRecord
@@ -36,6 +31,11 @@ from kafkaesque.machines.transaction_commands import (
     Verified,
     Verify,
 )
+from kafkaesque.machines.transaction_errors import (
+    InvalidTransactionalId,
+    InvalidTransactionTimeout,
+    TooManyTransactions,
+)
 from kafkaesque.machines.transaction_records import (
     ENDING,
     OPEN,
@@ -44,6 +44,12 @@ from kafkaesque.machines.transaction_records import (
     from_record,
     to_record,
 )
+
+ID_BYTES_MAX = 1024
+"""The longest transactional id: far above any that is in use."""
+
+PLACES_MAX = 10_000
+"""Partitions of one transaction: all of them are written anew with each that is added."""
 
 
 class Transactions:
@@ -79,7 +85,7 @@ class Transactions:
     def init(self, command: Init, to: ReplyTo, now: Now) -> Decision:
         """Let a producer come under an id; no answer if another must be aborted first."""
         name, config = command.transactional_id, self._config
-        if not name or len(name.encode()) > config.id_bytes_max:
+        if not name or len(name.encode()) > ID_BYTES_MAX:
             raise InvalidTransactionalId("this cannot be a transactional id")
         if not 0 < command.timeout_ms <= config.timeout_ms_max:
             raise InvalidTransactionTimeout(f"a time-out has 1 to {config.timeout_ms_max} ms")
@@ -96,7 +102,7 @@ class Transactions:
         """Let partitions belong to a transaction."""
         name, config = command.transactional_id, self._config
         known = self._known.get(name)
-        after = transaction.add(known, command, now.wall_ms, config.partitions_max)
+        after = transaction.add(known, command, now.wall_ms, PLACES_MAX)
         if name not in self._unfinished and len(self._unfinished) >= config.open_max:
             raise TooManyTransactions(f"a coordinator has {config.open_max} open transactions")
         out = self._changed(name, known, after)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kafkaesque import errors
+from kafkaesque.machines import transaction_errors
 from kafkaesque.wire.error_codes import ErrorCode
 
 MESSAGE_CHARS_MAX = 1_000
@@ -52,17 +53,17 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.InconsistentProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     errors.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
     errors.NotCoordinator: ErrorCode.NOT_COORDINATOR,
-    errors.InvalidTransactionalId: ErrorCode.INVALID_REQUEST,
-    errors.UnknownTransactionalId: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
-    errors.InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
-    errors.InvalidProducerMapping: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-    errors.InvalidTransactionTimeout: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-    errors.ConcurrentTransactions: ErrorCode.CONCURRENT_TRANSACTIONS,
-    errors.ProducerFenced: ErrorCode.PRODUCER_FENCED,
-    errors.CoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-    errors.TransactionUnverified: ErrorCode.TRANSACTION_ABORTABLE,
-    errors.TooManyTransactions: ErrorCode.POLICY_VIOLATION,
-    errors.ProducerIdNeeded: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    transaction_errors.InvalidTransactionalId: ErrorCode.INVALID_REQUEST,
+    transaction_errors.UnknownTransactionalId: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+    transaction_errors.InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
+    transaction_errors.InvalidProducerMapping: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    transaction_errors.InvalidTransactionTimeout: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+    transaction_errors.ConcurrentTransactions: ErrorCode.CONCURRENT_TRANSACTIONS,
+    transaction_errors.ProducerFenced: ErrorCode.PRODUCER_FENCED,
+    transaction_errors.CoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    transaction_errors.TransactionUnverified: ErrorCode.TRANSACTION_ABORTABLE,
+    transaction_errors.TooManyTransactions: ErrorCode.POLICY_VIOLATION,
+    transaction_errors.ProducerIdNeeded: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 

@@ -1,7 +1,8 @@
 """DescribeTransactions: how far transactions are, and what they wrote to."""
 
-from kafkaesque.errors import KafkaesqueError, UnknownTransactionalId
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.transaction_commands import Described
+from kafkaesque.machines.transaction_errors import UnknownTransactionalId
 from kafkaesque.machines.transaction_records import Transaction
 from kafkaesque.server.asking_transactions import ask_transactions
 from kafkaesque.server.errors import code_of

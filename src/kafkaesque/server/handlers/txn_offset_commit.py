@@ -2,7 +2,7 @@
 
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.transaction_ports import Check
-from kafkaesque.errors import KafkaesqueError, NotCoordinator, TransactionUnverified
+from kafkaesque.errors import KafkaesqueError, NotCoordinator
 from kafkaesque.machines.group_commands import (
     Commit,
     Committed,
@@ -14,6 +14,7 @@ from kafkaesque.machines.group_commands import (
 )
 from kafkaesque.machines.groups import Groups
 from kafkaesque.machines.transaction_commands import Producer
+from kafkaesque.machines.transaction_errors import TransactionUnverified
 from kafkaesque.server.asking import ask_coordinator
 from kafkaesque.server.asking_transactions import checked_at_desk
 from kafkaesque.server.errors import transactional_code_of

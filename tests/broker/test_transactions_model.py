@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transaction_commands import Ended
+from kafkaesque.machines.transaction_commands import Ended, Producer
 from kafkaesque.sim.inode import CrashPolicy
-from tests.broker.transactional import TIMEOUT_MS, House, Writer
+from tests.broker.transactional import TIMEOUT_MS, House, Writer, transactional
 from tests.mutants.mutation import Mutant
 from tests.mutants.planted_transactions import TRANSACTION_MUTANTS
 
@@ -27,6 +27,8 @@ class Step(Enum):
     COMMIT = auto()
     ABORT = auto()
     COME_ANEW = auto()
+    ZOMBIE = auto()
+    """The producer that was replaced last is not dead, and goes on."""
     TIME_OUT = auto()
     CRASH = auto()
     CRASH_AFTER_ASKING = auto()
@@ -48,6 +50,7 @@ class Tale:
     def __init__(self, house: House, name: str, *, is_v2: bool) -> None:
         self.house = house
         self.writer = Writer(house, name, is_v2=is_v2)
+        self.zombie: Producer | None = None
         self.values: list[list[bytes]] = [[]]
         self.truths: list[Truth] = [Truth.OPEN]
 
@@ -72,12 +75,22 @@ class Tale:
         else:
             self.close(Truth.UNKNOWN if answer is None else Truth.ABORTED)
 
+    def rise(self) -> None:
+        """Write and commit as the producer that was replaced; neither may come to be."""
+        if self.zombie is None:
+            return
+        for sequence in (0, self.writer.sequences[0]):
+            batch = transactional(sequence, b"of a zombie", producer=self.zombie)
+            assert isinstance(self.writer.send(0, batch), KafkaesqueError)
+        assert isinstance(self.writer.try_to_end(self.zombie), KafkaesqueError)
+
     def close(self, truth: Truth, *, comes_anew: bool = True) -> None:
         self.truths[-1] = truth
         self.values.append([])
         self.truths.append(Truth.OPEN)
         if comes_anew:
             self.house.tick(2)  # a new coordinator finds out what it has to complete
+            self.zombie = self.writer.producer
             self.writer.init()
 
 
@@ -90,6 +103,8 @@ def play(tales: list[Tale], house: House, step: Step, who: int) -> None:
             tale.end(is_commit=step is Step.COMMIT)
         case Step.COME_ANEW:
             tale.close(Truth.ABORTED)
+        case Step.ZOMBIE:
+            tale.rise()
         case Step.TIME_OUT:
             house.clock.ms += TIMEOUT_MS
             house.tick(2)
@@ -108,6 +123,7 @@ def play(tales: list[Tale], house: House, step: Step, who: int) -> None:
 
 def check(tales: list[Tale], seen: list[bytes | None]) -> None:
     assert len(set(seen)) == len(seen), "nothing is seen twice"
+    assert b"of a zombie" not in seen
     for tale in tales:
         for values, truth in zip(tale.values, tale.truths, strict=True):
             found = [value in seen for value in values]
@@ -127,6 +143,8 @@ def tell(steps: Sequence[tuple[Step, int]]) -> None:
         for index in (0, 1):
             partition = house.partition(index)
             assert partition.stable_offset <= partition.high_watermark
+        seen = set(house.reading(0) + house.reading(1))
+        assert not any(seen.intersection(tale.values[-1]) for tale in tales), "it is open"
     house.tick()
     house.clock.ms += TIMEOUT_MS
     house.tick(3)

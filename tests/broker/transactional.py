@@ -131,6 +131,12 @@ class Writer:
         add = Add(transactional_id=self.name, producer=self.producer, places=places)
         return self._ask(lambda to: lambda m, now, _: m.add(add, to, now))
 
+    def add_question(self, to: ReplyTo, index: int) -> Decide:
+        """Return what asks for a partition to be added, for who wants to ask by itself."""
+        places = (self.house.place(index),)
+        add = Add(transactional_id=self.name, producer=self.producer, places=places)
+        return lambda machine, now, _: machine.add(add, to, now)
+
     def write(self, index: int, *values: bytes, sequence: int | None = None) -> object:
         """Send a batch; returns how it ended: an outcome, an error, or None while it waits."""
         at = self.sequences[index] if sequence is None else sequence

@@ -33,12 +33,6 @@ TRANSACTION_MUTANTS = (
         new="if False:",
     ),
     Mutant(
-        name="a transaction is complete when the first partition knows",
-        target=f"{_COORDINATOR}._complete_if_all_know",
-        old="if ending.left or",
-        new="if len(ending.left) > 1 or",
-    ),
-    Mutant(
         name="what was decided before a crash is not looked for",
         target=f"{_COORDINATOR}.tick",
         old="self._look_for_ends()",

@@ -245,6 +245,29 @@ class GroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """Timing and limits of transactions."""
+
+    state_partitions: int = 16
+    """Partitions of `__transaction_state`, for good once it exists: ids spread over them."""
+
+    timeout_ms_max: int = 900_000
+    """The longest time-out that a producer may ask for: Kafka's own default."""
+
+    ids_max: int = 10_000
+    """Transactional ids of one partition of `__transaction_state`, some 500 bytes each."""
+
+    open_max: int = 1_000
+    """Transactions of one such partition that are not ended everywhere yet."""
+
+    id_expiration_ms: int = 7 * 24 * 3600 * 1000
+    """Ids that were not used for this long are forgotten: Kafka's own default."""
+
+    prepared_ms_max: int = 7 * 24 * 3600 * 1000
+    """A prepared transaction that nobody ended is aborted after this long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchConfig:
     """What consumers may ask for at once, and what is remembered of them."""
 
@@ -283,6 +306,9 @@ class BrokerConfig:
 
     producers: ProducerConfig = field(default_factory=ProducerConfig)
     """What is remembered of idempotent producers."""
+
+    transactions: TransactionConfig = field(default_factory=TransactionConfig)
+    """Timing and limits of transactions."""
 
     fetch: FetchConfig = field(default_factory=FetchConfig)
     """What consumers may ask for at once."""

@@ -14,7 +14,10 @@ in memory is not touched by either. On disk the newest snapshot must not be olde
 one is taken whenever a segment begins, and those who compact keep below `snapshot_offset`.
 """
 
-from kafkaesque.broker.producers import Producers, RememberedBatch
+from collections.abc import Iterator
+
+from kafkaesque.broker.partition_transactions import Aborted
+from kafkaesque.broker.producers import Producers, ProducerView, RememberedBatch
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
@@ -90,6 +93,26 @@ class ProducerKeeper:
         except LogError as error:
             self._replica.stop(error)
 
+    # ── transactions, while leading ──────────────────────────────────────────────────────────
+
+    @property
+    def known(self) -> Producers:
+        """The producers; only of a leader that serves."""
+        assert self._producers is not None, "only a leader that serves is asked"
+        return self._producers
+
+    def stable_offset(self) -> Offset:
+        """Return up to where all transactions are decided for good."""
+        return self.known.transactions.stable_offset(self._replica.high_watermark)
+
+    def aborted(self, first: Offset, end: Offset) -> list[Aborted]:
+        """Return the aborted transactions that have records in [first, end)."""
+        return self.known.transactions.aborted(first, end)
+
+    def views(self) -> Iterator[ProducerView]:
+        """Return all producers, for an administrator."""
+        return self.known.views()
+
     # ── for replicas that begin anew (`broker/installing.py`) ────────────────────────────────
 
     @property
@@ -140,6 +163,7 @@ class ProducerKeeper:
         self._forget_offer()
         assert self._producers is not None
         self._producers.expire(self._clock.now_ms())
+        self._producers.transactions.trim(self._replica.log.start.first_offset)
         if self._taken is None and self._is_snapshot_due():
             self._taken = (self._applied, self._producers.state())
             self._bytes_since = 0

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "kafkaesque.cli.serve:serve",
     "sim": "kafkaesque.cli.sim:sim",
     "topic": "kafkaesque.cli.topic:topic",
+    "transaction": "kafkaesque.cli.transaction:transaction",
 }
 """Every subcommand: its name, and `module:attribute` of the click command behind it."""
 
@@ -53,6 +54,7 @@ SUMMARIES: Mapping[str, str] = {
     "serve": "Run one broker until it is told to stop.",
     "sim": "Run a whole cluster on simulated disks, network and clocks.",
     "topic": "List, create, change and delete topics.",
+    "transaction": "Look at transactions and end those that nobody ends.",
 }
 """The first sentence of each command's help, so that the list of them imports none of them."""
 

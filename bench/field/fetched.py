@@ -6,6 +6,7 @@ has for it (mvn, go, cc), from wherever that tool is set up to look.
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -90,6 +91,19 @@ def driver(name: str) -> Path:
     if done.returncode:
         raise Missing(f"the driver {name} does not compile", package)
     return program
+
+
+def driver_command(name: str) -> list[str]:
+    """Return how a driver is called; raises Missing.
+
+    Where librdkafka cannot be compiled against, Kafka's protocol is spoken by processes of Python.
+    """
+    try:
+        return [str(driver(name))]
+    except Missing:
+        if name != "kafka":
+            raise
+        return [sys.executable, "-m", "bench.field.python_driver"]
 
 
 def _run(command: list[str], folder: Path, sentence: str) -> None:

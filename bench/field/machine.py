@@ -24,6 +24,11 @@ def memory_bytes() -> int:
     return int(first.split()[1]) * _KIB
 
 
+def cores() -> int:
+    """Return how many cores we may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def load() -> float:
     """Return how many processes wanted to run, over the last minute."""
     return os.getloadavg()[0]

@@ -13,8 +13,10 @@ from bench.serving import HOST
 _HOME = Path("/usr/share/activemq")
 _START = _HOME / "bin" / "activemq.jar"
 _SYNC = {Durability.ALWAYS: "always", Durability.OS: "never"}
-_SCHEMA = "http://activemq.apache.org/schema/core"  # a name in XML, which nobody looks up
+# Names in XML: what they stand for lies in the jars, and nobody looks it up elsewhere.
+_SCHEMA = "http://activemq.apache.org/schema/core"
 _SPRING = "http://www.springframework.org/schema/beans"
+_PLACES = f"{_SPRING} {_SPRING}/spring-beans.xsd {_SCHEMA} {_SCHEMA}/activemq-core.xsd"
 
 
 class ActiveMq(System):
@@ -74,7 +76,8 @@ def config(durability: Durability, port: int, folder: Path) -> str:
     )
     listener = f'<transportConnector name="stomp" uri="stomp://{HOST}:{port}"/>'
     return (
-        f'<beans xmlns="{_SPRING}">\n'
+        f'<beans xmlns="{_SPRING}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+        f' xsi:schemaLocation="{_PLACES}">\n'
         f'<broker xmlns="{_SCHEMA}" useJmx="false" brokerName="field">\n'
         f"<persistenceAdapter>{store}</persistenceAdapter>\n"
         f"<transportConnectors>{listener}</transportConnectors>\n"

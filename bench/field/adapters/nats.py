@@ -25,7 +25,7 @@ class Nats(System):
     def version(self) -> str:
         """Ask the server."""
         done = subprocess.run([self._program(), "--version"], capture_output=True, text=True)
-        found = re.search(r"v(\S+)", done.stdout + done.stderr)
+        found = re.search(r"\bv(\d\S*)", done.stdout + done.stderr)
         return found[1] if found else "unknown"
 
     def variants(self) -> Sequence[Variant]:

@@ -43,6 +43,7 @@ static jsCtx *open_stream(const options *o) {
     check(natsConnection_Connect(&connection, settings), "connect");
     check(jsOptions_Init(&js_settings), "options");
     js_settings.PublishAsync.MaxPending = o->window;
+    js_settings.PublishAsync.StallWait = DEADLINE_MS; /* for room; a server that syncs takes long */
     js_settings.PublishAsync.ErrHandler = not_published;
     check(natsConnection_JetStream(&js, connection, &js_settings), "JetStream");
     return js;

@@ -37,7 +37,9 @@ def call(command: list[str], seconds: float = 0.0) -> dict[str, Any]:
             command, capture_output=True, text=True, timeout=seconds + PATIENCE_SECONDS
         )
     except subprocess.TimeoutExpired:
-        raise Failed(f"{command[1]} took longer than {PATIENCE_SECONDS} s more than asked") from None
+        raise Failed(
+            f"{command[1]} took longer than {PATIENCE_SECONDS} s more than asked"
+        ) from None
     if done.returncode:
         raise Failed(" / ".join(done.stderr.strip().splitlines()[-2:]) or f"exit {done.returncode}")
     found: dict[str, Any] = json.loads(done.stdout)

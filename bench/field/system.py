@@ -99,7 +99,7 @@ class System(ABC):
     def variants(self) -> Sequence[Variant]:
         """Return the ways to run it, the default one among them."""
 
-    def prepare(self, variant: Variant, folder: Path) -> None:
+    def prepare(self, variant: Variant, folder: Path) -> None:  # noqa: B027 - few need it
         """Do what has to be done once before the first start; not part of the start's time."""
 
     @abstractmethod

@@ -76,7 +76,7 @@ def java(options: Sequence[str]) -> list[str]:
 
 
 def server_properties(ports: tuple[int, int], folder: Path) -> str:
-    """Return the settings: Kafka's example for one node, with replication factors that one can have.
+    """Return Kafka's example for one node, with replication factors that one node can have.
 
     The ports are those for clients and for the controller.
     """

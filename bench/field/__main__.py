@@ -1,6 +1,7 @@
 """Measures the field and writes JSON, a report in Markdown and HTML, and plots."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ FOLDER = ROOT / "bench" / "results"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run, write, and say what was skipped and what failed."""
+    # Told to end, we still stop what we started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = _options(arguments)
     plan = PLANS[options.plan]
     systems = [make() for make in SYSTEMS if not options.systems or make.name in options.systems]
@@ -47,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not console.is_terminal and what.endswith(": start"):
                 console.print(what)
 
-        results = run.go(tell)
-    folder: Path = options.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    save(results, folder / "field.json")
+        folder: Path = options.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        for results in run.go(tell):  # a run that is broken off leaves what it has
+            save(results, folder / "field.json")
     report.write(results, folder)
     for row in results.skipped:
         console.print(f"skipped: {row.what}: {row.reason}; it comes with {row.package}")

@@ -28,6 +28,8 @@ class Run:
     def __init__(self, plan: Plan, systems: Sequence[System], *, is_pinned: bool) -> None:
         self._plan = plan
         self._is_pinned = is_pinned
+        self._load_before = 0.0
+        self._loopback = 0.0
         self._clients: dict[str, str] = {}
         self._skipped: list[Skipped] = []
         self._failures: list[str] = []
@@ -43,14 +45,20 @@ class Run:
         )
         return self._plan.rounds * per_round
 
-    def go(self, tell: Tell) -> Results:
-        """Measure everything; what fails is noted and the rest goes on."""
-        before = machine.load()
-        loopback = call([str(fetched.driver("replay")), "loopback", str(_LOOPBACK_SECONDS)])
+    def go(self, tell: Tell) -> Iterator[Results]:
+        """Measure everything, and yield what there is after each system.
+
+        What fails is noted and the rest goes on.
+        """
+        self._load_before = machine.load()
         for number in range(self._plan.rounds):
+            self._loopback = max(self._loopback, _loopback())
             # In the opposite order each time: whatever changes slowly then hits all alike.
             for system, variant in self._entries[:: -1 if number % 2 else 1]:
                 self._session(system, variant, number, tell)
+                yield self._results()
+
+    def _results(self) -> Results:
         return Results(
             plan=self._plan.name,
             commit=_commit(),
@@ -61,8 +69,8 @@ class Run:
                 cores=machine.cores(),
                 memory_bytes=machine.memory_bytes(),
                 system=f"Linux, Python {sys.version.split()[0]}",
-                loopback_bytes_per_second=loopback["bytes"] / loopback["seconds"],
-                load_before=before,
+                loopback_bytes_per_second=self._loopback,
+                load_before=self._load_before,
                 load_after=machine.load(),
                 is_pinned=self._is_pinned,
             ),
@@ -138,6 +146,15 @@ def _stopped_at_last(running: Running) -> Iterator[None]:
         yield
     finally:
         running.stop()
+
+
+def _loopback() -> float:
+    """Return the bytes a second that loopback carries now; 0 where nothing can be compiled."""
+    try:
+        found = call([str(fetched.driver("replay")), "loopback", str(_LOOPBACK_SECONDS)])
+    except Missing:
+        return 0.0
+    return float(found["bytes"] / found["seconds"])
 
 
 def _commit() -> str:

@@ -16,7 +16,7 @@ from bench.field.adapters.kafkaesque import Kafkaesque
 from bench.field.adapters.nats import Nats
 from bench.field.adapters.rabbitmq import RabbitMq
 from bench.field.adapters.redis import Redis
-from bench.field.results import save
+from bench.field.results import Results, load, save
 from bench.field.run import Run
 from bench.field.system import System
 from bench.field.workload import BRIEF, FULL, QUICK
@@ -35,7 +35,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plan = PLANS[options.plan]
     systems = [make() for make in SYSTEMS if not options.systems or make.name in options.systems]
     console = Console(stderr=True)
+    if options.report:
+        report.write(load(options.folder / "field.json"), options.folder)
+        return 0
     run = Run(plan, systems, is_pinned=options.pin)
+    results = _measure(run, console, options.folder)
+    if results is None:
+        console.print("nothing was measured: no system is there")
+        return 1
+    report.write(results, options.folder)
+    for row in results.skipped:
+        console.print(f"skipped: {row.what}: {row.reason}; it comes with {row.package}")
+    for sentence in results.failures:
+        console.print(f"failed: {sentence}")
+    console.print(f"written: {options.folder / 'field.html'}")
+    return 1 if results.failures else 0
+
+
+def _measure(run: Run, console: Console, folder: Path) -> Results | None:
+    """Run to the end, and keep what there is after each system: a run may be broken off."""
+    folder.mkdir(parents=True, exist_ok=True)
+    results = None
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -50,17 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not console.is_terminal and what.endswith(": start"):
                 console.print(what)
 
-        folder: Path = options.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        for results in run.go(tell):  # a run that is broken off leaves what it has
+        for results in run.go(tell):
             save(results, folder / "field.json")
-    report.write(results, folder)
-    for row in results.skipped:
-        console.print(f"skipped: {row.what}: {row.reason}; it comes with {row.package}")
-    for sentence in results.failures:
-        console.print(f"failed: {sentence}")
-    console.print(f"written: {folder / 'field.html'}")
-    return 1 if results.failures else 0
+    return results
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -79,6 +91,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--pin", action="store_true", help="half of the cores for brokers, half for clients"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="measure nothing; write the report of the last run"
     )
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the results go")
     return parser.parse_args(arguments)

@@ -28,8 +28,10 @@ def broker() -> Iterator[Broker]:
 def bench(broker: Broker, *words: str) -> dict[str, object]:
     """Run it in a process of its own and return what it prints as JSON."""
     done = subprocess.run(
-        [sys.executable, "-m", "kafkaesque", "bench", *words, "--bootstrap", broker.bootstrap]
-        + ["--json"],
+        [
+            *(sys.executable, "-m", "kafkaesque", "bench", *words),
+            *("--bootstrap", broker.bootstrap, "--json"),
+        ],
         capture_output=True,
         timeout=SECONDS_MAX,
         check=False,
@@ -63,17 +65,13 @@ def test_every_message_is_followed_to_its_end(broker: Broker) -> None:
     assert 0 < latencies["p50"] <= latencies["max"]
 
 
-def test_people_are_told_in_a_sentence(
-    broker: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_people_are_told_in_a_sentence(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", "produce", "sent", "--count", "10", "--bootstrap", broker.bootstrap]
     assert run(words) == 0
     assert capsys.readouterr().out.startswith("sent 10 messages in ")
 
 
-def test_an_empty_topic_cannot_be_read(
-    broker: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_topic_cannot_be_read(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "consume", "empty", "--bootstrap", broker.bootstrap]) == 1
     assert "holds no messages" in capsys.readouterr().err
 

@@ -1,10 +1,10 @@
 """The plots of a run."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from bench.field.goals import OURS
-from bench.field.results import Measurement, Results
+from bench.field.results import Measurement, Participant, Results
 from bench.field.svg import Bar, Curve, bars, percentile_curves, scaling_curves
 
 PERCENTS = (1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99)
@@ -96,8 +96,7 @@ def _latency(results: Results, figure: str) -> str:
         if found is not None:
             percents = [p for p in PERCENTS if found.count * (100 - p) / 100 >= 1]
             points = [(p, found.percentile(p) / _MS_NS) for p in percents]
-            ours = is_ours(participant.variant)
-            curves.append(Curve(label=participant.title, points=points, is_ours=ours))
+            curves.append(_curve(participant, points))
     title = "From when a message was due until it arrived, 1,000 a second (less is better)"
     return percentile_curves(title, caption(results), curves) if curves else ""
 
@@ -118,10 +117,19 @@ def _scaling(results: Results, family: str, side: str, what: str) -> str:
             if (best := results.fastest(f"{family}-{number}.{side}", participant.variant))
         ]
         if points:
-            ours = is_ours(participant.variant)
-            curves.append(Curve(label=participant.title, points=points, is_ours=ours))
+            curves.append(_curve(participant, points))
     title = f"Messages of 1 KiB a second ({side}), over the number of {what}"
     return scaling_curves(title, caption(results), curves, "/s") if curves else ""
+
+
+def _curve(participant: Participant, points: Sequence[tuple[float, float]]) -> Curve:
+    return Curve(
+        label=participant.title,
+        points=points,
+        is_ours=is_ours(participant.variant),
+        family=participant.system,
+        is_dashed=participant.durability == "always",
+    )
 
 
 def _stored(results: Results) -> str:

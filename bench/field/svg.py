@@ -6,7 +6,7 @@ the development tools together and write files that nobody can read in a diff.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
 WIDTH = 760
@@ -35,11 +35,16 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """One curve, its points from left to right."""
+    """One curve, its points from left to right.
+
+    Curves of one family have one colour; what is synced is dashed.
+    """
 
     label: str
     points: Sequence[tuple[float, float]]
     is_ours: bool
+    family: str = ""
+    is_dashed: bool = False
 
 
 def bars(title: str, note: str, rows: Sequence[Bar]) -> str:
@@ -67,10 +72,7 @@ def percentile_curves(title: str, note: str, curves: Sequence[Curve]) -> str:
     To the right each nine takes the same room, as HdrHistogram's own plots have it.
     """
     ticks = {f"{p:g} %": _nines(p) for p in (0, 50, 90, 99, 99.9, 99.99)}
-    moved = [
-        Curve(label=c.label, points=[(_nines(x), y) for x, y in c.points], is_ours=c.is_ours)
-        for c in curves
-    ]
+    moved = [replace(curve, points=[(_nines(x), y) for x, y in curve.points]) for curve in curves]
     return _curves(title, note, moved, ticks, "ms")
 
 
@@ -79,8 +81,7 @@ def scaling_curves(title: str, note: str, curves: Sequence[Curve], unit: str) ->
     numbers = sorted({x for curve in curves for x, _ in curve.points})
     ticks = {f"{x:,g}": math.log10(x) for x in numbers}
     moved = [
-        Curve(label=c.label, points=[(math.log10(x), y) for x, y in c.points], is_ours=c.is_ours)
-        for c in curves
+        replace(curve, points=[(math.log10(x), y) for x, y in curve.points]) for curve in curves
     ]
     return _curves(title, note, moved, ticks, unit)
 
@@ -92,7 +93,7 @@ def _nines(percent: float) -> float:
 def _curves(
     title: str, note: str, curves: Sequence[Curve], ticks: Mapping[str, float], unit: str
 ) -> str:
-    left, right, top, bottom = 70, WIDTH - 200, _HEAD, 340
+    left, right, top, bottom = 70, WIDTH - 210, _HEAD, 340
     values = [y for curve in curves for _, y in curve.points if y > 0] or [1.0]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
@@ -113,15 +114,20 @@ def _curves(
         x = x_of(place)
         parts.append(f'<line class="g" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
         parts.append(_text(x, bottom + 18, name, anchor="middle"))
+    families = list(dict.fromkeys(curve.family for curve in curves if not curve.is_ours))
     for number, curve in enumerate(curves):
-        colour = _OURS if curve.is_ours else _COLOURS[number % len(_COLOURS)]
+        place = 0 if curve.is_ours else families.index(curve.family)
+        colour = _OURS if curve.is_ours else _COLOURS[place % len(_COLOURS)]
+        dashes = ' stroke-dasharray="6 4"' if curve.is_dashed else ""
         line = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in curve.points)
         weight = 3 if curve.is_ours else 1.6
         height = top + 10 + 18 * number
         parts += [
-            f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="{weight}"/>',
-            f'<rect x="{right + 14}" y="{height - 9}" width="12" height="10" fill="{colour}"/>',
-            _text(right + 32, height, curve.label),
+            f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="{weight}"'
+            f"{dashes}/>",
+            f'<line x1="{right + 8}" x2="{right + 34}" y1="{height - 4}" y2="{height - 4}"'
+            f' stroke="{colour}" stroke-width="{weight}"{dashes}/>',
+            _text(right + 40, height, curve.label),
         ]
     return _page(bottom + 34, title, note, parts)
 

@@ -91,7 +91,8 @@ void *producer_open(const options *o) {
     set(conf, "acks", o->acks);
     set(conf, "compression.type", o->compression);
     set(conf, "delivery.report.only.error", "true");
-    set(conf, "queue.buffering.max.messages", "1000000");
+    snprintf(number, sizeof number, "%ld", o->unbatched ? o->window : 1000000);
+    set(conf, "queue.buffering.max.messages", number);
     set(conf, "queue.buffering.max.kbytes", "262144");
     if (o->batch_bytes) {
         snprintf(number, sizeof number, "%ld", o->batch_bytes);

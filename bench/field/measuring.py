@@ -10,7 +10,7 @@ from typing import Any
 from bench.field import fetched, machine
 from bench.field.results import Measurement
 from bench.field.system import Running, Variant
-from bench.field.workload import MIB, Kind, Plan, Workload
+from bench.field.workload import KIB, MIB, Kind, Plan, Workload
 from bench.serving import a_batch, produce_frame
 
 CONSUME_SECONDS_MAX = 10.0
@@ -59,7 +59,7 @@ class Session:
         self._folder = folder
         self.client = ""
 
-    def first_message(self, start: float) -> Iterator[Measurement]:
+    def first_message(self, start: float) -> Measurement:
         """Make a topic and send one message; the clock runs from `start`.
 
         What it holds and takes is that of the second after it, in which nothing happens.
@@ -71,7 +71,18 @@ class Session:
         found["seconds"] = time.perf_counter() - start
         watch = _Watch(self._running)
         time.sleep(IDLE_SECONDS)
-        yield self._measurement("start", found, FIRST_BYTES, watch)
+        return self._measurement("start", found, FIRST_BYTES, watch)
+
+    def warm_up(self) -> None:
+        """Send and read for a while, half of it in batches; nothing of it counts."""
+        seconds = self._plan.warm_up_seconds / 4
+        for name, unbatched in (("warm-up-1", 0), ("warm-up-2", 1)):
+            self._create(name, partitions=1)
+            options = {"--seconds": seconds, "--size": KIB, "--unbatched": unbatched}
+            count = {"--count": max(1, self._plan.bytes_max // KIB)}
+            found = call(self._command("produce", name, {**options, **count}), seconds)
+            count = {"--count": found["messages"]}
+            call(self._command("consume", name, {**options, **count}), seconds)
 
     def run(self, workload: Workload) -> Iterator[Measurement]:
         """Yield what one workload shows; raises Failed."""

@@ -91,11 +91,12 @@ def _head(results: Results) -> str:
             f"{machine.load_after:.1f}. Compare within the table, do not quote single figures."
         )
     sentences.append(
-        "Rates are the best of all rounds, processor time is the least, latencies are those of all "
-        "rounds together. Each system is shown in its default mode and, where that differs, in one "
-        "that syncs before it acknowledges: os means handed to the operating system, always means "
-        "synced, memory means neither. Make it anew with `make bench-field`, or in a few minutes "
-        "with `make bench-field QUICK=1`."
+        "Each system is used for a while before anything counts. Rates are the best of all rounds, "
+        "processor time is the least, latencies are those of all rounds together. Each system is "
+        "shown in its default mode and, where that differs, in one that syncs before it "
+        "acknowledges: os means handed to the operating system, always means synced, memory means "
+        "neither. Make it anew with `make bench-field`, or in a few minutes with "
+        "`make bench-field QUICK=1`."
     )
     return " ".join(sentences)
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
@@ -111,16 +111,20 @@ class Run:
                 return
             with _stopped_at_last(running):
                 session = Session(variant, running, self._plan, number, folder)
-                self._step(f"{variant.title}, start", session.first_message(start))
-                self._clients[variant.name] = session.client
+                with self._noting(f"{variant.title}, start"):
+                    self._found.append(session.first_message(start))
+                    self._clients[variant.name] = session.client
+                    session.warm_up()
                 for workload in planned:
                     tell(f"{variant.title}: {workload.name}", 1)
-                    self._step(f"{variant.title}, {workload.name}", session.run(workload))
+                    with self._noting(f"{variant.title}, {workload.name}"):
+                        self._found.extend(session.run(workload))
         tell(variant.title, 1)
 
-    def _step(self, what: str, measurements: Iterable[Measurement]) -> None:
+    @contextmanager
+    def _noting(self, what: str) -> Iterator[None]:
         try:
-            self._found.extend(measurements)
+            yield
         except (Failed, Missing) as problem:
             self._failures.append(f"{what}: {problem}")
 

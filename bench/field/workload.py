@@ -72,6 +72,8 @@ class Plan:
 
     name: str
     rounds: int
+    warm_up_seconds: float
+    """How long a system is used before anything counts: a JVM compiles what it runs often."""
     seconds: float
     """How long a producer sends."""
     latency_seconds: float
@@ -196,6 +198,7 @@ STANDARD = Workload(
 QUICK = Plan(
     name="quick",
     rounds=2,
+    warm_up_seconds=3.0,
     seconds=1.0,
     latency_seconds=2.0,
     bytes_max=512 * MIB,
@@ -223,6 +226,7 @@ QUICK = Plan(
 FULL = Plan(
     name="full",
     rounds=5,
+    warm_up_seconds=20.0,
     seconds=5.0,
     latency_seconds=20.0,
     bytes_max=2048 * MIB,
@@ -248,6 +252,7 @@ FULL = Plan(
 BRIEF = Plan(
     name="brief",
     rounds=1,
+    warm_up_seconds=0.1,
     seconds=0.2,
     latency_seconds=0.5,
     bytes_max=16 * MIB,

@@ -75,14 +75,14 @@ class Session:
 
     def warm_up(self) -> None:
         """Send and read for a while, half of it in batches; nothing of it counts."""
-        seconds = self._plan.warm_up_seconds / 4
+        seconds = self._plan.warm_up_seconds / 2
         for name, unbatched in (("warm-up-1", 0), ("warm-up-2", 1)):
             self._create(name, partitions=1)
-            options = {"--seconds": seconds, "--size": KIB, "--unbatched": unbatched}
-            count = {"--count": max(1, self._plan.bytes_max // KIB)}
-            found = call(self._command("produce", name, {**options, **count}), seconds)
-            count = {"--count": found["messages"]}
-            call(self._command("consume", name, {**options, **count}), seconds)
+            options = {"--size": KIB, "--unbatched": unbatched}
+            limits = {"--seconds": seconds, "--count": max(1, self._plan.bytes_max // KIB)}
+            found = call(self._command("produce", name, {**options, **limits}))
+            limits = {"--seconds": CONSUME_SECONDS_MAX, "--count": found["messages"]}
+            call(self._command("consume", name, {**options, **limits}))
 
     def run(self, workload: Workload) -> Iterator[Measurement]:
         """Yield what one workload shows; raises Failed."""

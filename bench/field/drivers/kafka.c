@@ -8,6 +8,7 @@
 
 #define WAIT_MS 100
 #define DEADLINE_MS 60000
+#define UNBATCHED_QUEUE 10000L /* one request each: a full queue would take minutes to send */
 
 typedef struct {
     rd_kafka_t *kafka;
@@ -91,7 +92,7 @@ void *producer_open(const options *o) {
     set(conf, "acks", o->acks);
     set(conf, "compression.type", o->compression);
     set(conf, "delivery.report.only.error", "true");
-    snprintf(number, sizeof number, "%ld", o->unbatched ? o->window : 1000000);
+    snprintf(number, sizeof number, "%ld", o->unbatched ? UNBATCHED_QUEUE : 1000000L);
     set(conf, "queue.buffering.max.messages", number);
     set(conf, "queue.buffering.max.kbytes", "262144");
     if (o->batch_bytes) {

@@ -210,7 +210,7 @@ class _Watch:
         cpu = self._running.cpu_seconds() - self._cpu
         seconds = time.perf_counter() - self._start
         others = machine.busy_seconds() - self._busy - cpu - client_cpu_seconds
-        return cpu, max(0.0, others / seconds / machine.cores())
+        return cpu, min(1.0, max(0.0, others / seconds / machine.cores()))
 
 
 def _options(workload: Workload) -> dict[str, object]:

@@ -80,8 +80,8 @@ def _head(results: Results) -> str:
     busy = busy_share(results)
     sentences = [
         f"What a user might pick instead, on the same machine, in one run: the {results.plan} run "
-        f"of {results.date} at commit {results.commit}, {results.rounds} rounds in which the "
-        f"systems took turns, on {machine.processor}, {machine.cores} cores, "
+        f"of {results.date} at commit {results.commit}, in {_plural(results.rounds, 'round')} in "
+        f"which the systems took turns, on {machine.processor}, {machine.cores} cores, "
         f"{machine.memory_bytes / 2**30:.0f} GiB, {machine.system}.",
     ]
     if busy > BUSY_SHARE_MAX:
@@ -275,6 +275,10 @@ def _left_out(results: Results) -> Section:
         text="" if rows else "Nothing was left out.",
         tables=[Table(columns=("what", "why", "what would bring it"), rows=rows)],
     )
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _number(value: float | None) -> str:

@@ -63,7 +63,7 @@ class Run:
             plan=self._plan.name,
             commit=_commit(),
             date=time.strftime("%Y-%m-%d", time.gmtime()),
-            rounds=self._plan.rounds,
+            rounds=1 + max((found.round for found in self._found), default=0),
             machine=Machine(
                 processor=machine.processor(),
                 cores=machine.cores(),

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define IN_BYTES (4 << 20)
+#define IN_BYTES (64 << 20) /* a chunk of a stream is many megabytes when its disk is slow */
 #define OUT_BYTES (2 << 20)
 
 typedef struct {

@@ -8,7 +8,7 @@
 
 #define WAIT_MS 100
 #define DEADLINE_MS 60000
-#define UNBATCHED_QUEUE 10000L /* one request each: a full queue would take minutes to send */
+#define UNBATCHED_QUEUE 1000L /* one request each: a full queue would take minutes to send */
 
 typedef struct {
     rd_kafka_t *kafka;

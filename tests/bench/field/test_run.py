@@ -37,6 +37,7 @@ class Absent(System):
         raise AssertionError("a system that is not there is not started")
 
 
+@pytest.mark.requirement("Q-3")
 def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Path) -> None:
     told: list[int] = []
     run = Run(BRIEF, [Kafkaesque(), Absent()], is_pinned=False)

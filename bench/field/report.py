@@ -153,8 +153,9 @@ def _throughput(results: Results) -> Section:
             tables.append(Table(columns=columns, rows=rows))
     return Section(
         title="Throughput",
-        text="As fast as it goes with one producer, then all of it read by one consumer. On few "
-        "cores the client is often the limit; the server's processor time then says more.",
+        text="As fast as it goes with one producer, then all of it read by one consumer. Seconds "
+        "are processor time. Where a client takes more of it than its server, the client is the "
+        "limit on few cores, and what the server takes says more than the rate.",
         tables=tables,
         plots=(
             "throughput.svg",
@@ -170,8 +171,10 @@ _BOTH_SIDES = (
     "produce, messages/s",
     "MB/s",
     "server's s per million",
+    "client's",
     "consume, messages/s",
     "server's s per million",
+    "client's",
     "server's memory, MB",
 )
 
@@ -186,9 +189,9 @@ def _both_sides(results: Results, name: str, participant: Participant) -> Sequen
         participant.title,
         _number(None if fast is None else fast.rate),
         _number(None if fast is None else fast.bytes_rate / 1e6),
-        _cost(results.cheapest(f"{name}.produce", participant.variant)),
+        *_costs(results.cheapest(f"{name}.produce", participant.variant)),
         _number(None if read is None else read.rate),
-        _cost(results.cheapest(f"{name}.consume", participant.variant)),
+        *_costs(results.cheapest(f"{name}.consume", participant.variant)),
         _number(last.resident_bytes / 1e6),
     )
 
@@ -285,8 +288,10 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _cost(measurement: Measurement | None) -> str:
-    return "-" if measurement is None else f"{measurement.cpu_per_million:.2f}"
+def _costs(measurement: Measurement | None) -> tuple[str, str]:
+    if measurement is None:
+        return "-", "-"
+    return f"{measurement.cpu_per_million:.2f}", f"{measurement.client_cpu_per_million:.2f}"
 
 
 def _markdown_rows(table: Table) -> Iterator[str]:

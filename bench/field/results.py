@@ -50,6 +50,11 @@ class Measurement:
         """The system's processor seconds for a million messages."""
         return self.cpu_seconds * _MILLION / self.messages
 
+    @property
+    def client_cpu_per_million(self) -> float:
+        """The client's processor seconds for a million messages."""
+        return self.client_cpu_seconds * _MILLION / self.messages
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Participant:

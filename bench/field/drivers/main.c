@@ -176,7 +176,7 @@ static void latency(const options *o) {
     arrivals a = {0};
     s.start = now_ns() + 300000000ULL; /* connections come up meanwhile */
     a.count_from = s.start + (uint64_t)((double)warm_up * 1e9 / o->rate);
-    uint64_t give_up = s.start + (uint64_t)(o->seconds * 1e9) + 20000000000ULL;
+    uint64_t give_up = s.start + (uint64_t)(o->seconds * 1e9) + 60000000000ULL;
     pthread_t thread;
     pthread_create(&thread, NULL, send_paced, &s);
     while (a.seen < s.count && now_ns() < give_up) consumer_poll(consumer, note, &a);

@@ -64,7 +64,14 @@ class ServerProcess:
             )
 
     def await_port(self, port: int) -> None:
-        """Return when it takes connections there; raises NotStarted."""
+        """Return when it takes connections there; else end it and raise NotStarted."""
+        try:
+            self._await_port(port)
+        except BaseException:  # also when we are told to end: nobody else knows of it yet
+            self.stop()
+            raise
+
+    def _await_port(self, port: int) -> None:
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             if self._process.poll() is not None:

@@ -75,18 +75,15 @@ class RabbitMq(System):
             ["epmd", "-port", str(ports["mapper"]), "-address", HOST], mapper_folder
         )
         mapper.await_port(ports["mapper"])
-        server = ServerProcess([str(_SERVER)], folder, environment(ports, folder))
-        running = Running(
-            port=ports["stream" if variant.kind == "stream" else "amqp"],
-            processes=(mapper, server),
-        )
         try:
+            server = ServerProcess([str(_SERVER)], folder, environment(ports, folder))
             server.await_port(ports["amqp"])
             server.await_port(ports["stream"])
-        except BaseException:
-            running.stop()
+        except BaseException:  # also when we are told to end
+            mapper.stop()
             raise
-        return running
+        port = ports["stream" if variant.kind == "stream" else "amqp"]
+        return Running(port=port, processes=(mapper, server))
 
 
 def config(ports: Mapping[str, int]) -> str:

@@ -21,6 +21,7 @@ from tests.scenarios.runner import play
 TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
+    "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
     "broker/test_leaders.py",
     "broker/test_machine_follower.py",

@@ -50,6 +50,14 @@ def test_one_that_lost_power_under_a_lazy_policy_does_not_vote(policy: FlushPoli
     assert grants(node, 10) == [False], "nor after another restart"
 
 
+def test_one_that_forgets_again_before_it_has_caught_up_leaves_its_term_again() -> None:
+    node = a_lazy_follower()
+    lose_power(node)
+    node.step(heartbeat(4))
+    lose_power(node)
+    assert node.replica.raft.term == 5, "what it acknowledged in term 4 must not count"
+
+
 def test_it_votes_again_when_it_has_all_that_a_later_leader_committed() -> None:
     node = a_lazy_follower()
     lose_power(node)

@@ -21,6 +21,7 @@ from tests.scenarios.runner import play
 TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
+    "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
     "sim/test_broker_growth.py",
     "sim/test_broker_care.py",

@@ -90,6 +90,12 @@ INSTALL_MUTANTS = (
         new="pass",
     ),
     Mutant(
+        name="one that forgets again before it has caught up stays in its term",
+        target="kafkaesque.broker.store:_begin_run",
+        old="if state.may_lose and",
+        new="if state.may_lose and not state.is_recovering and",
+    ),
+    Mutant(
         name="a start is not noted before batches count unsynced",
         target="kafkaesque.broker.store:_begin_run",
         old="        journal.write_now()\n",

@@ -235,13 +235,13 @@ def _begin_run(journal: Journal, boot: str) -> None:
     Under a flush policy that lets batches count before they are synced, a loss of power takes some
     of them. A vote of such a replica could elect a leader without them, although others still have
     them. So it does not vote until it has all that a leader has committed which was elected without
-    it, and leaves its term, as one whose log was damaged does. The only voter of a group just goes
-    on: what it has forgotten nobody knows.
+    it, and leaves its term, as one whose log was damaged does; also one that did not vote before:
+    it has acknowledged meanwhile. The only voter of a group just goes on: nobody knows better.
     """
     has_lost_power = bool(journal.boot) and journal.boot != boot and not journal.is_stopped
     for group, state in journal.groups.items() if has_lost_power else ():
         voters = state.marks.voters()[-1][1].voters
-        if state.may_lose and set(voters) - {journal.node} and not state.is_recovering:
+        if state.may_lose and set(voters) - {journal.node}:
             journal.add(RecoverySet(group=group, is_recovering=True))
             term = state.hard_state.term + 1
             journal.add(StateSaved(group=group, term=term, vote=None))

@@ -165,6 +165,22 @@ def test_a_move_to_a_broker_that_is_down_waits_for_it() -> None:
     assert holders(world) == [1, 2, 5]
 
 
+def test_nobody_goes_while_those_who_are_to_stay_are_down() -> None:
+    world = a_world()
+    replica = broker_of(world, 1).partition("orders", 0).replica
+    assert move(world, [4, 5]) is None
+    wait(world, lambda: {4, 5} <= set(replica.raft.voters.voters))
+    world.nodes[4].kill()
+    world.nodes[5].kill()
+    world.run(2_000)
+    assert replica.raft.voters.voters == (1, 2, 3, 4, 5)
+    fill(world, 3)
+    for node in (4, 5):
+        world.start(world.nodes[node])
+    wait(world, lambda: is_settled(world))
+    assert holders(world) == [4, 5]
+
+
 def test_a_dead_broker_is_replaced_without_its_help() -> None:
     world = a_world()
     world.nodes[3].kill()

@@ -90,8 +90,8 @@ MOVE_MUTANTS = (
     Mutant(
         name="new replicas are sent as much as they take",
         target=f"{_MOVER}._refill",
-        old="if not behind:",
-        new="if True:",
+        old="progress.allowance = min(progress.allowance or 0, 0) + share",
+        new="progress.allowance = None",
         world=Kind.BROKERS,
     ),
     Mutant(

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 HOST = "127.0.0.1"
 RECORDS = 400
 PARTITIONS = 4
-SECONDS_MAX = 280
+SECONDS_MAX = 600
 HOME = Path(pyspark.__file__).parent
 DEPLOY = "org.apache.spark.deploy"
 

@@ -12,7 +12,7 @@ from tests.spark.conftest import Topics
 from tests.spark.connect_program import ROWS
 from tools.repository import ROOT
 
-SECONDS_MAX = 240
+SECONDS_MAX = 600
 
 pytestmark = [
     pytest.mark.spark,

@@ -20,7 +20,7 @@ from tools.repository import ROOT
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 RECORDS = 300
-SECONDS_MAX = 240
+SECONDS_MAX = 600
 KILLED = -9
 
 

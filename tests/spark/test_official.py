@@ -15,7 +15,7 @@ from tests.spark.official_program import ROWS
 from tools.connector_jars import jars
 from tools.repository import ROOT
 
-SECONDS_MAX = 240
+SECONDS_MAX = 600
 
 pytestmark = [
     pytest.mark.spark,

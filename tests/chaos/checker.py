@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tests.chaos.commits import stale_commits
 from tests.chaos.findings import Finding, Kind
-from tests.chaos.history import Assign, Final, Op, Outcome, Poll, Send
+from tests.chaos.history import Assign, Final, Op, Outcome, OutOfRange, Poll, Send
 
 SHOWN_MAX = 10
 """Findings of one kind that a report shows; the others are counted."""
@@ -69,7 +69,10 @@ class _Partition:
     def __init__(self, number: int, ops: Sequence[Op]) -> None:
         self._number = number
         self._ops = ops
-        self._sends = [op for op in ops if isinstance(op, Send)]
+        # Answers may have been written down in another order than the one of sending.
+        self._sends = sorted(
+            (op for op in ops if isinstance(op, Send)), key=lambda send: send.begun
+        )
         self._finals = [op for op in ops if isinstance(op, Final)]
         self._sent = {op.value: op for op in self._sends}
         self._at: dict[int, dict[str, Op]] = defaultdict(dict)
@@ -90,6 +93,7 @@ class _Partition:
         yield from self._order()
         yield from self._stale()
         yield from self._consumers()
+        yield from self._groups()
         yield from self._gaps()
 
     def _finding(self, kind: Kind, sentence: str, *evidence: Op) -> Finding:
@@ -188,6 +192,8 @@ class _Partition:
         for op in self._ops:
             if isinstance(op, Assign):
                 last.pop(op.process, None)
+            elif isinstance(op, OutOfRange):
+                yield self._finding(Kind.OUT_OF_RANGE, f"{op.process} was led astray", op)
             elif isinstance(op, Poll):
                 for offset, _ in op.records:
                     before = last.get(op.process)
@@ -208,6 +214,20 @@ class _Partition:
         if skipped:
             sentence = f"{op.process} was given {offset} after {at}, and there is {skipped[0]}"
             yield self._finding(Kind.SKIPPED, sentence, poll, op)
+
+    def _groups(self) -> Iterator[Finding]:
+        """Find records that no member of a group was given; all groups begin at the start."""
+        given: dict[str, dict[int, Poll]] = defaultdict(dict)
+        for op in self._ops:
+            if isinstance(op, Poll) and op.group:
+                for offset, _ in op.records:
+                    given[op.group].setdefault(offset, op)
+        for group, polls in given.items():
+            last = max(polls)
+            missed = [at for at in self._offsets if at < last and at not in polls]
+            if missed:
+                sentence = f"group {group} was given {last}, and never {missed[0]}"
+                yield self._finding(Kind.GROUP_SKIPPED, sentence, polls[last])
 
     def _gaps(self) -> Iterator[Finding]:
         for final in self._finals:

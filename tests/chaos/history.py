@@ -51,6 +51,13 @@ class Poll(Op):
     """A consumer was given these records of one partition, in this order."""
 
     records: tuple[tuple[int, str], ...]
+    group: str = ""
+    """The group for which it reads, if there is one: together its members miss nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfRange(Op):
+    """A consumer was told that its place does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +92,8 @@ class Final(Op):
 
 
 KINDS: dict[str, type[Op]] = {
-    kind.__name__.lower(): kind for kind in (Send, Poll, Assign, Commit, Committed, Final)
+    kind.__name__.lower(): kind
+    for kind in (Send, Poll, OutOfRange, Assign, Commit, Committed, Final)
 }
 
 

@@ -12,6 +12,7 @@ from tests.chaos.history import (
     Final,
     Op,
     Outcome,
+    OutOfRange,
     Poll,
     Send,
 )
@@ -102,10 +103,19 @@ class _Model:
         begun = self._tick()
         records = tuple(enumerate(self._log))[at : at + 1 + self._chance.randrange(9)]
         self._at[process] = at + len(records)
-        self._add(Poll, process=process, begun=begun, ended=self._tick(), records=records)
+        self._add(
+            Poll,
+            process=process,
+            begun=begun,
+            ended=self._tick(),
+            records=records,
+            group=GROUP if process == "c1" else "",
+        )
 
     def _assign(self, process: str) -> None:
-        self._at[process] = self._chance.randrange(len(self._log) + 1)
+        """Members of a group may go back to what was committed, and never forward."""
+        last = self._at.get(process, 0) if process == "c1" else len(self._log)
+        self._at[process] = self._chance.randrange(last + 1)
         now = self._tick()
         self._add(Assign, process=process, begun=now, ended=now)
 
@@ -218,6 +228,32 @@ def _skip(chance: random.Random, ops: Ops) -> Ops:
     return _swap(ops, poll, replace(poll, records=poll.records[:at] + poll.records[at + 1 :]))
 
 
+def _group_skip(chance: random.Random, ops: Ops) -> Ops:
+    """A record that no member of the group got; as if it had been between two assignments."""
+    poll = chance.choice([op for op in ops if isinstance(op, Poll) and op.group and op.records])
+    at = max(
+        offset
+        for op in ops
+        if isinstance(op, Poll) and op.group and op.partition == poll.partition
+        for offset, _ in op.records
+    )
+    victim = chance.randrange(at)
+    return [
+        replace(op, records=tuple(seen for seen in op.records if seen[0] != victim))
+        if isinstance(op, Poll) and op.partition == poll.partition
+        else op
+        for op in ops
+    ]
+
+
+def _out_of_range(chance: random.Random, ops: Ops) -> Ops:
+    poll = chance.choice([op for op in ops if isinstance(op, Poll)])
+    lost = OutOfRange(
+        process=poll.process, partition=poll.partition, begun=poll.begun, ended=poll.ended
+    )
+    return [*ops, lost]
+
+
 def _inconsistent(chance: random.Random, ops: Ops) -> Ops:
     final = _final(chance, ops)
     at = chance.randrange(len(final.records))
@@ -273,6 +309,8 @@ PLANTED: dict[Kind, Planter] = {
     Kind.FAILED_READ: _failed_read,
     Kind.NONMONOTONIC_POLL: _back,
     Kind.SKIPPED: _skip,
+    Kind.GROUP_SKIPPED: _group_skip,
+    Kind.OUT_OF_RANGE: _out_of_range,
     Kind.INCONSISTENT_OFFSET: _inconsistent,
     Kind.WRONG_OFFSET: _wrong_offset,
     Kind.GAP: _gap,

@@ -112,6 +112,12 @@ def test_two_sends_that_overlap_may_land_in_either_order_of_two_producers() -> N
     assert kinds(one, other, a_final("w", "v1")) == set()
 
 
+def test_the_order_of_sending_counts_and_not_that_of_the_answers() -> None:
+    first, second = a_send(1, 1, Outcome.UNKNOWN), a_send(2, 10, Outcome.OK, 1)
+    assert kinds(second, first, a_final("v1", "v2")) == set()
+    assert Kind.REORDERED in kinds(second, first, a_final("v2", "v1"))
+
+
 def a_commit(offset: int, begun: int, ended: int, outcome: Outcome = Outcome.OK) -> Commit:
     return Commit(
         process="c",

@@ -1,0 +1,228 @@
+"""One run: brokers, their machines, clients, faults; and the row of the table that comes of it."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+
+from tests.chaos.brokers import BrokerProcess, Place
+from tests.chaos.checker import Verdict, check
+from tests.chaos.disks import PoweredDisk, SmallDisk
+from tests.chaos.history import Op, Outcome, Poll, Send
+from tests.chaos.job import now
+from tests.chaos.network import Network
+from tests.chaos.workload import PARTITIONS, USUAL, Workload
+
+PROGRESS_SECONDS_MAX = 20.0
+"""A partition that takes no record for this long when all is well again is stuck."""
+DISK_MIB = 64
+_LOOK_SECONDS = 0.1
+_ASK_SECONDS_MAX = 60
+
+
+class Stuck(AssertionError):
+    """All is well again, and still records do not go through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a scenario is played on."""
+
+    brokers: int = 1
+    has_network: bool = False
+    disk: type[PoweredDisk] | type[SmallDisk] | None = None
+    roles: tuple[str, ...] = USUAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What came of a run."""
+
+    faults: tuple[str, ...]
+    verdict: Verdict
+    unavailable_ms: int
+    seconds: float
+
+
+class Stage:
+    """Everything that a scenario can break; `with` sets it up and clears it away."""
+
+    def __init__(self, setting: Setting, folder: Path) -> None:
+        self._setting = setting
+        self._folder = folder
+        self._stack = ExitStack()
+        self._network: Network | None = None
+        self._faults: list[str] = []
+        self._begun = 0
+        self.disks: list[PoweredDisk | SmallDisk] = []
+        self.brokers: dict[int, BrokerProcess] = {}
+        self.workload: Workload
+
+    def __enter__(self) -> "Stage":
+        try:
+            self._set_up()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def _set_up(self) -> None:
+        setting = self._setting
+        nodes = range(1, setting.brokers + 1)
+        if setting.has_network:
+            self._network = self._stack.enter_context(Network(setting.brokers))
+        for node in nodes:
+            data = self._folder / f"data{node}"
+            if setting.disk is not None:
+                disk = setting.disk(data, DISK_MIB)
+                self._stack.enter_context(disk)
+                self.disks.append(disk)
+            self.brokers[node] = self._broker(node, data)
+            self._stack.callback(self._end, self.brokers[node])
+            self.brokers[node].start()
+        prefix = self._network.prefix(0) if self._network else ()
+        self.workload = Workload(self._folder, self.bootstrap, prefix)
+        self._stack.callback(self.workload.kill)
+        self._ask("create", str(PARTITIONS), str(min(3, setting.brokers)))
+        self._begun = now()
+        self.workload.start(setting.roles)
+        self.wait_for_progress(3 * PROGRESS_SECONDS_MAX)
+
+    def _broker(self, node: int, data: Path) -> BrokerProcess:
+        place = Place(data=data)
+        if self._network is not None:
+            place = Place(
+                data=data,
+                host=self._network.address(node),
+                port=9092,
+                prefix=self._network.prefix(node),
+            )
+        join = self.brokers[1].address if node > 1 else ""
+        return BrokerProcess(place, self._folder / f"broker{node}.log", join)
+
+    def _end(self, broker: BrokerProcess) -> None:
+        if broker.is_running:
+            broker.kill()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given: all brokers."""
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    @property
+    def network(self) -> Network:
+        """The network of a setting that has one."""
+        assert self._network is not None
+        return self._network
+
+    def leader(self, partition: int = 0) -> int:
+        """Return who leads a partition now."""
+        leaders: dict[str, int] = json.loads(self._ask("leaders"))
+        return leaders[str(partition)]
+
+    def followers(self, partition: int = 0) -> list[int]:
+        """Return all brokers but the leader of a partition."""
+        leader = self.leader(partition)
+        return [node for node in self.brokers if node != leader]
+
+    def _ask(self, *words: str) -> str:
+        prefix = self._network.prefix(0) if self._network else ()
+        command = [*prefix, sys.executable, "-m", "tests.chaos.asking", self.bootstrap, *words]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_ASK_SECONDS_MAX
+        )
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        return done.stdout
+
+    def fault(self, name: str, action: Callable[[], object]) -> None:
+        """Do something bad, and count it."""
+        self._faults.append(name)
+        action()
+
+    def kill(self, *nodes: int) -> None:
+        """End brokers at once, all of them before the first is cleared away."""
+        for node in nodes:
+            self.fault("kill", self.brokers[node].kill)
+
+    def start(self, *nodes: int) -> None:
+        """Start brokers that ended; none waits for another."""
+        for node in nodes:
+            self.brokers[node].launch()
+        for node in nodes:
+            self.brokers[node].wait_until_it_listens()
+
+    def pause(self, *nodes: int) -> None:
+        """Let brokers stand still."""
+        for node in nodes:
+            self.fault("pause", self.brokers[node].pause)
+
+    def resume(self, *nodes: int) -> None:
+        """Let brokers go on."""
+        for node in nodes:
+            self.brokers[node].resume()
+
+    def work(self, seconds: float) -> None:
+        """Let the clients work, in whatever state the brokers are."""
+        time.sleep(seconds)
+
+    def wait_for_progress(self, seconds_max: float = PROGRESS_SECONDS_MAX) -> None:
+        """Wait until each partition took a record begun after now, and gave one; else Stuck."""
+        begun = now()
+        late = begun + int(seconds_max * 10**9)
+        while now() < late:
+            written, read = _progress(self.workload.history(), begun)
+            if len(written) == len(read) == PARTITIONS:
+                return
+            time.sleep(_LOOK_SECONDS)
+        words = "\n".join(broker.last_words() for broker in self.brokers.values())
+        raise Stuck(f"only {sorted(written)} were written, only {sorted(read)} read:\n{words}")
+
+    def finish(self) -> Row:
+        """Stop the clients, read everything once more, and check it all."""
+        ended = now()
+        self.workload.stop()
+        self.workload.look()
+        ops = self.workload.history()
+        for node, broker in self.brokers.items():
+            assert broker.is_running, f"broker {node} ended:\n{broker.last_words()}"
+        return Row(
+            faults=tuple(self._faults),
+            verdict=check(ops),
+            unavailable_ms=_longest_ms(ops, self._begun, ended),
+            seconds=(now() - self._begun) / 1e9,
+        )
+
+
+def _progress(ops: Sequence[Op], since: int) -> tuple[set[int], set[int]]:
+    written = {
+        op.partition
+        for op in ops
+        if isinstance(op, Send) and op.outcome is Outcome.OK and op.begun > since
+    }
+    read = {op.partition for op in ops if isinstance(op, Poll) and op.records and op.ended > since}
+    return written, read
+
+
+def _longest_ms(ops: Sequence[Op], begun: int, ended: int) -> int:
+    """Return for how long at most a partition acknowledged nothing, after its first time."""
+    times: dict[int, list[int]] = defaultdict(list)
+    for op in ops:
+        if isinstance(op, Send) and op.outcome is Outcome.OK and begun < op.ended < ended:
+            times[op.partition].append(op.ended)
+    gaps = [b - a for one in times.values() for a, b in pairwise([*sorted(one), ended])]
+    return max(gaps, default=0) // 10**6

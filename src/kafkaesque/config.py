@@ -282,6 +282,15 @@ class ServerConfig:
     data: Path = Path("data")
     """The folder that holds everything."""
 
+    join: str = ""
+    """`host:port` of any broker of the cluster to join; a folder that was used remembers it."""
+
+    rack: str = ""
+    """Where this broker stands: replicas are spread over racks, and clients may prefer theirs."""
+
+    secret_file: Path = Path()
+    """The file with the cluster's secret, which brokers on several machines must share."""
+
     stop_ms: int = 5_000
     """On being told to stop, requests under way have this long to finish."""
 

@@ -181,6 +181,10 @@ class CallRefused(LinkError):
     """The other broker answered that it will not."""
 
 
+class CannotJoin(LinkError):
+    """The cluster that a broker was to join cannot be reached, or does not take it."""
+
+
 class BadCommand(KafkaesqueError):
     """A line of the text protocol that is no command, or one that cannot be done."""
 

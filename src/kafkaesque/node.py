@@ -5,6 +5,7 @@ import gc
 import os
 import random
 import signal
+import socket
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,29 +13,51 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.identity import KnownPeer, save_identity
+from kafkaesque.broker.membership import Membership
 from kafkaesque.broker.store import Store
 from kafkaesque.clock import Clock, SystemClock
 from kafkaesque.config import (
     BrokerConfig,
+    GossipConfig,
     LimitsConfig,
+    LinkConfig,
     LogConfig,
     ServerConfig,
     TextLimits,
 )
-from kafkaesque.errors import CannotListen, DiskFailed, LogError
+from kafkaesque.entry import Voters
+from kafkaesque.errors import DiskFailed, KafkaesqueError, LogError
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
+from kafkaesque.gossip.gossip import Gossip
+from kafkaesque.gossip.messages import Member
 from kafkaesque.log.posix_disk import PosixDisk
+from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
+from kafkaesque.net.gossiping import Gossiping
 from kafkaesque.server.door import Door
 from kafkaesque.server.edge import Edge
-from kafkaesque.server.listening import listening_sockets, parse_address, shown
+from kafkaesque.server.founding import SECRET_NAME, identify, secret_of
+from kafkaesque.server.listening import (
+    is_local,
+    listening_sockets,
+    parse_address,
+    reachable_name,
+    shown,
+)
 from kafkaesque.server.local_channel import LocalChannel
+from kafkaesque.server.peering import Ask, Peering, Tell
 from kafkaesque.server.turn import Turn
+from kafkaesque.types import NodeId
 
 T = TypeVar("T")
 
-_NODE = 1
+WAITING_S = 5.0
+"""A broker that is not ready by then says that it waits for others."""
+
 _TURNS_TO_ACCEPT = 5
 """Turns of the loop in which a connection that was just accepted becomes known, to be closed."""
 
@@ -46,16 +69,21 @@ COLLECT_AFTER = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """Where a broker listens and keeps its data, and what else of it can be set."""
+    """Where a broker listens and keeps its data, whom it joins, and what else of it can be set."""
 
     host: str = ServerConfig().listen
     port: int = ServerConfig().port
     data: Path = ServerConfig().data
     advertised: str = ServerConfig().advertised
+    join: str = ServerConfig().join
+    rack: str = ServerConfig().rack
+    secret_file: Path = ServerConfig().secret_file
     stop_ms: int = ServerConfig().stop_ms
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     text: TextLimits = field(default_factory=TextLimits)
+    links: LinkConfig = field(default_factory=LinkConfig)
+    gossip: GossipConfig = field(default_factory=GossipConfig)
 
 
 class Node:
@@ -71,16 +99,23 @@ class Node:
         self._config = broker or BrokerConfig()
         self._clock = clock or SystemClock()
         self.failure: asyncio.Future[LogError]
+        self.node: NodeId = 0
+        """Its number in the cluster."""
         self.port = 0
         self.addresses: list[str] = []
         """Where it listens, as people write it."""
+        self.on_waiting: Callable[[], None] = _ignore
+        """Called when it takes long until the cluster lets this broker serve."""
         self._is_stopped = False
         self._turn = Turn()
         self._servers: list[asyncio.Server] = []
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def start(self) -> None:
-        """Open the data folder and begin to listen; a node that was stopped can start again."""
+        """Open the data folder, listen and become ready; a node that was stopped can start again.
+
+        Other brokers are let in at once, clients as soon as this one has caught up with them.
+        """
         self._is_stopped = False
         self.addresses.clear()
         self._servers.clear()
@@ -93,34 +128,129 @@ class Node:
         except OSError as error:
             folder = settings.data
             raise DiskFailed(f"cannot use {folder} for data: {error.strerror}") from error
+        sockets: list[socket.socket] = []
         try:
-            await self._open()
-        except LogError:
+            self._disk.lock()
+            sockets = self._bind()
+            await self._open(advertised)
+        except KafkaesqueError:
+            for sock in sockets:
+                sock.close()
             self._disk.close()
             raise
         self.edge = Edge(self.broker, settings.limits, self._clock, advertised, self._turn)
         channel = LocalChannel(self.broker, settings.host, settings.port)
         self._text = TextGateway(TextDesk(channel, self._clock, settings.text))
+        await self._listen(sockets)
         try:
-            await self._listen()
-        except CannotListen:
-            self._close()
+            await self._become_ready()
+        except LogError:
+            await self.stop()
             raise
         self._repeat("sweep", SWEEP_MS, self.edge.sweep)
 
-    async def _open(self) -> None:
-        self._disk.lock()
-        store = Store.open(self._disk, self._settings.log, self._clock, _NODE, self._on_failed)
-        chance = random.Random()
-        self.broker = Broker(_NODE, store, self._clock, chance, self._config, self._on_failed)
+    def _bind(self) -> list[socket.socket]:
+        settings = self._settings
+        sockets = listening_sockets(settings.host, settings.port, settings.limits.listen_backlog)
+        for sock in sockets:
+            address = sock.getsockname()
+            self.port = address[1]
+            self.addresses.append(shown(address[0], address[1]))
+        return sockets
+
+    async def _open(self, advertised: tuple[str, int] | None) -> None:
+        """Make the broker and all that it stands on."""
+        settings = self._settings
+        given = settings.secret_file if settings.secret_file != Path() else None
+        secret = secret_of(settings.data, given, settings.host)
+        folder = await identify(self._disk, settings.join, secret, settings.links)
+        self.node = folder.node
+        store = Store.open(self._disk, settings.log, self._clock, folder.node, self._on_failed)
+        if store.journal.node != folder.node:
+            store.close()
+            raise LogError(
+                f"the data folder is of broker {folder.node}, but its journal of "
+                f"{store.journal.node}: files of two folders were mixed"
+            )
+        if not folder.has_begun:
+            folder = msgspec.structs.replace(folder, has_begun=True)
+            save_identity(self._disk, folder)
+        self._folder = folder
+        host, port = advertised or (reachable_name(settings.host), self.port)
+        session = 1 + random.SystemRandom().getrandbits(60)
+        self._peering = Peering(folder, secret, session, settings.links, self._turn)
+        self._peering.on_peers = self._remember
+        membership = Membership(
+            peers=self._peering,
+            voters=Voters(voters=(folder.node,) if folder.is_founder else ()),
+            host=host,
+            port=port,
+            rack=settings.rack,
+            directory=folder.directory,
+            cluster=folder.cluster,
+        )
+        self.broker = Broker(
+            folder.node,
+            store,
+            self._clock,
+            random.Random(),
+            self._config,
+            self._on_failed,
+            membership,
+        )
+        self._peering.attach(self.broker)
+        me = Member(
+            node=folder.node,
+            host=host,
+            port=port,
+            rack=settings.rack,
+            incarnation=self._clock.now_ms(),
+        )
+        seeds = [(peer.host, peer.port) for peer in folder.peers]
+        if settings.join:
+            seeds.append(parse_address(settings.join))
+        self._gossiping = Gossiping(
+            Gossip(me, seeds, settings.gossip, random.Random()),
+            self._peering.links,
+            call=Ask.GOSSIP,
+            note=Tell.GOSSIP,
+            on_change=self._peering.heard_of,
+        )
+        self._peering.on_gossip = self._gossiping.receive
+
+    async def _become_ready(self) -> None:
         ready = asyncio.Event()
         self.failure.add_done_callback(lambda _: ready.set())
+        self._peering.start()
         self.broker.start(ready.set)
         self._repeat("tick", self._config.tick_ms, self.broker.tick)
-        await ready.wait()
+        self._repeat("gossip", GOSSIP_TICK_MS, self._gossiping.tick)
+        waiting = self._loop.call_later(WAITING_S, lambda: self.on_waiting())
+        try:
+            await ready.wait()
+        finally:
+            waiting.cancel()
         if self.failure.done():
-            self._stop_timers()
             raise self.failure.result()
+        self.edge.open()
+
+    @property
+    def join_command(self) -> str:
+        """The command that adds a broker to this one's cluster."""
+        settings = self._settings
+        host = "localhost" if is_local(settings.host) else reachable_name(settings.host)
+        command = f"kafkaesque serve --join {shown(host, self.port)} --port 0 --data DIR"
+        if is_local(settings.host):
+            return command
+        return f"{command} --listen ADDRESS --secret-file {settings.data / SECRET_NAME}"
+
+    def _remember(self, peers: tuple[KnownPeer, ...]) -> None:
+        """Keep where the others are: after a restart they are looked for there."""
+        self._folder = msgspec.structs.replace(self._folder, peers=peers)
+        try:
+            save_identity(self._disk, self._folder)
+        except LogError as error:
+            self._on_failed(error)
 
     def _post(self, done: Callable[[], None]) -> None:
         """Hear what the disk has to say; called from any thread."""
@@ -134,20 +264,19 @@ class Node:
         finally:
             self._turn.end()
 
-    async def _listen(self) -> None:
-        settings = self._settings
-        backlog = settings.limits.listen_backlog
-        sockets = listening_sockets(settings.host, settings.port, backlog)
-        loop = asyncio.get_running_loop()
+    async def _listen(self, sockets: list[socket.socket]) -> None:
+        backlog = self._settings.limits.listen_backlog
         for sock in sockets:
-            address = sock.getsockname()
-            self.port = address[1]
-            self.addresses.append(shown(address[0], address[1]))
-            server = await loop.create_server(self._door, sock=sock, backlog=backlog)
+            server = await self._loop.create_server(self._door, sock=sock, backlog=backlog)
             self._servers.append(server)
 
     def _door(self) -> Door:
-        return Door(self.edge, http=self._http, text=self._text.connection)
+        return Door(
+            self.edge,
+            http=self._http,
+            text=self._text.connection,
+            link=self._peering.links.accept,
+        )
 
     def _http(self) -> asyncio.Protocol:
         from kafkaesque.server.pages import http_connection  # late, because starting is fast then
@@ -158,7 +287,9 @@ class Node:
         """Say why this node does not serve, if so."""
         if self.failure.done():
             return f"the disk failed: {self.failure.result()}"
-        return "the broker is stopping" if self.edge.stopping.is_begun else None
+        if self.edge.stopping.is_begun:
+            return "the broker is stopping"
+        return None if self.edge.is_open else "the broker is catching up with its cluster"
 
     async def stop(self) -> None:
         """Stop cleanly: no more requests, those under way finish, everything durable.
@@ -180,6 +311,9 @@ class Node:
         self.edge.abort()
         await asyncio.sleep(0)  # lets the connections learn of it
         await self._text.stop()
+        self._stop_timers()
+        await self._gossiping.close(is_leaving=True)
+        await self._peering.close()
         self._close()
 
     async def _stop_listening(self) -> None:
@@ -199,7 +333,6 @@ class Node:
             server.close()
 
     def _close(self) -> None:
-        self._stop_timers()
         try:
             self.broker.stop()
         finally:  # without room for its last word the journal stands as after a kill
@@ -219,6 +352,10 @@ class Node:
     def _on_failed(self, error: LogError) -> None:
         if not self.failure.done():
             self.failure.set_result(error)
+
+
+def _ignore() -> None:
+    """Nobody watches the start."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -16,6 +16,7 @@ from kafkaesque.net.codec import (
     Call,
     Decoder,
     Failure,
+    Note,
     ForGroup,
     Received,
     Reply,
@@ -34,6 +35,7 @@ exchanges = st.one_of(
     st.builds(Call, number=st.integers(0, 99), kind=st.integers(0, 65535), data=st.binary()),
     st.builds(Reply, number=st.integers(0, 99), data=st.binary()),
     st.builds(Failure, number=st.integers(0, 99), reason=st.text(max_size=50)),
+    st.builds(Note, kind=st.integers(0, 99), data=st.binary(max_size=50)),
 )
 
 
@@ -60,7 +62,7 @@ def frames(draw: st.DrawFn) -> bytes:
     match item:
         case Beat():
             return the_frame(encode_beat(item))
-        case Call() | Reply() | Failure():
+        case Call() | Reply() | Failure() | Note():
             return the_frame(encode_exchange(item))
         case _:
             return the_frame(encode_message(draw(groups), item))
@@ -81,7 +83,9 @@ def test_a_beat_comes_out_as_it_went_in(beat: Beat) -> None:
 
 
 @given(item=exchanges)
-def test_a_call_and_its_answer_come_out_as_they_went_in(item: Call | Reply | Failure) -> None:
+def test_a_call_and_its_answer_come_out_as_they_went_in(
+    item: Call | Reply | Failure | Note,
+) -> None:
     assert decoded(encode_exchange(item)) == item
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -242,7 +243,8 @@ def test_a_damaged_partition_is_offline_and_everything_else_serves(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = tmp_path / "data"
-    share = bytes(build_batch([Record(offset=0, timestamp_ms=1, key=None, value=b"x")]))
+    now_ms = time.time_ns() // 1_000_000
+    share = bytes(build_batch([Record(offset=0, timestamp_ms=now_ms, key=None, value=b"x")]))
 
     async def produce(index: int) -> tuple[int, list[tuple[int, int]]]:
         async with running(data) as connect:

@@ -89,7 +89,9 @@ class Broker:
         self._membership = membership
         self._registering: Registering | None = None
         if membership is not None:
-            self._registering = Registering(node, membership, session, self._ask, failed)
+            self._registering = Registering(node, membership, session, self.ask, failed)
+        self.on_catalog: Callable[[], None] = _ignore
+        """Called when this broker's copy of the catalog has changed."""
         self._is_started = False
         self._waits = ServingWaits(self.leaders)
         self.leaders.on_change = self._waits.changed
@@ -130,7 +132,7 @@ class Broker:
         committed = self._committed.machine
         self.topics = Topics(self.node, committed, self, self._store, self._clock, self._waits)
         self.replicas.tell_of_leading(replica)
-        if first == alone:
+        if replica.raft.voters.voters == alone.voters:
             replica.campaign()
         self.flush()
 
@@ -343,11 +345,12 @@ class Broker:
         def replied(reply: Reply) -> None:
             taken(reply.first_id if isinstance(reply, Carried) else None)
 
-        self._ask(TakeProducerIds(count=count), replied)
+        self.ask(TakeProducerIds(count=count), replied)
 
     # ── changes of the catalog ───────────────────────────────────────────────────────────────
 
-    def _ask(self, command: Command, reply: ReplyTo) -> None:
+    def ask(self, command: Command, reply: ReplyTo) -> None:
+        """Have a command carried out by whoever leads the catalog; raises as `Changes.ask`."""
         self._changes.ask(command, reply)
         self.flush()
 
@@ -366,22 +369,26 @@ class Broker:
         def applied() -> None:
             self.topics.when_served(name, lambda: answer(None))
 
-        self._ask(command, replied)
+        self.ask(command, replied)
 
     def _on_catalog(self, catalog: Catalog) -> None:
         """Begin to lead the catalog."""
         if catalog.cluster_id is None:
-            cluster_id = urlsafe_b64encode(self._new_id()).decode().rstrip("=")
+            given = self._membership.cluster if self._membership is not None else ""
+            cluster_id = given or new_cluster_id(self._new_id())
             self._catalog.write(catalog.name_cluster(cluster_id), _ignore)
-        if self._membership is None:
+        if self._registering is None:
             self._committed.catch_up()
             self._start_topics()
+        elif not self._is_started:
+            self._registering.try_now()
 
     def _on_applied(self) -> None:
         """Follow the committed catalog, once this broker is known to have caught up with it."""
         if self._registering is not None and self._registering.is_done(self._committed.machine):
             self._start_topics()
         self.topics.follow()
+        self.on_catalog()
 
     def _start_topics(self) -> None:
         if not self._is_started:
@@ -404,5 +411,10 @@ def _once(failed: Callable[[LogError], None]) -> Callable[[LogError], None]:
     return tell
 
 
-def _ignore(_: object) -> None:
+def new_cluster_id(chance: bytes) -> str:
+    """Return the name of a new cluster, in the form that Kafka's have."""
+    return urlsafe_b64encode(chance).decode().rstrip("=")
+
+
+def _ignore(*_: object) -> None:
     """Nobody waits for it."""

@@ -7,6 +7,7 @@ does whoever carried the command when no answer came.
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.peers import Peers, ReplyTo
@@ -16,6 +17,7 @@ from kafkaesque.machines.catalog import Catalog, Registration
 from kafkaesque.machines.catalog_commands import (
     DEFAULT_REPLICATION,
     AddPartitions,
+    AdmitBroker,
     Carried,
     Command,
     CreateTopic,
@@ -32,6 +34,12 @@ from kafkaesque.types import NodeId
 
 REPLICATION = 3
 """Replicas of a topic of which nothing else is said, if there are as many brokers."""
+
+
+_Plain: TypeAlias = (
+    CreateTopic | DeleteTopic | AddPartitions | SetSettings | TakeProducerIds | RegisterBroker
+)
+"""Commands whose reply says nothing but that they were carried out, or what was taken."""
 
 
 class Changes:
@@ -75,8 +83,13 @@ class Changes:
     def decide(self, command: Command, reply: ReplyTo) -> None:
         """Decide on a command as the leader; raises what the catalog refuses, and NotLeader."""
         catalog = self._host.machine
-        first_id = catalog.next_producer_id if isinstance(command, TakeProducerIds) else -1
-        records = self._records(catalog, command)
+        first_id = -1
+        if isinstance(command, AdmitBroker):
+            first_id, records = catalog.admit(command.directory)
+        else:
+            if isinstance(command, TakeProducerIds):
+                first_id = catalog.next_producer_id
+            records = self._records(catalog, command)
         end = self._host.end_offset + len(records)
 
         def done(outcome: Outcome) -> None:
@@ -85,9 +98,12 @@ class Changes:
             else:
                 reply(Unknown())
 
-        self._host.write(records, done)
+        if records:
+            self._host.write(records, done)
+        else:
+            self._host.when_committed(done)
 
-    def _records(self, catalog: Catalog, command: Command) -> list[MachineRecord]:
+    def _records(self, catalog: Catalog, command: _Plain) -> list[MachineRecord]:
         match command:
             case CreateTopic():
                 replicas = self._place(catalog, command)
@@ -144,4 +160,5 @@ class Changes:
 
     def _racks(self, catalog: Catalog) -> Mapping[NodeId, str]:
         """Return the brokers and their racks; one that is alone has nobody to tell of itself."""
-        return {b.node: b.rack for b in catalog.brokers.values()} or {self._node: ""}
+        there = {b.node: b.rack for b in catalog.brokers.values() if b.was_there}
+        return there or {self._node: ""}

@@ -30,6 +30,9 @@ class Membership:
     directory: bytes
     """The id of its data folder."""
 
+    cluster: str = ""
+    """The name that the cluster gets from the broker that begins it; empty draws one."""
+
 
 class Registering:
     """Tells the catalog of this broker, again and again until the committed catalog shows it.
@@ -67,7 +70,12 @@ class Registering:
     def tick(self) -> None:
         """Let time pass; not called any more when it is done."""
         self._ticks += 1
-        if self._is_asking or self._ticks % TICKS_BETWEEN:
+        if self._ticks % TICKS_BETWEEN == 0:
+            self.try_now()
+
+    def try_now(self) -> None:
+        """Ask, unless an answer is still waited for."""
+        if self._is_asking:
             return
         self._is_asking = True
         try:

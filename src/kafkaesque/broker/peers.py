@@ -9,6 +9,8 @@ from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import GroupId, NodeId
 
+__all__ = ["Beat", "Message", "NoPeers", "Peers", "ReplyTo"]
+
 ReplyTo: TypeAlias = Callable[[Reply], None]
 """Told once what became of a command."""
 

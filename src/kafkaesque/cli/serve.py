@@ -9,7 +9,7 @@ import click
 from kafkaesque.config import ServerConfig
 from kafkaesque.node import Node, NodeSettings, run
 from kafkaesque.node import serve as serve_node
-from kafkaesque.server.doorkeeper import is_loopback
+from kafkaesque.server.listening import is_local
 from kafkaesque.settings import Settings, Value, load
 
 _DEFAULTS = ServerConfig()
@@ -38,29 +38,26 @@ _DEFAULTS = ServerConfig()
     type=click.Path(file_okay=False, path_type=Path),
     help=f"The folder that holds everything.  [default: {_DEFAULTS.data}]",
 )
-def serve(
-    config: Path | None,
-    listen: str | None,
-    port: int | None,
-    advertised: str | None,
-    data: Path | None,
-) -> int:
+@click.option("--join", help="The host:port of any broker of the cluster to join.")
+@click.option("--rack", help="Where this broker stands; replicas are spread over racks.")
+@click.option(
+    "--secret-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The cluster's secret, for brokers on several machines.",
+)
+def serve(config: Path | None, **given: Value | None) -> int:
     """Run one broker until it is told to stop; told twice, it stops at once."""
-    given: dict[str, Value | None] = {
-        "server.listen": listen,
-        "server.port": port,
-        "server.advertised": advertised,
-        "server.data": data,
-    }
-    flags = {name: value for name, value in given.items() if value is not None}
+    flags = {f"server.{name}": value for name, value in given.items() if value is not None}
     settings = load(config, os.environ, flags)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
 
     def started(node: Node) -> None:
-        if not _is_local(settings.server.listen):
+        if not is_local(settings.server.listen):
             click.echo("anybody who reaches this address can read and write: there is no login yet")
         where = " and ".join(node.addresses)
-        click.echo(f"kafkaesque listens on {where}, data in {settings.server.data.resolve()}")
+        folder = settings.server.data.resolve()
+        click.echo(f"kafkaesque listens on {where}, data in {folder}, broker {node.node}")
+        click.echo(f"to add a broker: {node.join_command}")
 
     error = run(serve_node(node_settings(settings), started, settings.broker))
     if error is not None:
@@ -76,13 +73,11 @@ def node_settings(settings: Settings) -> NodeSettings:
         port=server.port,
         data=server.data,
         advertised=server.advertised,
+        join=server.join,
+        rack=server.rack,
+        secret_file=server.secret_file,
         stop_ms=server.stop_ms,
         limits=settings.limits,
         log=settings.log,
         text=settings.text,
     )
-
-
-def _is_local(host: str) -> bool:
-    """Return whether only this machine can reach the address; other names may be anybody's."""
-    return host == "localhost" or (host != "" and is_loopback(host))

@@ -37,6 +37,9 @@ PARTITIONS_MAX = 10_000
 ALL_PARTITIONS_MAX = 20_000
 """Of all topics together: each takes 15 kB of memory, and clients create topics at will."""
 
+BROKERS_MAX = 1_000
+"""Of one cluster: everybody has a link to everybody."""
+
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """Machines live on these: clients may read them, and only we write to them."""
 
@@ -128,7 +131,12 @@ class Registration:
     directory: bytes
     """The id of its data folder: a broker that lost its disk is another one."""
     incarnation: int
-    """Another number means that it has started anew."""
+    """Another number means that it has started anew; 0 that it was never there yet."""
+
+    @property
+    def was_there(self) -> bool:
+        """Whether it has ever told of itself: one that was only admitted has no address."""
+        return self.incarnation > 0
 
 
 class Catalog:
@@ -189,6 +197,19 @@ class Catalog:
         if known is not None and known.directory != broker.directory:
             raise InvalidAssignment(f"broker {broker.node} has another data folder: take a new id")
         return [_broker(broker)]
+
+    def admit(self, directory: bytes) -> tuple[NodeId, list[MachineRecord]]:
+        """Decide which number the broker of a data folder has; raises InvalidAssignment."""
+        for known in self.brokers.values():
+            if known.directory == directory:
+                return known.node, []
+        if len(self.brokers) >= BROKERS_MAX:
+            raise InvalidAssignment(f"a cluster has at most {BROKERS_MAX} brokers")
+        node = 1 + max(self.brokers, default=0)
+        blank = Registration(
+            node=node, host="", port=0, rack="", directory=directory, incarnation=0
+        )
+        return node, [_broker(blank)]
 
     def create_topic(
         self,

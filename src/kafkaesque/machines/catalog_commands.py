@@ -64,8 +64,20 @@ class RegisterBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True,
     incarnation: int
 
 
+class AdmitBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=7):
+    """Give a broker with a new data folder its number; the same folder gets the same one again."""
+
+    directory: bytes
+
+
 Command: TypeAlias = (
-    CreateTopic | DeleteTopic | AddPartitions | SetSettings | TakeProducerIds | RegisterBroker
+    CreateTopic
+    | DeleteTopic
+    | AddPartitions
+    | SetSettings
+    | TakeProducerIds
+    | RegisterBroker
+    | AdmitBroker
 )
 
 
@@ -74,7 +86,7 @@ class Carried(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1)
 
     end: Offset
     first_id: int = -1
-    """Of the producer ids, if such were taken."""
+    """Of the producer ids, if such were taken; the number of a broker that was admitted."""
 
 
 class Refused(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=2):

@@ -62,6 +62,14 @@ class Failure:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One broker tells another, and expects no answer."""
+
+    kind: int
+    data: Buffer
+
+
 @dataclass(frozen=True, slots=True)
 class ForGroup:
     """A message that came for a replica of a group."""
@@ -70,7 +78,7 @@ class ForGroup:
     message: Message
 
 
-Received: TypeAlias = ForGroup | Beat | Call | Reply | Failure
+Received: TypeAlias = ForGroup | Beat | Call | Reply | Failure | Note
 
 
 def encode_message(group: GroupId, message: Message) -> list[Buffer]:
@@ -109,9 +117,11 @@ def encode_beat(beat: Beat) -> list[Buffer]:
     return _frame((20, beat.session, beat.sequence, *heard, *table))
 
 
-def encode_exchange(item: Call | Reply | Failure) -> list[Buffer]:
-    """Return the parts of a frame with a call or the answer to one."""
+def encode_exchange(item: Call | Reply | Failure | Note) -> list[Buffer]:
+    """Return the parts of a frame with a call, the answer to one, or a note."""
     match item:
+        case Note(kind=kind, data=data):
+            return _frame((33, kind), [data])
         case Call(number=number, kind=kind, data=data):
             return _frame((30, number, kind), [data])
         case Reply(number=number, data=data):
@@ -176,6 +186,8 @@ class Decoder:
                 return Call(number=head.number, kind=head.kind, data=body)
             case heads.ReplyHead():
                 return Reply(number=head.number, data=body)
+            case heads.NoteHead():
+                return Note(kind=head.kind, data=body)
         if body:
             raise MalformedLink(f"{len(body)} bytes follow a head that has no body")
         match head:

@@ -170,6 +170,12 @@ class FailureHead(Head, tag=32, frozen=True):
     reason: Sentence
 
 
+class NoteHead(Head, tag=33, frozen=True):
+    """A note; its data is the body."""
+
+    kind: Kind
+
+
 AnyHead: TypeAlias = (
     VoteRequestHead
     | VoteResponseHead
@@ -184,4 +190,5 @@ AnyHead: TypeAlias = (
     | CallHead
     | ReplyHead
     | FailureHead
+    | NoteHead
 )

@@ -29,6 +29,7 @@ from kafkaesque.net.codec import (
     Call,
     Failure,
     ForGroup,
+    Note,
     Received,
     Reply,
     encode_beat,
@@ -169,6 +170,13 @@ class Links:
         link = self._open.get(beat.target)
         return link is not None and link.send(encode_beat(beat), Sort.BEAT)
 
+    def note(self, node: NodeId, kind: int, data: Buffer) -> bool:
+        """Tell a node something, without an answer; False if it is lost already."""
+        link = self._open.get(node)
+        return link is not None and link.send(
+            encode_exchange(Note(kind=kind, data=data)), Sort.SMALL
+        )
+
     def has_room(self, node: NodeId) -> bool:
         """Whether appends for a node are welcome; if not, `on_room` may tell when they are."""
         link = self._open.get(node)
@@ -271,6 +279,10 @@ class Links:
                     ports.receive(item)
                 case Call():
                     self._on_call(link, item)
+                case Note(kind=kind, data=data):
+                    assert link.peer is not None
+                    assert link.peer.node is not None, "visitors only make calls"
+                    ports.on_note(link.peer.node, kind, memoryview(data))
                 case Reply(number=number, data=data):
                     answer = link.calls.get(number)
                     if answer is not None and not answer.done():

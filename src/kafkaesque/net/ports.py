@@ -67,6 +67,9 @@ class LinkPorts:
     on_question: Callable[[Question], None] = _refuse
     """Another broker's call."""
 
+    on_note: Callable[[NodeId, int, memoryview], None] = _ignore
+    """What another broker tells, and its kind."""
+
     on_received: Callable[[], None] = _ignore
     """Everything of one read has been handed over: the time to flush what was gathered."""
 

@@ -108,6 +108,19 @@ class Door(asyncio.BufferedProtocol):
             return
         self._first += self._edge.slab[:nbytes]
         kind = kind_of(self._first)
+        if kind in (Kind.KAFKA, Kind.TEXT) and not self._edge.is_open:
+            self._transport.pause_reading()
+            self._edge.when_open(self._go_on)
+        else:
+            self._let_in(kind)
+
+    def _go_on(self) -> None:
+        """Let a client in who came before the broker was ready, if it still waits."""
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._let_in(kind_of(self._first))
+
+    def _let_in(self, kind: Kind | None) -> None:
         match kind:
             case None:
                 self._refuse(f"no protocol begins with byte {self._first[0]}")

@@ -1,5 +1,7 @@
 """What all connections of one broker share."""
 
+from collections.abc import Callable
+
 from kafkaesque.broker.broker import Broker
 from kafkaesque.clock import Clock
 from kafkaesque.config import LimitsConfig
@@ -32,6 +34,9 @@ class Edge:
         self.stopping = Stopping()
         self.turn = turn or Turn()
         self._advertised = advertised
+        self.is_open = False
+        """Whether clients are served: a broker that has just started must first catch up."""
+        self._waiting: list[Callable[[], None]] = []
 
     def session(self, sockname: tuple[object, ...], peername: tuple[object, ...] | None) -> Session:
         """Return a session for a client that came from one address by another of ours."""
@@ -43,6 +48,17 @@ class Edge:
             client_host=str(peername[0]) if peername else "",
             stopping=self.stopping,
         )
+
+    def open(self) -> None:
+        """Serve clients from now on, those first who came too early."""
+        self.is_open = True
+        waiting, self._waiting = self._waiting, []
+        for go_on in waiting:
+            go_on()
+
+    def when_open(self, go_on: Callable[[], None]) -> None:
+        """Call back when clients are served."""
+        self._waiting.append(go_on)
 
     def sweep(self) -> None:
         """Look after those who wait or stay too long; to be called about once a second."""

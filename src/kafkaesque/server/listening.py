@@ -3,6 +3,7 @@
 import socket
 
 from kafkaesque.errors import BadConfiguration, CannotListen
+from kafkaesque.server.doorkeeper import is_loopback
 
 PORT_TRIES_MAX = 20
 """With port 0 all addresses must get the same free port; one that is taken elsewhere is dropped."""
@@ -26,6 +27,16 @@ def listening_sockets(host: str, port: int, backlog: int) -> list[socket.socket]
 def shown(host: str, port: int) -> str:
     """Return an address as people write it: IPv6 goes in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_local(host: str) -> bool:
+    """Return whether only this machine can reach the address; other names may be anybody's."""
+    return host == "localhost" or (host != "" and is_loopback(host))
+
+
+def reachable_name(host: str) -> str:
+    """Return a name by which others can reach what listens on an address."""
+    return socket.gethostname() if host in ("", "0.0.0.0", "::") else host
 
 
 def parse_address(text: str) -> tuple[str, int]:

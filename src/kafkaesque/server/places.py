@@ -26,6 +26,8 @@ def places(session: Session) -> list[Place]:
     rack = mine.rack if mine is not None else ""
     found = {broker.node: Place(broker.node, session.host, session.port, rack or None)}
     for one in known.values():
+        if not one.was_there:
+            continue
         found.setdefault(one.node, Place(one.node, one.host, one.port, one.rack or None))
     return [found[node] for node in sorted(found)]
 
@@ -38,4 +40,5 @@ def controller(broker: Broker) -> NodeId:
 
 def nodes_of(broker: Broker) -> list[NodeId]:
     """Return the ids of all brokers."""
-    return sorted({broker.node, *broker.catalog.brokers})
+    there = (one.node for one in broker.catalog.brokers.values() if one.was_there)
+    return sorted({broker.node, *there})

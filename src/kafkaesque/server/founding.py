@@ -1,0 +1,82 @@
+"""What a broker is before it starts: who its data folder says it is, or becomes for the first time.
+
+used folder               it is who it was, and looks for the others where they were
+empty folder              it begins a cluster of its own
+empty folder and --join   it asks the cluster for a number; it never begins one
+"""
+
+import random
+from pathlib import Path
+
+from kafkaesque.broker.broker import new_cluster_id
+from kafkaesque.broker.identity import (
+    DIRECTORY_BYTES,
+    Folder,
+    FolderIdentity,
+    load_identity,
+    save_identity,
+)
+from kafkaesque.config import LinkConfig
+from kafkaesque.errors import BadConfiguration
+from kafkaesque.server.joining import join
+from kafkaesque.server.listening import is_local, parse_address
+from kafkaesque.types import NodeId
+
+FOUNDER: NodeId = 1
+SECRET_BYTES = 32
+SECRET_BYTES_MAX = 4 << 10
+SECRET_NAME = "secret"
+
+
+async def identify(disk: Folder, address: str, secret: bytes, links: LinkConfig) -> FolderIdentity:
+    """Return who the broker of a folder is; raises LogError, CannotJoin, BadConfiguration."""
+    found = load_identity(disk)
+    if found is not None:
+        return found
+    directory = random.SystemRandom().randbytes(DIRECTORY_BYTES)
+    if address:
+        admission = await join(parse_address(address), directory, secret, links)
+        identity = FolderIdentity(
+            cluster=admission.cluster,
+            node=admission.node,
+            directory=directory,
+            is_founder=False,
+            peers=admission.peers,
+        )
+    else:
+        cluster = new_cluster_id(random.SystemRandom().randbytes(DIRECTORY_BYTES))
+        identity = FolderIdentity(
+            cluster=cluster, node=FOUNDER, directory=directory, is_founder=True
+        )
+    save_identity(disk, identity)
+    return identity
+
+
+def secret_of(data: Path, given: Path | None, host: str) -> bytes:
+    """Return the cluster's secret, empty where nobody beyond this machine can be a member.
+
+    One that is given is kept in the data folder, so that it need not be given again; a broker that
+    listens beyond this machine and has none makes one.
+    """
+    kept = data / SECRET_NAME
+    if given is not None:
+        try:
+            secret = given.read_bytes().strip()
+        except OSError as error:
+            raise BadConfiguration(f"cannot read the secret {given}: {error.strerror}") from error
+        if not 0 < len(secret) <= SECRET_BYTES_MAX:
+            raise BadConfiguration(f"a secret has 1 to {SECRET_BYTES_MAX} bytes, unlike {given}")
+        _keep(kept, secret)
+        return secret
+    if kept.exists():
+        return kept.read_bytes()
+    if is_local(host):
+        return b""
+    secret = random.SystemRandom().randbytes(SECRET_BYTES).hex().encode()
+    _keep(kept, secret)
+    return secret
+
+
+def _keep(path: Path, secret: bytes) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(secret)

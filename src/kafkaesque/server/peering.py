@@ -1,0 +1,291 @@
+"""One broker's way to the others: what it has for them goes out over links, what they have comes.
+
+The links know where everybody is from three sources, the later ones being better: the addresses
+that the data folder remembers, the catalog, and what gossip heard last. A broker that comes back at
+another address is found by that, though nobody could reach it to write it into the catalog.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from typing import TypeAlias
+
+import msgspec
+
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
+from kafkaesque.broker.leaders import LeadersTold
+from kafkaesque.broker.peers import Beat, Message, ReplyTo
+from kafkaesque.config import LinkConfig
+from kafkaesque.errors import AnswerLost, KafkaesqueError, LinkError, MalformedLink
+from kafkaesque.gossip.messages import Member
+from kafkaesque.machines.catalog_commands import (
+    AdmitBroker,
+    Carried,
+    Command,
+    Refused,
+    Reply,
+    Unknown,
+    to_refusal,
+)
+from kafkaesque.net.handshake import Identity
+from kafkaesque.net.links import Links, Peer
+from kafkaesque.net.ports import LinkPorts, Question
+from kafkaesque.server.turn import Turn
+from kafkaesque.types import Buffer, GroupId, NodeId
+
+ASK_MS_MAX = 10_000
+"""How long a change of the catalog may take elsewhere; then its outcome is unknown."""
+
+GossipIn: TypeAlias = Callable[[memoryview], None]
+
+
+class Ask(IntEnum):
+    """The kinds of calls between brokers."""
+
+    COMMAND = 1
+    JOIN = 2
+    GOSSIP = 3
+
+
+class Tell(IntEnum):
+    """The kinds of notes between brokers."""
+
+    LEADERS = 1
+    GOSSIP = 2
+
+
+class Admission(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """What a broker is told that joins: its cluster, its number, and where the others are."""
+
+    cluster: str
+    node: NodeId
+    peers: tuple[KnownPeer, ...]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_commands = msgspec.msgpack.Decoder(Command)
+_replies = msgspec.msgpack.Decoder(Reply)
+_told = msgspec.msgpack.Decoder(LeadersTold)
+
+
+class Peering:
+    """The others, as the broker sees them (`broker/peers.py`), and the broker, as they see it."""
+
+    def __init__(
+        self, folder: FolderIdentity, secret: bytes, session: int, config: LinkConfig, turn: Turn
+    ) -> None:
+        self.on_gossip: GossipIn = _ignore
+        """Handed every packet of gossip that comes."""
+        self.on_peers: Callable[[tuple[KnownPeer, ...]], None] = _ignore
+        """Told when somebody is somewhere else than was known."""
+        identity = Identity(
+            cluster=folder.cluster,
+            node=folder.node,
+            directory=folder.directory,
+            session=session,
+            secret=secret,
+        )
+        ports = LinkPorts(
+            deliver=self._deliver,
+            receive=self._receive_beat,
+            on_question=self._on_question,
+            on_note=self._on_note,
+            on_received=self._on_received,
+        )
+        self.links = Links(identity, ports, config, random.SystemRandom())
+        self._folder = folder
+        self._turn = turn
+        self._known: dict[NodeId, KnownPeer] = {peer.node: peer for peer in folder.peers}
+        self._is_in_event = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._broker: Broker
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────
+
+    def attach(self, broker: Broker) -> None:
+        """Learn whom this is for; before anything is sent."""
+        self._broker = broker
+        broker.on_catalog = self.refresh
+
+    def start(self) -> None:
+        """Begin to hold links to everybody that is known."""
+        self.links.start(_links_to(self._known.values()))
+
+    async def close(self) -> None:
+        """Hang up on everybody; whoever still waits for a reply is told that it is unknown."""
+        await self.links.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def known(self) -> tuple[KnownPeer, ...]:
+        """Every other broker, and where it was last."""
+        return tuple(self._known[node] for node in sorted(self._known))
+
+    def refresh(self) -> None:
+        """Follow the catalog: who was added or removed, who moved."""
+        brokers = self._broker.committed_catalog.machine.brokers
+        if not brokers:
+            return  # the copy has not caught up with anything yet
+        known = {
+            one.node: KnownPeer(
+                node=one.node, host=one.host, port=one.port, directory=one.directory
+            )
+            for one in brokers.values()
+            if one.was_there and one.node != self._folder.node
+        }
+        # One that was admitted and never told where it is may still be known by gossip.
+        for node, peer in self._known.items():
+            if node in brokers and node not in known:
+                known[node] = peer
+        self._set(known)
+
+    def heard_of(self, member: Member) -> None:
+        """Take what gossip says of where a broker is, which is newer than the catalog."""
+        found = self._known.get(member.node)
+        if found is None or not member.is_there:
+            return
+        moved = KnownPeer(
+            node=member.node, host=member.host, port=member.port, directory=found.directory
+        )
+        self._set({**self._known, member.node: moved})
+
+    def _set(self, known: dict[NodeId, KnownPeer]) -> None:
+        if known == self._known:
+            return
+        self._known = known
+        self.links.set_peers(_links_to(known.values()))
+        self.on_peers(self.known)
+
+    # ── out: what the broker has for the others ──────────────────────────────────────────────
+
+    def send(self, group: GroupId, message: Message) -> None:
+        """Take a message of a group to its target."""
+        self.links.send(message.target, group, message)
+
+    def beat(self, beat: Beat) -> None:
+        """Take a beat to its target."""
+        self.links.send_beat(beat)
+
+    def tell(self, told: LeadersTold) -> None:
+        """Take word of leaders to its target."""
+        self.links.note(told.target, Tell.LEADERS, _encode(told))
+
+    def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
+        """Take a command to another broker, and the reply back."""
+        task = asyncio.get_running_loop().create_task(self._ask(target, command, reply))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
+        answer: Reply
+        try:
+            data = await self.links.call(target, Ask.COMMAND, _encode(command), ASK_MS_MAX)
+            answer = _replies.decode(data)
+        except (AnswerLost, msgspec.MsgspecError):
+            answer = Unknown()
+        except LinkError as error:
+            answer = to_refusal(error)
+        self._turn.begin()
+        try:
+            reply(answer)
+            self._broker.flush()
+        finally:
+            self._turn.end()
+
+    # ── in: what the others have for the broker ──────────────────────────────────────────────
+
+    def _begin(self) -> None:
+        """All that came with one read is one event; `_on_received` ends it."""
+        if not self._is_in_event:
+            self._is_in_event = True
+            self._turn.begin()
+
+    def _deliver(self, group: GroupId, message: Message) -> None:
+        self._begin()
+        self._broker.replicas.deliver(group, message)
+
+    def _receive_beat(self, beat: Beat) -> None:
+        self._begin()
+        self._broker.replicas.receive_beat(beat)
+
+    def _on_received(self) -> None:
+        self._broker.flush()
+        if self._is_in_event:
+            self._is_in_event = False
+            self._turn.end()
+
+    def _on_note(self, node: NodeId, kind: int, data: memoryview) -> None:
+        """Take a note; raises MalformedLink for one that makes no sense, which cuts the link."""
+        if kind == Tell.GOSSIP:
+            self.on_gossip(data)
+        elif kind == Tell.LEADERS:
+            try:
+                told = _told.decode(data)
+            except msgspec.MsgspecError as error:
+                raise MalformedLink(f"word of leaders cannot be read: {error}") from None
+            if (told.source, told.target) != (node, self._folder.node):
+                raise MalformedLink("word of leaders is from or for somebody else")
+            self._begin()
+            self._broker.replicas.receive_leaders(told)
+        # Other kinds are a later version's, and can do without us.
+
+    def _on_question(self, question: Question) -> None:
+        match question.kind:
+            case Ask.COMMAND if question.node is not None:
+                self._begin()
+                self._carry_out(question)
+            case Ask.JOIN:
+                self._begin()
+                self._admit(question)
+            case Ask.GOSSIP:
+                self.on_gossip(question.data)
+                question.reply(b"")
+            case _:
+                question.refuse(f"this broker knows no call of kind {question.kind}")
+
+    def _carry_out(self, question: Question) -> None:
+        try:
+            command = _commands.decode(question.data)
+        except msgspec.MsgspecError as error:
+            question.refuse(f"this broker does not know the command: {error}")
+            return
+        self._broker.carry_out(command, lambda reply: question.reply(_encode(reply)))
+
+    def _admit(self, question: Question) -> None:
+        """Give a broker that joins its number; it becomes a member when it has told of itself."""
+        if len(question.data) != DIRECTORY_BYTES:
+            question.refuse(f"the id of a data folder has {DIRECTORY_BYTES} bytes")
+            return
+
+        def replied(reply: Reply) -> None:
+            match reply:
+                case Carried(first_id=node):
+                    question.reply(self._admission(node))
+                case Refused(text=text):
+                    question.refuse(text)
+                case Unknown():
+                    question.refuse("the cluster has no leader at the moment")
+
+        try:
+            self._broker.ask(AdmitBroker(directory=bytes(question.data)), replied)
+        except KafkaesqueError as error:
+            question.refuse(str(error) or "the cluster has no leader at the moment")
+
+    def _admission(self, node: NodeId) -> Buffer:
+        mine = self._broker.committed_catalog.machine.brokers[self._folder.node]
+        me = KnownPeer(node=mine.node, host=mine.host, port=mine.port, directory=mine.directory)
+        others = tuple(peer for peer in self.known if peer.node != node)
+        return _encode(Admission(cluster=self._folder.cluster, node=node, peers=(me, *others)))
+
+
+def _links_to(peers: Iterable[KnownPeer]) -> list[Peer]:
+    return [
+        Peer(node=peer.node, host=peer.host, port=peer.port, directory=peer.directory)
+        for peer in peers
+    ]
+
+
+def _ignore(_: object) -> None:
+    """Nobody listens yet."""

@@ -6,8 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.chaos import alone  # noqa: F401  (its scenarios are in the list then)
-from tests.chaos.scenario import HEAD, SCENARIOS, Scenario, line
+from tests.chaos import stories
+from tests.chaos.scenario import HEAD, Scenario, line
 from tests.chaos.stage import Row
 
 
@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="play only scenarios with these words in the name")
     parser.add_argument("--times", type=int, default=1, help="how often each is played")
     given = parser.parse_args()
-    wanted = [one for one in SCENARIOS if " ".join(given.words) in one.name] * given.times
+    wanted = [one for one in stories.ALL if " ".join(given.words) in one.name] * given.times
     rows = []
     for one in wanted:
         row = play(one, None)

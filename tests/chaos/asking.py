@@ -15,9 +15,11 @@ SECONDS_MAX = 20
 _LOOK_SECONDS = 0.1
 
 
-def create(admin: AdminClient, partitions: int, replicas: int) -> None:
+def create(admin: AdminClient, partitions: str, replicas: str, *settings: str) -> None:
     """Make the topic of the run."""
-    admin.create_topics([NewTopic(TOPIC, partitions, replicas)])[TOPIC].result(SECONDS_MAX)
+    config = dict(setting.split("=") for setting in settings)
+    topic = NewTopic(TOPIC, int(partitions), int(replicas), config=config)
+    admin.create_topics([topic])[TOPIC].result(SECONDS_MAX)
 
 
 def leaders(admin: AdminClient) -> dict[int, int]:
@@ -34,10 +36,10 @@ def leaders(admin: AdminClient) -> dict[int, int]:
 
 def main() -> None:
     """Do what the arguments say; print the answer."""
-    bootstrap, word, *numbers = sys.argv[1:]
+    bootstrap, word, *rest = sys.argv[1:]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     if word == "create":
-        create(admin, *map(int, numbers))
+        create(admin, *rest)
     else:
         sys.stdout.write(json.dumps(leaders(admin)))
 

@@ -29,6 +29,8 @@ class Place:
     port: int = 0
     prefix: tuple[str, ...] = ()
     """A command that runs another one somewhere, such as `ip netns exec NAME`."""
+    secret: Path | None = None
+    """What brokers prove to each other beyond one machine."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -67,19 +69,21 @@ class BrokerProcess:
     def launch(self) -> None:
         """Start it without waiting for anything."""
         assert not self.is_running, "it is running already"
+        place = self.place
         join = ("--join", self._join) if self._join else ()
+        secret = ("--secret-file", str(place.secret)) if place.secret else ()
         with self._said.open("wb") as said, self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *self.place.prefix,
+                    *place.prefix,
                     *(sys.executable, "-m", "kafkaesque", "serve"),
-                    *("--listen", self.place.host, "--port", str(self.port)),
-                    *("--data", str(self.place.data), *join),
+                    *("--listen", place.host, "--port", str(self.port)),
+                    *("--data", str(place.data), *join, *secret),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=log,
-                env={**os.environ, **self.place.environment},
+                env={**os.environ, **place.environment},
             )
         self.is_paused = False
 

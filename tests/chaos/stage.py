@@ -23,6 +23,7 @@ from tests.chaos.workload import PARTITIONS, USUAL, Workload
 PROGRESS_SECONDS_MAX = 20.0
 """A partition that takes no record for this long when all is well again is stuck."""
 DISK_MIB = 64
+SECRET = "secret"
 _LOOK_SECONDS = 0.1
 _ASK_SECONDS_MAX = 60
 
@@ -39,6 +40,8 @@ class Setting:
     has_network: bool = False
     disk: type[PoweredDisk] | type[SmallDisk] | None = None
     roles: tuple[str, ...] = USUAL
+    topic: tuple[str, ...] = ()
+    """Settings of the topic, as `name=value`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ class Stage:
     def _set_up(self) -> None:
         setting = self._setting
         nodes = range(1, setting.brokers + 1)
+        (self._folder / SECRET).write_text("known to the brokers alone")
         if setting.has_network:
             self._network = self._stack.enter_context(Network(setting.brokers))
         for node in nodes:
@@ -98,7 +102,7 @@ class Stage:
         prefix = self._network.prefix(0) if self._network else ()
         self.workload = Workload(self._folder, self.bootstrap, prefix)
         self._stack.callback(self.workload.kill)
-        self._ask("create", str(PARTITIONS), str(min(3, setting.brokers)))
+        self._ask("create", str(PARTITIONS), str(min(3, setting.brokers)), *setting.topic)
         self._begun = now()
         self.workload.start(setting.roles)
         self.wait_for_progress(3 * PROGRESS_SECONDS_MAX)
@@ -111,6 +115,7 @@ class Stage:
                 host=self._network.address(node),
                 port=9092,
                 prefix=self._network.prefix(node),
+                secret=self._folder / SECRET,
             )
         join = self.brokers[1].address if node > 1 else ""
         return BrokerProcess(place, self._folder / f"broker{node}.log", join)

@@ -40,7 +40,7 @@ from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
 from kafkaesque.net.gossiping import Gossiping
 from kafkaesque.server.door import Door
 from kafkaesque.server.edge import Edge
-from kafkaesque.server.founding import SECRET_NAME, identify, secret_of
+from kafkaesque.server.founding import SECRET_NAME, Place, identify, secret_of
 from kafkaesque.server.listening import (
     is_local,
     listening_sockets,
@@ -163,7 +163,9 @@ class Node:
         settings = self._settings
         given = settings.secret_file if settings.secret_file != Path() else None
         secret = secret_of(settings.data, given, settings.host)
-        folder = await identify(self._disk, settings.join, secret, settings.links)
+        host, port = advertised or (reachable_name(settings.host), self.port)
+        place = Place(host=host, port=port, rack=settings.rack, join=settings.join)
+        folder = await identify(self._disk, place, secret, settings.links)
         self.node = folder.node
         store = Store.open(self._disk, settings.log, self._clock, folder.node, self._on_failed)
         if store.journal.node != folder.node:
@@ -176,7 +178,6 @@ class Node:
             folder = msgspec.structs.replace(folder, has_begun=True)
             save_identity(self._disk, folder)
         self._folder = folder
-        host, port = advertised or (reachable_name(settings.host), self.port)
         session = 1 + random.SystemRandom().getrandbits(60)
         self._peering = Peering(folder, secret, session, settings.links, self._turn)
         self._peering.on_peers = self._remember

@@ -85,7 +85,9 @@ class Changes:
         catalog = self._host.machine
         first_id = -1
         if isinstance(command, AdmitBroker):
-            first_id, records = catalog.admit(command.directory)
+            first_id, records = catalog.admit(
+                command.directory, command.host, command.port, command.rack
+            )
         else:
             if isinstance(command, TakeProducerIds):
                 first_id = catalog.next_producer_id

@@ -78,7 +78,7 @@ def load_identity(disk: Disk) -> FolderIdentity | None:
         file = disk.open(PATH)
         data = file.read(0, file.size())
         file.close()
-    identity = _decoded(data)
+    identity = decode_identity(data)
     if identity.has_begun and not Journal.exists(disk):
         raise LogError(
             "the data folder has an identity but no journal: it was copied in part; "
@@ -103,7 +103,8 @@ def save_identity(disk: Disk, identity: FolderIdentity) -> None:
         disk.sync_now([], [""])
 
 
-def _decoded(data: bytes) -> FolderIdentity:
+def decode_identity(data: bytes) -> FolderIdentity:
+    """Return what a file says; raises ForeignFile, NewerFormat, CorruptLog."""
     if len(data) < _HEADER.size or not data.startswith(_MAGIC):
         raise ForeignFile(PATH, "it does not begin as a broker's identity does")
     _, version, crc, length = _HEADER.unpack_from(data)

@@ -135,7 +135,7 @@ class Registration:
 
     @property
     def was_there(self) -> bool:
-        """Whether it has ever told of itself: one that was only admitted has no address."""
+        """Whether it has ever been one of the cluster: one that was only admitted may never be."""
         return self.incarnation > 0
 
 
@@ -198,7 +198,9 @@ class Catalog:
             raise InvalidAssignment(f"broker {broker.node} has another data folder: take a new id")
         return [_broker(broker)]
 
-    def admit(self, directory: bytes) -> tuple[NodeId, list[MachineRecord]]:
+    def admit(
+        self, directory: bytes, host: str, port: int, rack: str
+    ) -> tuple[NodeId, list[MachineRecord]]:
         """Decide which number the broker of a data folder has; raises InvalidAssignment."""
         for known in self.brokers.values():
             if known.directory == directory:
@@ -206,10 +208,10 @@ class Catalog:
         if len(self.brokers) >= BROKERS_MAX:
             raise InvalidAssignment(f"a cluster has at most {BROKERS_MAX} brokers")
         node = 1 + max(self.brokers, default=0)
-        blank = Registration(
-            node=node, host="", port=0, rack="", directory=directory, incarnation=0
+        admitted = Registration(
+            node=node, host=host, port=port, rack=rack, directory=directory, incarnation=0
         )
-        return node, [_broker(blank)]
+        return node, [_broker(admitted)]
 
     def create_topic(
         self,

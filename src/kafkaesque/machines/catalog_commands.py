@@ -68,6 +68,9 @@ class AdmitBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, ta
     """Give a broker with a new data folder its number; the same folder gets the same one again."""
 
     directory: bytes
+    host: str
+    port: int
+    rack: str
 
 
 Command: TypeAlias = (

@@ -6,6 +6,7 @@ empty folder and --join   it asks the cluster for a number; it never begins one
 """
 
 import random
+from dataclasses import dataclass
 from pathlib import Path
 
 from kafkaesque.broker.broker import new_cluster_id
@@ -20,6 +21,7 @@ from kafkaesque.config import LinkConfig
 from kafkaesque.errors import BadConfiguration
 from kafkaesque.server.joining import join
 from kafkaesque.server.listening import is_local, parse_address
+from kafkaesque.server.peering import Application
 from kafkaesque.types import NodeId
 
 FOUNDER: NodeId = 1
@@ -28,14 +30,28 @@ SECRET_BYTES_MAX = 4 << 10
 SECRET_NAME = "secret"
 
 
-async def identify(disk: Folder, address: str, secret: bytes, links: LinkConfig) -> FolderIdentity:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a broker will be reached, and whom it is to join."""
+
+    host: str
+    port: int
+    rack: str
+    join: str
+    """The `host:port` of any broker of the cluster; empty for none."""
+
+
+async def identify(disk: Folder, place: Place, secret: bytes, links: LinkConfig) -> FolderIdentity:
     """Return who the broker of a folder is; raises LogError, CannotJoin, BadConfiguration."""
     found = load_identity(disk)
     if found is not None:
         return found
     directory = random.SystemRandom().randbytes(DIRECTORY_BYTES)
-    if address:
-        admission = await join(parse_address(address), directory, secret, links)
+    if place.join:
+        application = Application(
+            directory=directory, host=place.host, port=place.port, rack=place.rack
+        )
+        admission = await join(parse_address(place.join), application, secret, links)
         identity = FolderIdentity(
             cluster=admission.cluster,
             node=admission.node,

@@ -11,7 +11,7 @@ from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links
 from kafkaesque.net.ports import LinkPorts
 from kafkaesque.server.listening import shown
-from kafkaesque.server.peering import Admission, Ask
+from kafkaesque.server.peering import Admission, Application, Ask
 
 TRIES_MAX = 60
 TRY_EVERY_S = 0.5
@@ -21,13 +21,15 @@ _admissions = msgspec.msgpack.Decoder(Admission)
 
 
 async def join(
-    address: tuple[str, int], directory: bytes, secret: bytes, config: LinkConfig
+    address: tuple[str, int], application: Application, secret: bytes, config: LinkConfig
 ) -> Admission:
     """Ask the cluster at an address for a number; raises CannotJoin if it gives none.
 
     To ask again with the same directory gives the same number.
     """
+    directory = application.directory
     identity = Identity(cluster="", node=None, directory=directory, session=1, secret=secret)
+    question = msgspec.msgpack.encode(application)
     ports = LinkPorts(deliver=_unexpected, receive=_unexpected)
     links = Links(identity, ports, config, random.SystemRandom())
     links.start()
@@ -35,7 +37,7 @@ async def join(
     try:
         for attempt in range(TRIES_MAX):
             try:
-                _, answer = await links.visit(address, Ask.JOIN, directory)
+                _, answer = await links.visit(address, Ask.JOIN, question)
                 return _admissions.decode(answer)
             except LinkRefused as error:
                 raise CannotJoin(f"the broker at {where} lets nobody in: {error}") from error

@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -56,6 +56,17 @@ class Tell(IntEnum):
     GOSSIP = 2
 
 
+class Application(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """What a broker says that wants to join: its data folder, and where it will be."""
+
+    directory: Annotated[
+        bytes, msgspec.Meta(min_length=DIRECTORY_BYTES, max_length=DIRECTORY_BYTES)
+    ]
+    host: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    port: Annotated[int, msgspec.Meta(gt=0, lt=1 << 16)]
+    rack: Annotated[str, msgspec.Meta(max_length=255)]
+
+
 class Admission(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """What a broker is told that joins: its cluster, its number, and where the others are."""
 
@@ -67,6 +78,7 @@ class Admission(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 _encode = msgspec.msgpack.Encoder().encode
 _commands = msgspec.msgpack.Decoder(Command)
 _replies = msgspec.msgpack.Decoder(Reply)
+_applications = msgspec.msgpack.Decoder(Application)
 _told = msgspec.msgpack.Decoder(LeadersTold)
 
 
@@ -133,12 +145,8 @@ class Peering:
                 node=one.node, host=one.host, port=one.port, directory=one.directory
             )
             for one in brokers.values()
-            if one.was_there and one.node != self._folder.node
+            if one.node != self._folder.node
         }
-        # One that was admitted and never told where it is may still be known by gossip.
-        for node, peer in self._known.items():
-            if node in brokers and node not in known:
-                known[node] = peer
         self._set(known)
 
     def heard_of(self, member: Member) -> None:
@@ -255,9 +263,14 @@ class Peering:
 
     def _admit(self, question: Question) -> None:
         """Give a broker that joins its number; it becomes a member when it has told of itself."""
-        if len(question.data) != DIRECTORY_BYTES:
-            question.refuse(f"the id of a data folder has {DIRECTORY_BYTES} bytes")
+        try:
+            asked = _applications.decode(question.data)
+        except msgspec.MsgspecError as error:
+            question.refuse(f"the application cannot be read: {error}")
             return
+        command = AdmitBroker(
+            directory=asked.directory, host=asked.host, port=asked.port, rack=asked.rack
+        )
 
         def replied(reply: Reply) -> None:
             match reply:
@@ -269,7 +282,7 @@ class Peering:
                     question.refuse("the cluster has no leader at the moment")
 
         try:
-            self._broker.ask(AdmitBroker(directory=bytes(question.data)), replied)
+            self._broker.ask(command, replied)
         except KafkaesqueError as error:
             question.refuse(str(error) or "the cluster has no leader at the moment")
 

@@ -1,6 +1,6 @@
-"""For the tests of users' programs: the real broker, in the process of the test.
+"""For the tests of users' programs: the real broker in the process of the test, or a real cluster.
 
-`from kafkaesque.testing import Broker`. Nothing else is imported until then, because pytest looks
+`from kafkaesque.testing import Broker, Cluster`. Nothing else is imported until then, because pytest looks
 at this package whenever it starts.
 """
 
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkaesque.testing.broker import Broker as Broker
+    from kafkaesque.testing.cluster import Cluster as Cluster
 
-__all__ = ["Broker"]
+__all__ = ["Broker", "Cluster"]
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for (PEP 562)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kafkaesque.testing import broker
+    from importlib import import_module
 
-    return getattr(broker, name)
+    return getattr(import_module(f"{__name__}.{name.lower()}"), name)

@@ -1,0 +1,238 @@
+"""A cluster of real brokers, each a process of its own, that can be hurt in all the usual ways."""
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from kafkaesque.broker.identity import PATH as IDENTITY
+from kafkaesque.broker.identity import decode_identity
+from kafkaesque.client.address import Address
+from kafkaesque.client.blocking import BlockingConnection
+from kafkaesque.clock import SystemClock
+from kafkaesque.config import ClientConfig
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.testing.process import BrokerProcess, free_port
+from kafkaesque.testing.proxy import HOST, Proxy, ProxyThread, Ways
+from kafkaesque.types import NodeId
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+LOOK_EVERY_S = 0.05
+SETTLE_SECONDS_MAX = 60.0
+ASK_MS_MAX = 2_000
+
+
+class Cluster:
+    """Brokers for tests: `with Cluster(3) as cluster:`, then `cluster.bootstrap` for any client.
+
+    Brokers have the numbers from 1 on. Each can be killed, paused and started again, and the way
+    between two of them can be cut. With `data` all records stay there, else they are gone at the
+    end. `settings` are environment variables such as KAFKAESQUE_BROKER_AUTO_CREATE_TOPICS. It is
+    to be used by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        data: Path | str | None = None,
+        *,
+        racks: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        assert brokers > 0
+        self._count = brokers
+        self._data = None if data is None else Path(data)
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._racks = list(racks)
+        self._settings = dict(settings or {})
+        self._thread: ProxyThread | None = None
+        self._ways: Ways
+        self._brokers: dict[NodeId, BrokerProcess] = {}
+        self._proxies: dict[NodeId, Proxy] = {}
+        self._made = 0
+
+    def __enter__(self) -> "Cluster":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def nodes(self) -> list[NodeId]:
+        """The numbers of all brokers that were ever started."""
+        return sorted(self._brokers)
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given: the addresses of all brokers."""
+        return ",".join(f"{HOST}:{self._proxies[node].port}" for node in self.nodes)
+
+    def address(self, node: NodeId) -> str:
+        """Return the address of one broker."""
+        return f"{HOST}:{self._proxies[node].port}"
+
+    def process(self, node: NodeId) -> BrokerProcess:
+        """Return the process of one broker."""
+        return self._brokers[node]
+
+    def leader(self, topic: str, partition: int = 0) -> NodeId:
+        """Return who leads a partition, waiting until somebody does."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while time.monotonic() < deadline:
+            for node in self._running():
+                found = self._leader_by(node, topic, partition)
+                if found is not None and self._brokers[found].is_running:
+                    return found
+            time.sleep(LOOK_EVERY_S)
+        raise KafkaesqueError(f"nobody leads partition {partition} of {topic}")
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Start all brokers: the first begins the cluster, the others join it together."""
+        assert not self._brokers, "it runs already"
+        if self._data is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="kafkaesque-")
+            self._data = Path(self._temporary.name)
+        self._thread = ProxyThread()
+        self._ways = self._thread.call(Ways)
+        try:
+            self.add()
+            with ThreadPoolExecutor(max(1, self._count - 1)) as pool:
+                list(pool.map(lambda _: self.add(), range(self._count - 1)))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Stop all brokers, and remove the records of a temporary cluster."""
+        try:
+            for broker in self._brokers.values():
+                broker.kill()
+            if self._thread is not None:
+                for proxy in self._proxies.values():
+                    self._thread.run(proxy.hang_up())
+                self._thread.close()
+        finally:
+            self._thread = None
+            self._brokers.clear()
+            self._proxies.clear()
+            if self._temporary is not None:
+                self._temporary.cleanup()
+                self._temporary = self._data = None
+
+    def add(self) -> NodeId:
+        """Start one more broker; return its number."""
+        assert self._thread is not None
+        assert self._data is not None
+        self._made += 1
+        place = self._made
+        proxy = self._thread.call(lambda: Proxy(self._ways))
+        self._thread.run(proxy.listen())
+        flags = ["--advertised", f"{HOST}:{proxy.port}"]
+        if self._proxies:
+            flags += ["--join", f"{HOST}:{next(iter(self._proxies.values())).port}"]
+        if self._racks:
+            flags += ["--rack", self._racks[(place - 1) % len(self._racks)]]
+        port = free_port()
+        proxy.target_port = port
+        broker = BrokerProcess(
+            self._data / f"broker-{place}", flags, port=port, environment=self._settings
+        )
+        broker.start()
+        identity = decode_identity((broker.data / IDENTITY).read_bytes())
+        self._ways.directories[identity.directory] = broker.node
+        proxy.node = broker.node
+        self._brokers[broker.node] = broker
+        self._proxies[broker.node] = proxy
+        return broker.node
+
+    # ── harm and help ────────────────────────────────────────────────────────────────────────
+
+    def kill(self, node: NodeId) -> None:
+        """End a broker at once, as a crash does."""
+        self._brokers[node].kill()
+        self._hang_up(node)
+
+    def stop(self, node: NodeId) -> None:
+        """Let a broker stop cleanly."""
+        self._brokers[node].stop()
+        self._hang_up(node)
+
+    def restart(self, node: NodeId) -> None:
+        """Start a broker again that is down, with its records and its address."""
+        assert self._thread is not None
+        self._thread.run(self._proxies[node].listen())
+        self._brokers[node].start()
+
+    def pause(self, node: NodeId) -> None:
+        """Let a broker stand still until `resume`."""
+        self._brokers[node].pause()
+
+    def resume(self, node: NodeId) -> None:
+        """Let a broker go on that was paused."""
+        self._brokers[node].resume()
+
+    def cut(self, first: NodeId, second: NodeId, *, is_one_way: bool = False) -> None:
+        """Let nothing pass between two brokers, or only from the second to the first."""
+        assert self._thread is not None
+        self._thread.call(lambda: self._ways.cut(first, second))
+        if not is_one_way:
+            self._thread.call(lambda: self._ways.cut(second, first))
+
+    def isolate(self, node: NodeId) -> None:
+        """Cut one broker off from all others."""
+        for other in self.nodes:
+            if other != node:
+                self.cut(node, other)
+
+    def heal(self) -> None:
+        """Undo all harm: mend the ways, let all go on, start those that are down."""
+        assert self._thread is not None
+        self._thread.call(self._ways.heal)
+        for node, broker in self._brokers.items():
+            broker.resume()
+            if not broker.is_running:
+                self.restart(node)
+
+    def _hang_up(self, node: NodeId) -> None:
+        assert self._thread is not None
+        self._thread.run(self._proxies[node].hang_up())
+
+    def _running(self) -> list[NodeId]:
+        return [node for node in self.nodes if self._brokers[node].is_running]
+
+    def _leader_by(self, node: NodeId, topic: str, partition: int) -> NodeId | None:
+        """Return who leads a partition, in the eyes of one broker."""
+        request = MetadataRequest(
+            topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
+        )
+        address = Address(host=HOST, port=self._brokers[node].port)
+        clock = SystemClock()
+        deadline_ms = clock.monotonic_ms() + ASK_MS_MAX
+        try:
+            asked = BlockingConnection.open(address, ClientConfig(), clock, deadline_ms)
+            try:
+                answer = asked.call(request, MetadataResponse, deadline_ms)
+            finally:
+                asked.close()
+        except KafkaesqueError:
+            return None  # it is paused, or has just been killed
+        for one in answer.topics[0].partitions if answer.topics else ():
+            if one.partition_index == partition and one.leader_id in self._brokers:
+                return one.leader_id
+        return None

@@ -1,0 +1,146 @@
+"""`kafkaesque serve` as a process of its own, which can be killed, paused and started again."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.types import NodeId
+
+HOST = "127.0.0.1"
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 30.0
+_LOOK_EVERY_S = 0.01
+_LISTENS = re.compile(r"kafkaesque listens on .*?:(\d+).*, broker (\d+)$", re.MULTILINE)
+_TAIL_CHARS = 2_000
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class BrokerProcess:
+    """One broker on one data folder; its port stays the same over restarts.
+
+    What it prints goes to a file beside the folder, so that nobody has to read along.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        flags: Sequence[str] = (),
+        *,
+        port: int = 0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.data = data
+        self.port = port
+        self.node: NodeId = 0
+        """Its number in the cluster, once it has started."""
+        self.output = data.with_name(f"{data.name}.out")
+        self._flags = list(flags)
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said = 0
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there, be it paused."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        assert self._process is not None, "it runs"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it and wait until it serves; raises KafkaesqueError with what it says instead."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it without waiting."""
+        assert not self.is_running, "it runs already"
+        self.output.parent.mkdir(parents=True, exist_ok=True)
+        with self.output.open("ab") as output:
+            self._said = output.tell()
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "kafkaesque", "serve", "--data", str(self.data)),
+                    *("--listen", HOST, "--port", str(self.port)),
+                    *self._flags,
+                ],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=self._environment,
+            )
+
+    def wait(self) -> None:
+        """Wait until it serves; raises KafkaesqueError if it does not."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while (found := _LISTENS.search(self.said())) is None:
+            if not self.is_running:
+                raise KafkaesqueError(f"the broker did not start: {self.said()[-_TAIL_CHARS:]}")
+            if time.monotonic() > deadline:
+                raise KafkaesqueError(f"the broker does not serve: {self.said()[-_TAIL_CHARS:]}")
+            time.sleep(_LOOK_EVERY_S)
+        self.port, self.node = int(found[1]), int(found[2])
+
+    def said(self) -> str:
+        """Return what it has printed since it was last started."""
+        with self.output.open("rb") as output:
+            output.seek(self._said)
+            return output.read().decode(errors="replace")
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Let it stop cleanly; return its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def pause(self) -> None:
+        """Let its process stand still, as a machine that is far too busy does."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.is_running:
+            assert self._process is not None
+            self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.send_signal(number)
+        process.send_signal(signal.SIGCONT)  # one that is paused must hear of it
+        try:
+            return process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_SECONDS_MAX)
+            raise KafkaesqueError(
+                f"broker {self.node} did not stop within {STOP_SECONDS_MAX} s"
+            ) from None

@@ -1,0 +1,168 @@
+"""Stands before the brokers of a test cluster, so that the ways between them can be cut.
+
+Who dials whom is read from the first frame of a link, which is plain. A way that is cut swallows
+nothing and refuses nothing: bytes simply stop to flow, as with a cable that is pulled. Clients are
+never cut off.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+
+from kafkaesque.types import NodeId
+
+HOST = "127.0.0.1"
+_CHUNK_BYTES = 256 << 10
+_LINK_BYTE = 1
+_LENGTH_BYTES = 4
+_HELLO_BYTES_MAX = 64 << 10
+_NODE_AT, _DIRECTORY_AT = 4, 6
+_SECONDS_MAX = 30.0
+
+T = TypeVar("T")
+
+
+class Ways:
+    """Which broker can send to which; `directories` tells visitors, who say no number, apart."""
+
+    def __init__(self) -> None:
+        self.directories: dict[bytes, NodeId] = {}
+        self._cut: set[tuple[NodeId, NodeId]] = set()
+        self._healed = asyncio.Event()
+
+    def cut(self, source: NodeId, target: NodeId) -> None:
+        """Let nothing pass any more from one to another."""
+        self._cut.add((source, target))
+
+    def heal(self) -> None:
+        """Let everything pass."""
+        self._cut.clear()
+        self._healed.set()
+        self._healed = asyncio.Event()
+
+    async def until_open(self, source: NodeId | None, target: NodeId | None) -> None:
+        """Wait until bytes may pass."""
+        while (source, target) in self._cut:
+            await self._healed.wait()
+
+
+class Proxy:
+    """The address of one broker, as everybody else sees it."""
+
+    def __init__(self, ways: Ways) -> None:
+        self.node: NodeId | None = None
+        """The broker behind it, once that has a number."""
+        self.port = 0
+        self.target_port = 0
+        self._ways = ways
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listen(self) -> None:
+        """Accept connections, again on the same port."""
+        assert self._server is None
+        self._server = await asyncio.start_server(self._accept, HOST, self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def hang_up(self) -> None:
+        """Accept none any more, as the system does for a process that has ended."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(OSError):
+                await self._carry(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = await reader.read(_CHUNK_BYTES)
+        source = None
+        if first and first[0] == _LINK_BYTE:
+            first, source = await self._dialer(first, reader)
+        await self._ways.until_open(source, self.node)
+        onward, back = await asyncio.open_connection(HOST, self.target_port)
+        try:
+            back.write(first)
+            async with asyncio.TaskGroup() as pair:
+                pair.create_task(self._pipe(reader, back, source, self.node))
+                pair.create_task(self._pipe(onward, writer, self.node, source))
+        except* OSError:
+            pass
+        finally:
+            back.transport.abort()
+
+    async def _pipe(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        source: NodeId | None,
+        target: NodeId | None,
+    ) -> None:
+        while data := await reader.read(_CHUNK_BYTES):
+            await self._ways.until_open(source, target)
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+
+    async def _dialer(
+        self, first: bytes, reader: asyncio.StreamReader
+    ) -> tuple[bytes, NodeId | None]:
+        """Read a link's first frame; return all that was read, and who dials."""
+        begin = 1 + _LENGTH_BYTES
+        while len(first) < begin or len(first) < begin + _length(first):
+            more = await reader.read(_CHUNK_BYTES)
+            if not more:
+                return first, None
+            first += more
+        hello = msgspec.msgpack.decode(first[begin : begin + _length(first)])
+        node = hello[_NODE_AT] or self._ways.directories.get(hello[_DIRECTORY_AT])
+        return first, node
+
+
+class ProxyThread:
+    """A loop of its own for all proxies of one cluster."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="kafkaesque-proxies", daemon=True
+        )
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have something done there, and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS_MAX)
+
+    def call(self, action: Callable[[], T]) -> T:
+        """Have something done there that does not wait."""
+
+        async def act() -> T:
+            return action()
+
+        return self.run(act())
+
+    def close(self) -> None:
+        """End it, when all proxies have hung up."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_SECONDS_MAX)
+        self._loop.close()
+
+
+def _length(first: bytes) -> int:
+    return min(_HELLO_BYTES_MAX, int.from_bytes(first[1 : 1 + _LENGTH_BYTES], "big"))

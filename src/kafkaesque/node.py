@@ -33,14 +33,12 @@ from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFailed, KafkaesqueError, LogError
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
-from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
-from kafkaesque.net.gossiping import Gossiping
 from kafkaesque.server.door import Door
 from kafkaesque.server.edge import Edge
-from kafkaesque.server.founding import SECRET_NAME, Place, identify, secret_of
+from kafkaesque.server.founding import SECRET_NAME, Place, begin, identify, secret_of
 from kafkaesque.server.listening import (
     is_local,
     listening_sockets,
@@ -49,7 +47,7 @@ from kafkaesque.server.listening import (
     shown,
 )
 from kafkaesque.server.local_channel import LocalChannel
-from kafkaesque.server.peering import Ask, Peering, Tell
+from kafkaesque.server.peering import Peering
 from kafkaesque.server.turn import Turn
 from kafkaesque.types import NodeId
 
@@ -168,18 +166,22 @@ class Node:
         folder = await identify(self._disk, place, secret, settings.links)
         self.node = folder.node
         store = Store.open(self._disk, settings.log, self._clock, folder.node, self._on_failed)
-        if store.journal.node != folder.node:
-            store.close()
-            raise LogError(
-                f"the data folder is of broker {folder.node}, but its journal of "
-                f"{store.journal.node}: files of two folders were mixed"
-            )
-        if not folder.has_begun:
-            folder = msgspec.structs.replace(folder, has_begun=True)
-            save_identity(self._disk, folder)
-        self._folder = folder
-        session = 1 + random.SystemRandom().getrandbits(60)
-        self._peering = Peering(folder, secret, session, settings.links, self._turn)
+        self._folder = folder = begin(self._disk, folder, store.journal.node)
+        me = Member(
+            node=folder.node,
+            host=host,
+            port=port,
+            rack=settings.rack,
+            incarnation=self._clock.now_ms(),
+        )
+        self._peering = Peering(
+            folder,
+            me,
+            secret,
+            (settings.links, settings.gossip),
+            self._turn,
+            [parse_address(settings.join)] if settings.join else [],
+        )
         self._peering.on_peers = self._remember
         membership = Membership(
             peers=self._peering,
@@ -200,24 +202,6 @@ class Node:
             membership,
         )
         self._peering.attach(self.broker)
-        me = Member(
-            node=folder.node,
-            host=host,
-            port=port,
-            rack=settings.rack,
-            incarnation=self._clock.now_ms(),
-        )
-        seeds = [(peer.host, peer.port) for peer in folder.peers]
-        if settings.join:
-            seeds.append(parse_address(settings.join))
-        self._gossiping = Gossiping(
-            Gossip(me, seeds, settings.gossip, random.Random()),
-            self._peering.links,
-            call=Ask.GOSSIP,
-            note=Tell.GOSSIP,
-            on_change=self._peering.heard_of,
-        )
-        self._peering.on_gossip = self._gossiping.receive
 
     async def _become_ready(self) -> None:
         ready = asyncio.Event()
@@ -225,7 +209,7 @@ class Node:
         self._peering.start()
         self.broker.start(ready.set)
         self._repeat("tick", self._config.tick_ms, self.broker.tick)
-        self._repeat("gossip", GOSSIP_TICK_MS, self._gossiping.tick)
+        self._repeat("gossip", GOSSIP_TICK_MS, self._peering.gossiping.tick)
         waiting = self._loop.call_later(WAITING_S, lambda: self.on_waiting())
         try:
             await ready.wait()
@@ -305,7 +289,7 @@ class Node:
         left = asyncio.Event()
         self.edge.doorkeeper.on_empty = left.set
         self.edge.finish()
-        if self.edge.doorkeeper.guests:
+        if self.edge.doorkeeper.clients:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.stop_ms / 1000):
                     await left.wait()
@@ -313,7 +297,6 @@ class Node:
         await asyncio.sleep(0)  # lets the connections learn of it
         await self._text.stop()
         self._stop_timers()
-        await self._gossiping.close(is_leaving=True)
         await self._peering.close()
         self._close()
 

@@ -51,12 +51,12 @@ class Doorkeeper:
         self._lines = 0
         self._lines_left_out = 0
         self.on_empty: Callable[[], None] = _ignore
-        """Called when the last one left."""
+        """Called when the last client left."""
 
     @property
-    def guests(self) -> list[Guest]:
-        """Everyone who is in."""
-        return list(self._guests)
+    def clients(self) -> list[Guest]:
+        """Everyone who is in, but for other brokers."""
+        return [guest for guest, (kind, _) in self._guests.items() if kind is not Kind.LINK]
 
     def enter(self, guest: Guest, address: str) -> bool:
         """Let a new connection in, or say no; then it must be closed without an answer."""
@@ -92,7 +92,7 @@ class Doorkeeper:
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
-        if not self._guests:
+        if not any(other is not Kind.LINK for other, _ in self._guests.values()):
             self.on_empty()
 
     def sweep(self) -> None:

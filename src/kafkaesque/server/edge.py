@@ -66,12 +66,12 @@ class Edge:
         self.budget.wake()
 
     def finish(self) -> None:
-        """Answer those who wait for more, and let every connection end after its last answer."""
+        """Answer those who wait for more, and let every client's connection end after its last."""
         self.stopping.begin()
-        for guest in self.doorkeeper.guests:
+        for guest in self.doorkeeper.clients:
             guest.finish()
 
     def abort(self) -> None:
-        """Hang up on everyone."""
-        for guest in self.doorkeeper.guests:
+        """Hang up on every client; other brokers are left to the links."""
+        for guest in self.doorkeeper.clients:
             guest.abort()

@@ -9,6 +9,8 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from kafkaesque.broker.broker import new_cluster_id
 from kafkaesque.broker.identity import (
     DIRECTORY_BYTES,
@@ -18,7 +20,7 @@ from kafkaesque.broker.identity import (
     save_identity,
 )
 from kafkaesque.config import LinkConfig
-from kafkaesque.errors import BadConfiguration
+from kafkaesque.errors import BadConfiguration, LogError
 from kafkaesque.server.joining import join
 from kafkaesque.server.listening import is_local, parse_address
 from kafkaesque.server.peering import Application
@@ -66,6 +68,20 @@ async def identify(disk: Folder, place: Place, secret: bytes, links: LinkConfig)
         )
     save_identity(disk, identity)
     return identity
+
+
+def begin(disk: Folder, identity: FolderIdentity, journal: NodeId) -> FolderIdentity:
+    """Note that the folder has a journal, which is of this node; raises LogError if of another."""
+    if journal != identity.node:
+        raise LogError(
+            f"the data folder is of broker {identity.node}, but its journal of broker {journal}: "
+            "files of two folders were mixed"
+        )
+    if identity.has_begun:
+        return identity
+    begun = msgspec.structs.replace(identity, has_begun=True)
+    save_identity(disk, begun)
+    return begun
 
 
 def secret_of(data: Path, given: Path | None, host: str) -> bytes:

@@ -150,5 +150,5 @@ class LinkGuest(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def finish(self) -> None:
-        """Hang up after what was written: brokers stop their links before their clients."""
+        """Hang up after what was written."""
         self._transport.close()

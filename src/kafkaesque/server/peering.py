@@ -7,9 +7,9 @@ another address is found by that, though nobody could reach it to write it into 
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import msgspec
 
@@ -17,8 +17,9 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.peers import Beat, Message, ReplyTo
-from kafkaesque.config import LinkConfig
+from kafkaesque.config import GossipConfig, LinkConfig
 from kafkaesque.errors import AnswerLost, KafkaesqueError, LinkError, MalformedLink
+from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
 from kafkaesque.machines.catalog_commands import (
     AdmitBroker,
@@ -29,6 +30,7 @@ from kafkaesque.machines.catalog_commands import (
     Unknown,
     to_refusal,
 )
+from kafkaesque.net.gossiping import Gossiping
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links, Peer
 from kafkaesque.net.ports import LinkPorts, Question
@@ -37,8 +39,6 @@ from kafkaesque.types import Buffer, GroupId, NodeId
 
 ASK_MS_MAX = 10_000
 """How long a change of the catalog may take elsewhere; then its outcome is unknown."""
-
-GossipIn: TypeAlias = Callable[[memoryview], None]
 
 
 class Ask(IntEnum):
@@ -86,17 +86,24 @@ class Peering:
     """The others, as the broker sees them (`broker/peers.py`), and the broker, as they see it."""
 
     def __init__(
-        self, folder: FolderIdentity, secret: bytes, session: int, config: LinkConfig, turn: Turn
+        self,
+        folder: FolderIdentity,
+        me: Member,
+        secret: bytes,
+        configs: tuple[LinkConfig, GossipConfig],
+        turn: Turn,
+        seeds: Sequence[tuple[str, int]] = (),
     ) -> None:
-        self.on_gossip: GossipIn = _ignore
-        """Handed every packet of gossip that comes."""
+        """`me` is what gossip tells of this broker; `seeds` are addresses to look for others at."""
         self.on_peers: Callable[[tuple[KnownPeer, ...]], None] = _ignore
         """Told when somebody is somewhere else than was known."""
+        link_config, gossip_config = configs
+        chance = random.SystemRandom()
         identity = Identity(
             cluster=folder.cluster,
             node=folder.node,
             directory=folder.directory,
-            session=session,
+            session=1 + chance.getrandbits(60),
             secret=secret,
         )
         ports = LinkPorts(
@@ -106,7 +113,15 @@ class Peering:
             on_note=self._on_note,
             on_received=self._on_received,
         )
-        self.links = Links(identity, ports, config, random.SystemRandom())
+        self.links = Links(identity, ports, link_config, chance)
+        seeds = [*seeds, *((peer.host, peer.port) for peer in folder.peers)]
+        self.gossiping = Gossiping(
+            Gossip(me, seeds, gossip_config, chance),
+            self.links,
+            call=Ask.GOSSIP,
+            note=Tell.GOSSIP,
+            on_change=self._heard_of,
+        )
         self._folder = folder
         self._turn = turn
         self._known: dict[NodeId, KnownPeer] = {peer.node: peer for peer in folder.peers}
@@ -126,7 +141,8 @@ class Peering:
         self.links.start(_links_to(self._known.values()))
 
     async def close(self) -> None:
-        """Hang up on everybody; whoever still waits for a reply is told that it is unknown."""
+        """Say good-bye and hang up; whoever still waits for a reply is told that it is unknown."""
+        await self.gossiping.close(is_leaving=True)
         await self.links.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -149,7 +165,7 @@ class Peering:
         }
         self._set(known)
 
-    def heard_of(self, member: Member) -> None:
+    def _heard_of(self, member: Member) -> None:
         """Take what gossip says of where a broker is, which is newer than the catalog."""
         found = self._known.get(member.node)
         if found is None or not member.is_there:
@@ -227,7 +243,7 @@ class Peering:
     def _on_note(self, node: NodeId, kind: int, data: memoryview) -> None:
         """Take a note; raises MalformedLink for one that makes no sense, which cuts the link."""
         if kind == Tell.GOSSIP:
-            self.on_gossip(data)
+            self.gossiping.receive(data)
         elif kind == Tell.LEADERS:
             try:
                 told = _told.decode(data)
@@ -248,7 +264,7 @@ class Peering:
                 self._begin()
                 self._admit(question)
             case Ask.GOSSIP:
-                self.on_gossip(question.data)
+                self.gossiping.receive(question.data)
                 question.reply(b"")
             case _:
                 question.refuse(f"this broker knows no call of kind {question.kind}")

@@ -1,7 +1,7 @@
 """For the tests of users' programs: the real broker in the process of the test, or a real cluster.
 
-`from kafkaesque.testing import Broker, Cluster`. Nothing else is imported until then, because pytest looks
-at this package whenever it starts.
+`from kafkaesque.testing import Broker, Cluster`. Nothing else is imported until then, because
+pytest looks at this package whenever it starts.
 """
 
 from typing import TYPE_CHECKING, Any

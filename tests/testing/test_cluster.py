@@ -1,0 +1,146 @@
+"""A cluster of real processes loses nothing when its brokers are killed, paused and cut off."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.testing import Cluster
+from kafkaesque.testing.process import BrokerProcess
+
+SECONDS_MAX = 30
+COUNT = 200
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3) as running:
+        yield running
+
+
+class Sender:
+    """An idempotent producer that counts what was acknowledged."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.acknowledged: list[bytes] = []
+        self.failures: list[str] = []
+        self._number = 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "enable.idempotence": True,
+                "request.timeout.ms": 2_000,
+                "socket.timeout.ms": 3_000,
+            }
+        )
+
+    def send(self, topic: str, count: int = COUNT) -> None:
+        """Send some more, and return when all of them are acknowledged."""
+        for _ in range(count):
+            self._number += 1
+            self._producer.produce(topic, b"%d" % self._number, partition=0, on_delivery=self._told)
+        left = self._producer.flush(2 * SECONDS_MAX)
+        assert (left, self.failures) == (0, [])
+
+    def _told(self, error: object, message: object) -> None:
+        if error is not None:
+            self.failures.append(str(error))
+        else:
+            self.acknowledged.append(message.value())  # type: ignore[attr-defined]
+
+
+def create(cluster: Cluster, topic: str, replicas: int = 3) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(topic, 1, replicas)])[topic].result(SECONDS_MAX)
+
+
+def read(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
+    settings = {"group.id": "unused", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **settings})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    messages = consumer.consume(count, SECONDS_MAX)
+    consumer.close()
+    return [message.value() for message in messages]
+
+
+def test_brokers_join_and_know_each_other(cluster: Cluster) -> None:
+    assert cluster.nodes == [1, 2, 3]
+    for node in cluster.nodes:
+        known = AdminClient({"bootstrap.servers": cluster.address(node)}).list_topics(timeout=10)
+        assert sorted(known.brokers) == [1, 2, 3]
+        assert {f"{b.host}:{b.port}" for b in known.brokers.values()} == {
+            cluster.address(other) for other in cluster.nodes
+        }
+
+
+def test_nothing_is_lost_or_doubled_when_the_leader_is_killed(cluster: Cluster) -> None:
+    create(cluster, "killed")
+    sender = Sender(cluster)
+    sender.send("killed")
+    leader = cluster.leader("killed")
+    cluster.kill(leader)
+    sender.send("killed")
+    assert cluster.leader("killed") != leader
+    cluster.restart(leader)
+    sender.send("killed")
+    assert read(cluster, "killed", 3 * COUNT) == sender.acknowledged
+
+
+def test_a_leader_that_is_cut_off_is_replaced_and_acknowledges_nothing(cluster: Cluster) -> None:
+    create(cluster, "cut")
+    sender = Sender(cluster)
+    sender.send("cut")
+    leader = cluster.leader("cut")
+    cluster.isolate(leader)
+    try:
+        sender.send("cut")
+    finally:
+        cluster.heal()
+    sender.send("cut")
+    assert read(cluster, "cut", 3 * COUNT) == sender.acknowledged
+
+
+def test_a_paused_leader_wakes_up_as_a_follower(cluster: Cluster) -> None:
+    create(cluster, "paused")
+    sender = Sender(cluster)
+    sender.send("paused")
+    leader = cluster.leader("paused")
+    cluster.pause(leader)
+    try:
+        sender.send("paused")
+    finally:
+        cluster.resume(leader)
+    sender.send("paused")
+    assert read(cluster, "paused", 3 * COUNT) == sender.acknowledged
+
+
+def test_any_broker_takes_any_change(cluster: Cluster) -> None:
+    for node in cluster.nodes:
+        admin = AdminClient({"bootstrap.servers": cluster.address(node)})
+        admin.create_topics([NewTopic(f"by-{node}", 2, 3)])[f"by-{node}"].result(SECONDS_MAX)
+    for node in cluster.nodes:
+        known = AdminClient({"bootstrap.servers": cluster.address(node)}).list_topics(timeout=10)
+        assert {f"by-{other}" for other in cluster.nodes} <= set(known.topics)
+
+
+def test_a_broker_joins_no_other_cluster_than_its_own(cluster: Cluster, tmp_path: Path) -> None:
+    stranger = BrokerProcess(tmp_path / "stranger")
+    stranger.start()
+    stranger.stop()
+    again = BrokerProcess(tmp_path / "stranger", ["--join", cluster.address(1)])
+    again.start()  # it has a cluster of its own, and stays with it
+    try:
+        admin = AdminClient({"bootstrap.servers": again.bootstrap})
+        assert sorted(admin.list_topics(timeout=10).brokers) == [1]
+    finally:
+        again.stop()
+
+
+def test_whoever_cannot_reach_the_cluster_says_so(tmp_path: Path) -> None:
+    lost = BrokerProcess(tmp_path / "lost", ["--join", "nobody"])
+    with pytest.raises(KafkaesqueError, match="an address is host:port"):
+        lost.start()

@@ -238,6 +238,29 @@ class FetchConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """How a cluster looks after itself when brokers come, go and stay away."""
+
+    look_ms: int = 1_000
+    """How often the leader of the catalog looks who is there, and who is to vote."""
+
+    plan_ms: int = 5_000
+    """How often it looks where partitions are, and where they should be."""
+
+    voter_replace_ms: int = 600_000
+    """A voter of the catalog that was away for this long is replaced: longer than a restart."""
+
+    replica_replace_ms: int = 1_800_000
+    """So are a broker's replicas, later, because all their records must be copied."""
+
+    moves_max: int = 10
+    """Partitions that are moved at a time on the cluster's own account."""
+
+    auto_rebalance: bool = True
+    """Give a broker that was added its share of partitions without being asked to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What a broker offers to its clients."""
 
@@ -264,6 +287,9 @@ class BrokerConfig:
 
     raft: RaftConfig = field(default_factory=RaftConfig)
     """Timing and limits of each Raft group."""
+
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    """How a cluster looks after itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

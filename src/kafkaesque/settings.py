@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from kafkaesque.config import (
     BrokerConfig,
+    ClusterConfig,
     FetchConfig,
     GroupConfig,
     HousekeepingConfig,
@@ -40,9 +41,10 @@ SECTIONS: Mapping[str, type[Any]] = {
     "producers": ProducerConfig,
     "fetch": FetchConfig,
     "housekeeping": HousekeepingConfig,
+    "cluster": ClusterConfig,
     "text": TextLimits,
 }
-OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping")
+OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping", "cluster")
 """Sections of their own in the file, but parts of the broker's settings in the program."""
 
 _INT64_MAX = (1 << 63) - 1

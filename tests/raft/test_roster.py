@@ -130,3 +130,25 @@ def test_a_replica_that_is_behind_does_not_rest(resting: Cluster) -> None:
     )
     other.roster.receive(beat)
     assert "a" in other.roster.awake
+
+
+def test_whoever_is_met_is_reachable_after_a_round_trip_until_it_falls_silent() -> None:
+    cluster = Cluster([])
+    roster = cluster.nodes[1].roster
+    roster.meet([2, 3])
+    assert roster.reachable == frozenset()
+    cluster.run(CONFIG.election_ticks)
+    assert roster.reachable == {2, 3}
+    cluster.isolate(3)
+    cluster.run(CONFIG.election_ticks // 2)
+    assert roster.reachable == {2, 3}
+    cluster.run(2 * CONFIG.election_ticks)
+    assert roster.reachable == {2}
+
+
+def test_whoever_hears_us_but_is_not_heard_is_not_reachable() -> None:
+    cluster = Cluster([])
+    cluster.cuts.add((2, 1))
+    cluster.nodes[1].roster.meet([2, 3])
+    cluster.run(3 * CONFIG.election_ticks)
+    assert cluster.nodes[1].roster.reachable == {3}

@@ -5,6 +5,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
+from kafkaesque.broker.caretaker import Caretaker
 from kafkaesque.broker.changes import Changes
 from kafkaesque.broker.coordinators import (
     OFFSETS_SETTINGS,
@@ -102,6 +103,7 @@ class Broker:
         self._catalog: MachineHost[Catalog]
         self._committed: MachineFollower[Catalog]
         self._changes: Changes
+        self._caretaker: Caretaker | None = None
         self.topics: Topics
         self.coordinators = Coordinators(self._create_offsets_topic)
 
@@ -132,6 +134,15 @@ class Broker:
         committed = self._committed.machine
         self.topics = Topics(self.node, committed, self, self._store, self._clock, self._waits)
         self.replicas.tell_of_leading(replica)
+        if self._membership is not None:
+            self._caretaker = Caretaker(
+                replica,
+                self._catalog,
+                self.replicas,
+                self._clock,
+                self.config.cluster,
+                first.members,
+            )
         if replica.raft.voters.voters == alone.voters:
             replica.campaign()
         self.flush()
@@ -145,6 +156,8 @@ class Broker:
         self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._catalog.tick()
         self._committed.tick()
+        if self._caretaker is not None:
+            self._caretaker.tick()
         self.coordinators.tick()
         self._store.flusher.settle()
         self._housekeeper.tick()

@@ -54,6 +54,15 @@ class ReplicaSet:
         """The replicas that are open."""
         return self._by_group
 
+    @property
+    def reachable(self) -> frozenset[NodeId]:
+        """The other brokers that could be reached of late, of those that we know of."""
+        return self._roster.reachable
+
+    def meet(self, nodes: Iterable[NodeId]) -> None:
+        """Exchange beats with these brokers from now on, to know whether they are there."""
+        self._roster.meet(nodes)
+
     # ── opening and dropping ─────────────────────────────────────────────────────────────────
 
     def open(self, group: GroupId, first_voters: Voters) -> Replica:

@@ -15,6 +15,7 @@ ends, that wakes its leader, and the leader's heartbeats settle it. No clock and
 driver ticks, sends what `tick` returns, and hands in what it receives.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -93,6 +94,18 @@ class Roster:
         self.wake(group)
         self.awake[group] = raft
         raft.on_wake = partial(self._woken, group)
+
+    @property
+    def reachable(self) -> frozenset[NodeId]:
+        """The nodes that a beat of ours and its echo connected within an election time-out."""
+        return frozenset(
+            node for node, peer in self._peers.items() if peer.session and self._is_reachable(peer)
+        )
+
+    def meet(self, nodes: Iterable[NodeId]) -> None:
+        """Exchange beats with these from now on, whether they share a group at rest or not."""
+        for node in nodes:
+            self._peer(node)
 
     def remove(self, group: GroupId) -> None:
         """Forget a replica that was stopped, so that its group can rest no longer."""

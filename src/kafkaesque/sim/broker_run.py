@@ -7,6 +7,7 @@ from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.topics import group_of
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_clients import BrokerClients
+from kafkaesque.sim.broker_growth import Growth, VoterChecks, has_right_voters
 from kafkaesque.sim.broker_mischief import BrokerMischief
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -25,10 +26,16 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     world = BrokerWorld(seed, settings)
     clients = BrokerClients(world)
     mischief = BrokerMischief(world)
+    growth = Growth(world)
+    VoterChecks(world).begin()
+    growth.begin()
     clients.begin()
     mischief.begin()
     world.run(steps)
     mischief.stop()
+    world.heal()
+    if not world.run_until(lambda: growth.is_done, _PEACE_STEPS_MAX):
+        raise Violation("liveness: a broker cannot join the healed cluster")
     make_peace(world, clients)
     check_end(world, clients)
     counts = dict(world.counts)
@@ -70,6 +77,8 @@ def make_peace(world: BrokerWorld, clients: BrokerClients) -> None:
 
     if not world.run_until(accepts, _PEACE_STEPS_MAX):
         raise Violation("liveness: a partition of the healed cluster accepts no write")
+    if not world.run_until(lambda: has_right_voters(world), _PEACE_STEPS_MAX):
+        raise Violation("liveness: the catalog of the healed cluster rests without enough voters")
     if not world.run_until(lambda: is_of_one_mind(world), _PEACE_STEPS_MAX):
         raise Violation("liveness: the brokers of the healed cluster do not come to agree")
 

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, field
 
-from kafkaesque.config import BrokerConfig, GroupConfig, LogConfig, RaftConfig
+from kafkaesque.config import BrokerConfig, ClusterConfig, GroupConfig, LogConfig, RaftConfig
 from kafkaesque.sim.inode import DiskFaults
 from kafkaesque.sim.settings import NetworkFaults
 
@@ -15,6 +15,9 @@ class BrokerSettings:
     brokers: int = 3
     voters: int = 3
     """How many of them keep the catalog and vote on it; the others learn it."""
+
+    late: int = 0
+    """How many more join while it runs."""
 
     racks: int = 1
     tick_ms: int = 10
@@ -40,10 +43,11 @@ KINDS = ("kills", "power_losses", "cuts", "pauses", "slow_disks", "sync_failures
 
 def draw_brokers(chance: random.Random) -> BrokerSettings:
     """Draw the settings of one seed."""
-    brokers = chance.choice([3, 3, 5])
+    brokers, late = chance.choice([(3, 0), (3, 0), (5, 0), (1, 2), (1, 4), (3, 2)])
     return BrokerSettings(
         brokers=brokers,
-        voters=chance.choice([3, brokers]),
+        voters=min(chance.choice([3, brokers]), brokers),
+        late=late,
         racks=chance.choice([1, 2, 3]),
         drift=chance.choice([0.0, 0.1, 0.3]),
         work_pause_max=chance.choice([8, 20, 60]),
@@ -58,6 +62,12 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         ),
         broker=BrokerConfig(
             groups=GroupConfig(offsets_partitions=chance.choice([1, 2])),
+            cluster=ClusterConfig(
+                look_ms=chance.choice([30, 100]),
+                plan_ms=200,
+                voter_replace_ms=chance.choice([500, 3000]),
+                replica_replace_ms=chance.choice([1000, 5000]),
+            ),
             raft=RaftConfig(
                 append_bytes_max=chance.choice([150, 1000, 100_000]),
                 inflight_max=chance.choice([1, 8]),

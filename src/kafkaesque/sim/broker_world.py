@@ -120,6 +120,9 @@ class BrokerWorld:
         self.steps = 0
         self.counts: dict[str, int] = {}
         self.nodes: dict[NodeId, BrokerNode] = {}
+        self.directories: dict[NodeId, bytes] = {}
+        self.on_acted: Callable[[NodeId], None] = _ignore
+        """Told of every node that did something, after it was checked."""
         self.groups: dict[GroupId, GroupChecks] = {}
         self.checks = BrokerChecks(self.groups)
         self.network: Network[Frame] = Network(
@@ -130,8 +133,11 @@ class BrokerWorld:
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
         self._asked: set[int] = set()
-        for node in range(1, self.settings.brokers + 1):
-            self._add(node)
+        everybody = range(1, self.settings.brokers + 1)
+        voters = self.settings.voters
+        first = Voters(voters=tuple(everybody[:voters]), learners=tuple(everybody[voters:]))
+        for node in everybody:
+            self.add(node, first, node.to_bytes(16, "big"))
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────
 
@@ -217,6 +223,7 @@ class BrokerWorld:
             for replica in machine.broker.replicas.by_group.values():
                 self._watches[replica].after_step()
             self.checks.after_step(machine.node, machine.life, machine.broker)
+        self.on_acted(machine.node)
 
     def watch_now(self, replica: Replica) -> None:
         """Check a replica at once: somebody is being told of its commit."""
@@ -239,33 +246,31 @@ class BrokerWorld:
         ]
         return max(found, key=lambda replica: replica.raft.term, default=None)
 
-    # ── inside ───────────────────────────────────────────────────────────────────────────────
-
-    def _add(self, node: NodeId) -> None:
+    def add(self, node: NodeId, voters: Voters, directory: bytes) -> None:
+        """Put another machine there, with an empty disk, and start it."""
         settings = self.settings
         disk = SimDisk(
             self.chance, partial(self._schedule_sync, node), settings.disk, clock=self.clock
         )
-        everybody = range(1, settings.brokers + 1)
         carrier = self._carriers[node] = Carrier(self, node)
         membership = Membership(
             peers=carrier,
-            voters=Voters(
-                voters=tuple(everybody[: settings.voters]),
-                learners=tuple(everybody[settings.voters :]),
-            ),
+            voters=voters,
             host=f"broker-{node}",
             port=9092,
             rack=f"rack-{node % settings.racks}",
-            directory=node.to_bytes(16, "big"),
+            directory=directory,
         )
         configs = settings.log, settings.broker
         machine = BrokerNode(node, disk, self.clock, self.chance, configs, membership, self._opened)
         self.nodes[node] = machine
+        self.directories[node] = directory
         self.start(machine)
         drift = settings.drift * (2 * self.chance.random() - 1)
         period = max(1, round(settings.tick_ms * (1 + drift)))
         self.schedule(self.chance.randrange(period), partial(self._tick, machine, period))
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────
 
     def _tick(self, machine: BrokerNode, period: int) -> None:
         self.schedule(period, partial(self._tick, machine, period))
@@ -274,8 +279,8 @@ class BrokerWorld:
             self.act(machine, machine.broker.tick)
 
     def _deliver(self, group: GroupId, frame: Frame) -> None:
-        machine = self.nodes[frame.target]
-        if machine.broker is None:
+        machine = self.nodes.get(frame.target)
+        if machine is None or machine.broker is None:
             return
         if self.is_paused(machine):  # it waits in the buffers of the system
             delay = machine.paused_until - self.clock.time
@@ -334,3 +339,7 @@ class BrokerWorld:
             topic = group.split(".")[0]
             self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)
         self._watches[replica] = Watch(replica, self.groups[group])
+
+
+def _ignore(_: NodeId) -> None:
+    """Nobody watches."""

@@ -1,0 +1,403 @@
+"""Which partitions should move, and where to: pure functions, asked again and again.
+
+Each asks what is wrong with where things are, or are on their way to, and names a few moves that
+make it better. In order of urgency:
+
+    replace    a replica's broker is lost: another takes its place
+    drain      a broker is to be emptied: others take its place
+    grow       an internal topic has fewer replicas than there are brokers for, up to three
+    balance    if wanted: racks apart, replicas even, leaders even, with as few moves as that takes
+
+Nothing is ever taken from a partition without something given for it, and a partition is left alone
+while too few of its replicas are live to agree on a move. Applied again and again the plan comes to
+an end: balancing brings a partition into more racks or makes the brokers' loads more equal, and
+never undoes the one for the other. Chance only decides among equals.
+"""
+
+import random
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple, TypeAlias
+
+from kafkaesque.errors import InvalidReplicas
+from kafkaesque.machines.placement import Replicas
+from kafkaesque.types import NodeId
+
+INTERNAL_REPLICATION = 3
+"""Replicas of what machines live on, as soon as there are as many brokers."""
+
+_UNEVEN = 2
+"""Whoever has one more than another is even with it: to give that away would change nothing."""
+
+Slot: TypeAlias = tuple[bytes, int]
+"""A partition: the id of its topic, and its number."""
+
+_ByTopic: TypeAlias = dict[NodeId, dict[bytes, list[Slot]]]
+
+
+class Move(NamedTuple):
+    """Let a partition be on these brokers, the preferred leader first."""
+
+    topic_id: bytes
+    partition: int
+    nodes: Replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A broker, as far as it matters for what it may hold."""
+
+    rack: str = ""
+    """Empty for nowhere in particular."""
+    is_live: bool = True
+    is_lost: bool = False
+    """Whether it has been away for so long that its replicas are to be replaced."""
+    is_draining: bool = False
+
+    @property
+    def may_take(self) -> bool:
+        """Whether new replicas may be put on it."""
+        return self.is_live and not self.is_draining
+
+    @property
+    def must_go(self) -> bool:
+        """Whether replicas may not stay on it."""
+        return self.is_lost or self.is_draining
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where all partitions are, and where those that are being moved will be."""
+
+    replicas: Mapping[Slot, Replicas]
+    targets: Mapping[Slot, Replicas] = field(default_factory=dict)
+    internal: Collection[bytes] = ()
+    """The ids of topics on which machines live."""
+
+    def goal(self, slot: Slot) -> Replicas:
+        """Return where a partition will be when nothing moves any more."""
+        return self.targets.get(slot) or self.replicas[slot]
+
+
+def plan(
+    layout: Layout,
+    hosts: Mapping[NodeId, Host],
+    chance: random.Random,
+    moves_max: int,
+    *,
+    balances: bool = False,
+) -> list[Move]:
+    """Return the next moves; with those under way they are at most `moves_max`.
+
+    `hosts` are all brokers that ever told of themselves; a replica anywhere else counts as lost.
+    Those that wait for a broker that is away do not count: others need not wait with them.
+    """
+    under_way = sum(1 for slot in layout.targets if _is_under_way(slot, layout, hosts))
+    planner = _Planner(layout, hosts, chance, moves_max - under_way)
+    planner.repair()
+    planner.grow()
+    if balances and not planner.moves and all(h.is_live or h.must_go for h in hosts.values()):
+        planner.move_apart()
+        planner.even_replicas()
+        planner.even_leaders()
+    return planner.moves
+
+
+def is_lopsided(layout: Layout, hosts: Mapping[NodeId, Host]) -> bool:
+    """Return whether a broker has less than half of its share: one that was added, most likely."""
+    holds = {node: 0 for node, host in hosts.items() if host.may_take}
+    for slot in layout.replicas:
+        for node in layout.goal(slot):
+            if node in holds:
+                holds[node] += 1
+    counts = holds.values()
+    if not counts or max(counts) - min(counts) < _UNEVEN:
+        return False
+    return min(counts) * 2 * len(counts) < sum(counts)
+
+
+def set_replication(
+    layout: Layout,
+    topic_id: bytes,
+    replication: int,
+    hosts: Mapping[NodeId, Host],
+    chance: random.Random,
+) -> list[Move]:
+    """Return what gives every partition of a topic so many replicas; raises InvalidReplicas."""
+    able = sum(1 for host in hosts.values() if host.may_take)
+    slots = [slot for slot in layout.replicas if slot[0] == topic_id]
+    planner = _Planner(layout, hosts, chance, len(slots))
+    for slot in slots:
+        nodes = layout.goal(slot)
+        if replication < 1 or (replication > len(nodes) and replication > able):
+            raise InvalidReplicas(f"{replication} replicas need as many brokers; there are {able}")
+        planner.resize(slot, replication)
+    return planner.moves
+
+
+def held_by(layout: Layout, node: NodeId) -> list[Slot]:
+    """Return what a broker holds or will hold; a drained one is empty when this is."""
+    replicas, targets = layout.replicas, layout.targets
+    return [slot for slot in replicas if node in replicas[slot] or node in targets.get(slot, ())]
+
+
+class _Planner:
+    """One plan in the making: what would be if all moves so far were done."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        hosts: Mapping[NodeId, Host],
+        chance: random.Random,
+        budget: int,
+    ) -> None:
+        self.moves: list[Move] = []
+        self._layout = layout
+        self._hosts = hosts
+        self._budget = budget
+        self._goals = {**layout.replicas, **layout.targets}
+        order = sorted(hosts)
+        chance.shuffle(order)
+        self._able = [node for node in order if hosts[node].may_take]
+        self._racks = _spread(self._able, hosts)
+        self._holds = dict.fromkeys(order, 0)
+        self._leads = dict.fromkeys(order, 0)
+        self._planned: set[Slot] = set()
+        self._is_counted = False
+
+    # ── what must be done ────────────────────────────────────────────────────────────────────
+
+    def repair(self) -> None:
+        """Replace what is on lost brokers first, then what is on those to be emptied."""
+        holding = set(chain.from_iterable(self._goals.values()))
+        lost = {n for n in holding if n not in self._hosts or self._hosts[n].is_lost}
+        draining = {n for n in holding - lost if self._hosts[n].is_draining}
+        for nodes, is_urgent in ((lost, True), (draining, False)):
+            if not nodes:
+                continue
+            for slot, goal in self._goals.items():
+                if self._is_spent:
+                    return
+                # A move that waits for a lost broker gets another aim; else it is left to end.
+                if not nodes.isdisjoint(goal) and (is_urgent or slot not in self._layout.targets):
+                    self._replace(slot, [node for node in goal if node in nodes])
+
+    def grow(self) -> None:
+        """Let internal topics have as many replicas as they should."""
+        wanted = min(INTERNAL_REPLICATION, len(self._able))
+        internal = set(self._layout.internal)
+        if not internal:
+            return
+        for slot, goal in self._goals.items():
+            if self._is_spent:
+                return
+            if slot[0] in internal and len(goal) < wanted and self._is_free(slot):
+                self.resize(slot, wanted)
+
+    def resize(self, slot: Slot, replication: int) -> None:
+        """Let a partition have so many replicas."""
+        nodes = self._goals[slot]
+        while len(nodes) < replication:
+            new = self._best(slot, nodes)
+            if new is None:
+                break
+            nodes = (*nodes, new)
+        while len(nodes) > replication:
+            worst = self._worst(nodes)
+            nodes = tuple(node for node in nodes if node != worst)
+        self._plan(slot, nodes)
+
+    def _replace(self, slot: Slot, gone: Collection[NodeId]) -> None:
+        if not self._is_movable(slot) or slot in self._planned:
+            return
+        nodes = self._goals[slot]
+        for node in gone:
+            staying = tuple(one for one in nodes if one != node)
+            new = self._best(slot, staying)
+            if new is not None:
+                nodes = (*staying, new)
+        if nodes[0] != self._goals[slot][0]:
+            # Its preferred leader goes: whoever is to lead fewest follows, if it is there.
+            first = min(nodes, key=lambda one: (one not in self._able, self._leads.get(one, 0)))
+            nodes = (first, *(one for one in nodes if one != first))
+        self._plan(slot, nodes)
+
+    # ── what would be better ─────────────────────────────────────────────────────────────────
+
+    def move_apart(self) -> None:
+        """Bring partitions into as many racks as they can be in."""
+        for slot, goal in self._goals.items():
+            if self._is_spent:
+                return
+            spread = _spread(goal, self._hosts)
+            if spread >= min(len(goal), self._racks) or not self._is_free(slot):
+                continue
+            self._count_all()
+            spare = [n for n in goal if _spread(_without(goal, n), self._hosts) == spread]
+            old = max(spare, key=lambda node: (node != goal[0], self._holds[node]))
+            new = self._best(slot, _without(goal, old), but=(old,))
+            if new is not None:
+                self._plan(slot, tuple(new if node == old else node for node in goal))
+
+    def even_replicas(self) -> None:
+        """Let the fullest broker give to the emptiest, and so on, while that evens them out."""
+        self._count_all()
+        if not self._able or max(self._loads()) - min(self._loads()) < _UNEVEN:
+            return
+        on: _ByTopic = {node: {} for node in self._able}
+        for slot, goal in self._goals.items():
+            for node in goal:
+                if node in on:
+                    on[node].setdefault(slot[0], []).append(slot)
+        while not self._is_spent:
+            found = self._best_gift(on)
+            if found is None:
+                return
+            slot, old, new = found
+            on[old][slot[0]].remove(slot)
+            on[new].setdefault(slot[0], []).append(slot)
+            self._plan(slot, tuple(new if one == old else one for one in self._goals[slot]))
+
+    def _best_gift(self, on: _ByTopic) -> tuple[Slot, NodeId, NodeId] | None:
+        by_load = sorted(self._able, key=lambda node: self._holds[node])
+        for old in reversed(by_load):
+            for new in by_load:
+                if self._holds[old] - self._holds[new] < _UNEVEN:
+                    break
+                slot = self._gift(on, old, new)
+                if slot is not None:
+                    return slot, old, new
+        return None
+
+    def _gift(self, on: _ByTopic, old: NodeId, new: NodeId) -> Slot | None:
+        """Return what `old` had best give to `new`: of the topic of which it has most more."""
+        should_lead = self._leads[old] > self._leads[new]
+
+        def surplus(topic_id: bytes) -> int:
+            return len(on[old][topic_id]) - len(on[new].get(topic_id, ()))
+
+        for topic_id in sorted(on[old], key=surplus, reverse=True):
+            fits: Slot | None = None
+            for slot in on[old][topic_id]:
+                goal = self._goals[slot]
+                if new in goal or not self._is_free(slot) or not self._keeps_apart(goal, old, new):
+                    continue
+                fits = slot
+                if (goal[0] == old) == should_lead:
+                    break
+            if fits is not None:
+                return fits
+        return None
+
+    def _keeps_apart(self, goal: Replicas, old: NodeId, new: NodeId) -> bool:
+        moved = (new if one == old else one for one in goal)
+        return _spread(moved, self._hosts) >= _spread(goal, self._hosts)
+
+    def even_leaders(self) -> None:
+        """Let others be first where a broker is first too often; no record moves for it."""
+        self._count_all()
+        for slot, goal in self._goals.items():
+            if self._is_spent:
+                return
+            able = [node for node in goal if node in self._able]
+            if not able or goal[0] not in self._able or not self._is_free(slot):
+                continue
+            first = min(able, key=lambda node: self._leads[node])
+            if self._leads[goal[0]] - self._leads[first] >= _UNEVEN:
+                self._plan(slot, (first, *_without(goal, first)))
+
+    # ── helpers ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _is_spent(self) -> bool:
+        return len(self.moves) >= self._budget
+
+    def _is_movable(self, slot: Slot) -> bool:
+        """Whether its replicas can agree on a move now: most of them are there."""
+        nodes = self._layout.replicas[slot]
+        return _live(nodes, self._hosts) > len(nodes) // 2
+
+    def _is_free(self, slot: Slot) -> bool:
+        is_idle = slot not in self._planned and slot not in self._layout.targets
+        return is_idle and self._is_movable(slot)
+
+    def _best(
+        self, slot: Slot, staying: Collection[NodeId], but: Collection[NodeId] = ()
+    ) -> NodeId | None:
+        """Return who had best join these: from another rack, then who holds least."""
+        self._count_all()
+        free = [node for node in self._able if node not in staying and node not in but]
+        if not free:
+            return None
+        held = self._layout.replicas[slot]
+        reached = {self._hosts[n].rack for n in staying if n in self._hosts} - {""}
+        return min(
+            free,
+            key=lambda node: (
+                self._hosts[node].rack in reached,
+                node not in held,  # it has the records already
+                self._holds[node],
+            ),
+        )
+
+    def _worst(self, nodes: Replicas) -> NodeId:
+        """Return who had best go: who is not there, then who shares a rack, the first last."""
+        self._count_all()
+        return max(
+            nodes,
+            key=lambda node: (
+                node not in self._able,
+                _spread(_without(nodes, node), self._hosts),
+                node != nodes[0],
+                self._holds.get(node, 0),
+            ),
+        )
+
+    def _plan(self, slot: Slot, nodes: Replicas) -> None:
+        before = self._goals[slot]
+        if nodes == before:
+            return
+        self._count_all()
+        assert len(set(nodes)) == len(nodes), "a broker holds a partition once"
+        self._count(before, -1)
+        self._count(nodes, 1)
+        self._goals[slot] = nodes
+        self._planned.add(slot)
+        self.moves.append(Move(*slot, nodes))
+
+    def _loads(self) -> list[int]:
+        return [self._holds[node] for node in self._able]
+
+    def _count_all(self) -> None:
+        """Count who holds and leads how much; late, because most looks find nothing to do."""
+        if not self._is_counted:
+            self._is_counted = True
+            for nodes in self._goals.values():
+                self._count(nodes, 1)
+
+    def _count(self, nodes: Replicas, by: int) -> None:
+        if nodes[0] in self._leads:
+            self._leads[nodes[0]] += by
+        for node in nodes:
+            if node in self._holds:
+                self._holds[node] += by
+
+
+def _spread(nodes: Iterable[NodeId], hosts: Mapping[NodeId, Host]) -> int:
+    """Return in how many places these are; without a rack each is in its own."""
+    return len({(hosts[node].rack or node) if node in hosts else node for node in nodes})
+
+
+def _without(nodes: Replicas, node: NodeId) -> Replicas:
+    return tuple(one for one in nodes if one != node)
+
+
+def _live(nodes: Replicas, hosts: Mapping[NodeId, Host]) -> int:
+    return sum(1 for node in nodes if node in hosts and hosts[node].is_live)
+
+
+def _is_under_way(slot: Slot, layout: Layout, hosts: Mapping[NodeId, Host]) -> bool:
+    """Whether a move can come to its end as things are."""
+    nodes, target = layout.replicas[slot], layout.targets[slot]
+    return _live(target, hosts) == len(target) and _live(nodes, hosts) > len(nodes) // 2

@@ -1,0 +1,148 @@
+"""Brokers that join a simulated cluster while it runs, and who votes on the catalog then.
+
+A joining broker asks, through anybody, for a number, again and again with the same data folder.
+Then it starts with nothing, knows nobody, and learns everything from the leader of the catalog.
+"""
+
+from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.entry import Voters
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog_commands import AdmitBroker, Carried, Reply
+from kafkaesque.machines.voter_choice import VOTERS_MAX
+from kafkaesque.raft.leadership import Leadership
+from kafkaesque.sim.broker_node import BrokerNode
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.sim.checks import Violation
+from kafkaesque.types import Index, NodeId
+
+_ASK_PAUSE = 200
+_DIRECTORY_BYTES = 16
+
+
+class Growth:
+    """Lets brokers join, one after the other."""
+
+    def __init__(self, world: BrokerWorld) -> None:
+        self._world = world
+        self._left = world.settings.late
+        self._directory = self._next_directory()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all have joined."""
+        return self._left == 0
+
+    def begin(self) -> None:
+        """Begin to join."""
+        if self._left:
+            self._world.schedule(self._world.chance.randrange(_ASK_PAUSE), self._ask)
+
+    def _ask(self) -> None:
+        world = self._world
+        if not self._left:
+            return
+        world.schedule(1 + world.chance.randrange(2 * _ASK_PAUSE), self._ask)
+        able = [machine for machine in world.able() if self._knows_the_first(machine)]
+        if able:
+            command, directory = self._application(), self._directory
+
+            def replied(reply: Reply) -> None:
+                if isinstance(reply, Carried):
+                    self._admitted(reply.first_id, directory)
+
+            try:
+                world.ask_broker(world.chance.choice(able), lambda b: b.ask(command, replied))
+            except KafkaesqueError as error:
+                world.count(f"refused: {type(error).__name__}")
+
+    def _application(self) -> AdmitBroker:
+        node = len(self._world.nodes) + 1
+        rack = f"rack-{node % self._world.settings.racks}"
+        return AdmitBroker(directory=self._directory, host=f"broker-{node}", port=9092, rack=rack)
+
+    def _knows_the_first(self, machine: BrokerNode) -> bool:
+        """Whether the brokers that the cluster began with have told of themselves."""
+        assert machine.broker is not None
+        return len(machine.broker.catalog.brokers) >= self._world.settings.brokers
+
+    def _admitted(self, node: NodeId, directory: bytes) -> None:
+        if node in self._world.nodes:
+            if self._world.directories[node] != directory:
+                raise Violation(f"two brokers were given the number {node}")
+            return  # it had asked twice
+        self._world.count("brokers joined")
+        self._left -= 1
+        self._directory = self._next_directory()
+        self._world.add(node, Voters(voters=()), directory)
+
+    def _next_directory(self) -> bytes:
+        return self._world.chance.randbytes(_DIRECTORY_BYTES)
+
+
+class _Reign:
+    """One leadership of the catalog, as it was watched."""
+
+    def __init__(self, leadership: Leadership, voters: Voters, time: int) -> None:
+        self.leadership = leadership
+        self.voters = voters
+        self.active_ms = 0
+        """How long its process ran: while it stood still it could not look at anything."""
+        self.commits: list[tuple[int, Index]] = [(0, 0)]
+        self._acted_at = time
+
+    def acted(self, time: int, commit: Index, pause_max: int) -> None:
+        """Note how far everything was committed when."""
+        self.active_ms += min(time - self._acted_at, pause_max)
+        self._acted_at = time
+        if commit > self.commits[-1][1]:
+            self.commits.append((self.active_ms, commit))
+
+
+class VoterChecks:
+    """What must hold whenever the leader of the catalog lets somebody vote."""
+
+    def __init__(self, world: BrokerWorld) -> None:
+        self._world = world
+        self._reigns: dict[NodeId, _Reign] = {}
+
+    def begin(self) -> None:
+        """Begin to watch."""
+        self._world.on_acted = self._after_step
+
+    def _after_step(self, node: NodeId) -> None:
+        world = self._world
+        machine = world.nodes[node]
+        if machine.broker is None:
+            self._reigns.pop(node, None)
+            return
+        replica = machine.broker.replicas.by_group.get(CATALOG_GROUP)
+        if replica is None or replica.raft.leadership is None:
+            self._reigns.pop(node, None)
+            return
+        leadership, voters, time = replica.raft.leadership, replica.raft.voters, world.clock.time
+        reign = self._reigns.get(node)
+        if reign is None or reign.leadership is not leadership:
+            reign = self._reigns[node] = _Reign(leadership, voters, time)
+        reign.acted(time, replica.raft.commit, 2 * world.settings.tick_ms)
+        for new in set(voters.voters) - set(reign.voters.voters):
+            self._may_vote(reign, new)
+        reign.voters = voters
+
+    def _may_vote(self, reign: _Reign, new: NodeId) -> None:
+        """Whoever gets a vote has all that was committed a while ago."""
+        self._world.count("voters added")
+        ago = reign.active_ms - 3 * self._world.settings.broker.cluster.look_ms
+        needed = max(commit for time, commit in reign.commits if time <= max(0, ago))
+        match = reign.leadership.progress[new].match
+        if match < needed:
+            raise Violation(f"broker {new} may vote with {match} of {needed} that was committed")
+
+
+def has_right_voters(world: BrokerWorld) -> bool:
+    """Whether the catalog has as many voters as the brokers allow for, and all others learn."""
+    leader = world.leading(CATALOG_GROUP)
+    if leader is None:
+        return False
+    count = min(VOTERS_MAX, len(world.nodes) - (1 - len(world.nodes) % 2))
+    voters = leader.raft.voters
+    return len(voters.voters) == count and set(voters.members) == world.nodes.keys()

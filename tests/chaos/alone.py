@@ -33,13 +33,9 @@ def a_broker_alone_stands_still(stage: Stage) -> None:
     is_short=True,
 )
 def a_broker_alone_loses_its_power(stage: Stage) -> None:
-    (disk,) = stage.disks
-    assert isinstance(disk, PoweredDisk)
     for _ in range(ROUNDS):
         stage.work(0.5)
-        stage.fault("power", disk.cut_power)
-        stage.brokers[1].kill()
-        disk.restore_power()
+        stage.lose_power(1)
         stage.start(1)
         stage.wait_for_progress()
 
@@ -60,8 +56,7 @@ def a_sync_fails_on_a_broker_alone(stage: Stage) -> None:
 
 @scenario("B37", setting=Setting(disk=SmallDisk), needs=("mount",), is_short=True)
 def the_disk_of_a_broker_alone_is_full(stage: Stage) -> None:
-    (disk,) = stage.disks
-    assert isinstance(disk, SmallDisk)
+    disk = stage.disk(1, SmallDisk)
     for _ in range(2):
         stage.fault("full", disk.fill)
         stage.work(2)
@@ -72,8 +67,7 @@ def the_disk_of_a_broker_alone_is_full(stage: Stage) -> None:
 
 @scenario("B37", "B11", setting=Setting(disk=SmallDisk), needs=("mount",))
 def a_broker_alone_is_killed_while_its_disk_is_full(stage: Stage) -> None:
-    (disk,) = stage.disks
-    assert isinstance(disk, SmallDisk)
+    disk = stage.disk(1, SmallDisk)
     stage.fault("full", disk.fill)
     stage.work(1)
     stage.kill(1)

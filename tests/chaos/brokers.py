@@ -13,7 +13,7 @@ from pathlib import Path
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
 _LOOK_SECONDS = 0.02
-_LISTENS = re.compile(r"listens on ([0-9.]+):(\d+)")
+_LISTENS = re.compile(r"listens on [0-9.]+:(\d+).* broker (\d+)$", re.MULTILINE)
 
 
 class DidNotStart(AssertionError):
@@ -40,7 +40,8 @@ class BrokerProcess:
     def __init__(self, place: Place, log: Path, join: str = "") -> None:
         self.place = place
         self.port = place.port
-        self.is_paused = False
+        self.number = 0
+        """What the cluster calls it, once it serves."""
         self._log = log
         self._join = join
         self._process: subprocess.Popen[bytes] | None = None
@@ -85,7 +86,6 @@ class BrokerProcess:
                 stderr=log,
                 env={**os.environ, **place.environment},
             )
-        self.is_paused = False
 
     def wait_until_it_listens(self) -> None:
         """Return when it serves; raises DidNotStart if it does not."""
@@ -93,7 +93,7 @@ class BrokerProcess:
         while time.monotonic() < late and self.is_running:
             found = _LISTENS.search(self._said.read_text())
             if found is not None:
-                self.port = int(found[2])
+                self.port, self.number = int(found[1]), int(found[2])
                 return
             time.sleep(_LOOK_SECONDS)
         raise DidNotStart(f"{self._said.read_text()}\n{self.last_words()}")
@@ -106,12 +106,10 @@ class BrokerProcess:
     def pause(self) -> None:
         """Let it stand still, as a machine under too much load does."""
         self._signal(signal.SIGSTOP)
-        self.is_paused = True
 
     def resume(self) -> None:
         """Let it go on; it cannot know that it stood still."""
         self._signal(signal.SIGCONT)
-        self.is_paused = False
 
     def stop(self) -> int:
         """Ask it to stop; return its exit code."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from tests.chaos.brokers import BrokerProcess, Place
 from tests.chaos.checker import Verdict, check
@@ -26,6 +27,9 @@ DISK_MIB = 64
 SECRET = "secret"
 _LOOK_SECONDS = 0.1
 _ASK_SECONDS_MAX = 60
+
+
+D = TypeVar("D", bound=PoweredDisk | SmallDisk)
 
 
 class Stuck(AssertionError):
@@ -180,6 +184,50 @@ class Stage:
         """Let brokers go on."""
         for node in nodes:
             self.brokers[node].resume()
+
+    def isolate(self, node: int, *, also_from_clients: bool = False) -> None:
+        """Cut a broker off from all others."""
+        self._faults.append("cut")
+        self.network.isolate(node, also_from_clients=also_from_clients)
+
+    def silence(self, sender: int, *receivers: int) -> None:
+        """Let nothing of one broker reach some others, while it still hears them."""
+        self._faults.append("cut")
+        for receiver in receivers:
+            self.network.cut_one_way(sender, receiver)
+
+    def split(self, *halves: tuple[int, ...]) -> None:
+        """Cut all ways between the brokers of different halves."""
+        self._faults.append("cut")
+        self.network.split(*halves)
+
+    def heal(self) -> None:
+        """Mend all ways."""
+        self.network.heal()
+
+    def lose_power(self, *nodes: int) -> None:
+        """Cut the power of brokers, all at once: they are gone, and so is what was not synced."""
+        disks = [self.disk(node, PoweredDisk) for node in nodes]
+        for disk in disks:
+            self.fault("power", disk.cut_power)
+        for node in nodes:
+            self.brokers[node].kill()
+        for disk in disks:
+            disk.restore_power()
+
+    def disk(self, node: int, kind: type[D]) -> D:
+        """Return the disk of a broker."""
+        disk = self.disks[node - 1]
+        assert isinstance(disk, kind)
+        return disk
+
+    def acknowledged_since(self, since: int) -> int:
+        """Return how many records were acknowledged that were sent after this time."""
+        return sum(
+            1
+            for op in self.workload.history()
+            if isinstance(op, Send) and op.outcome is Outcome.OK and op.begun > since
+        )
 
     def work(self, seconds: float) -> None:
         """Let the clients work, in whatever state the brokers are."""

@@ -36,12 +36,8 @@ def test_without_syncing_a_loss_of_power_takes_acknowledged_records_and_is_found
     """So the fault is real, and a broker that forgets to sync would be found out."""
     setting = Setting(disk=PoweredDisk, topic=("flush.policy=os",))
     with Stage(setting, tmp_path) as stage:
-        (disk,) = stage.disks
-        assert isinstance(disk, PoweredDisk)
         stage.work(0.5)
-        stage.fault("power", disk.cut_power)
-        stage.brokers[1].kill()
-        disk.restore_power()
+        stage.lose_power(1)
         stage.start(1)
         row = stage.finish()
     assert row.verdict.kinds[Kind.LOST] > SENT_MIN

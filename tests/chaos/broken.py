@@ -1,0 +1,125 @@
+"""Disks of three brokers or five fail: they lose power, fill up, turn bits, or are gone."""
+
+import shutil
+from pathlib import Path
+
+from tests.chaos.disks import PoweredDisk, SmallDisk
+from tests.chaos.faults import SYNCS, failing_calls
+from tests.chaos.scenario import scenario
+from tests.chaos.stage import Setting, Stage
+
+POWERED = Setting(brokers=3, disk=PoweredDisk)
+MOUNTS = ("mkfs.ext4", "losetup")
+ROUNDS = 3
+
+
+@scenario("B1", "B3", "B11", setting=POWERED, needs=MOUNTS)
+def all_three_lose_their_power_at_once(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        stage.work(1)
+        stage.lose_power(1, 2, 3)
+        stage.start(1, 2, 3)
+        stage.wait_for_progress()
+
+
+@scenario("B1", "B15", setting=POWERED, needs=MOUNTS)
+def the_leader_of_three_loses_its_power(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        leader = stage.leader()
+        stage.lose_power(leader)
+        stage.wait_for_progress()
+        stage.start(leader)
+        stage.wait_for_progress()
+
+
+@scenario("B2", "B22", setting=Setting(brokers=5, disk=PoweredDisk), needs=MOUNTS)
+def one_of_five_loses_its_power_while_others_stand_still(stage: Stage) -> None:
+    """Whoever forgets what it had said it has can make a majority of two different ones."""
+    for _ in range(2):
+        leader = stage.leader()
+        others = [node for node in stage.brokers if node != leader]
+        stage.pause(*others[:2])
+        stage.work(2)
+        stage.lose_power(others[2])
+        stage.resume(*others[:2])
+        stage.pause(leader, others[3])
+        stage.start(others[2])
+        stage.work(3)
+        stage.resume(leader, others[3])
+        stage.wait_for_progress()
+
+
+@scenario("B4", setting=POWERED, needs=(*MOUNTS, "strace"))
+def a_sync_fails_on_the_leader_of_three(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        leader = stage.leader()
+        broker = stage.brokers[leader]
+        with failing_calls(broker.pid, SYNCS, "EIO"):
+            stage.fault("sync", lambda: None)
+            assert broker.wait() != 0, "it must not go on with a disk that failed"
+        stage.wait_for_progress()
+        stage.start(leader)
+        stage.wait_for_progress()
+
+
+@scenario("B37", setting=Setting(brokers=3, disk=SmallDisk), needs=("mount",))
+def the_disk_of_the_leader_of_three_is_full(stage: Stage) -> None:
+    for _ in range(2):
+        disk = stage.disk(stage.leader(), SmallDisk)
+        stage.fault("full", disk.fill)
+        stage.work(3)
+        assert all(broker.is_running for broker in stage.brokers.values())
+        disk.free()
+        stage.wait_for_progress()
+
+
+@scenario("B37", setting=Setting(brokers=3, disk=SmallDisk), needs=("mount",))
+def the_disk_of_a_follower_of_three_is_full(stage: Stage) -> None:
+    """Nobody waits for it: the other two are a majority."""
+    disk = stage.disk(stage.followers()[0], SmallDisk)
+    stage.fault("full", disk.fill)
+    stage.work(3)
+    disk.free()
+
+
+@scenario("B5", setting=Setting(brokers=3))
+def bits_turn_in_the_segments_of_one_of_three(stage: Stage) -> None:
+    """The damaged one is mended by the others, and then holds its own when one of them goes."""
+    for node in stage.brokers:
+        stage.work(1)
+        stage.kill(node)
+        turned = [turn_a_bit(path) for path in segments(stage.brokers[node].place.data)]
+        assert any(turned), "there is nothing to damage"
+        stage.fault("bit", lambda: None)
+        stage.start(node)
+        stage.wait_for_progress()
+        stage.kill(stage.followers()[0])
+        stage.start(*(one for one in stage.brokers if not stage.brokers[one].is_running))
+        stage.wait_for_progress()
+
+
+@scenario("B10", setting=Setting(brokers=3))
+def the_disk_of_one_of_three_is_gone(stage: Stage) -> None:
+    """It comes back as somebody else: as itself it would vote and count where it already has."""
+    node = stage.followers()[0]
+    stage.kill(node)
+    shutil.rmtree(stage.brokers[node].place.data)
+    stage.fault("wipe", lambda: None)
+    stage.wait_for_progress()
+    stage.start(node)
+    assert stage.brokers[node].number not in stage.brokers, "it has the number of the dead"
+
+
+def segments(data: Path) -> list[Path]:
+    """Return the files that hold records of the topic of the run."""
+    return [path for path in sorted(data.rglob("*.log")) if path.stat().st_size > 1000]
+
+
+def turn_a_bit(path: Path) -> bool:
+    """Damage what was synced long ago, far from the end of the file."""
+    with path.open("r+b") as file:
+        at = path.stat().st_size // 3
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        return file.write(bytes([byte ^ 0x10])) == 1

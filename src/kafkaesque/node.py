@@ -36,6 +36,7 @@ from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.gossip.messages import Member
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
+from kafkaesque.server.cluster_channel import ClusterChannel, Forwarded
 from kafkaesque.server.door import Door
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.founding import SECRET_NAME, Place, begin, identify, secret_of
@@ -137,7 +138,9 @@ class Node:
             self._disk.close()
             raise
         self.edge = Edge(self.broker, settings.limits, self._clock, advertised, self._turn)
-        channel = LocalChannel(self.broker, settings.host, settings.port)
+        local = LocalChannel(self.broker, settings.host, settings.port)
+        self._peering.on_request = Forwarded(local).answer
+        channel = ClusterChannel(self.broker, local, self._peering.links)
         self._text = TextGateway(TextDesk(channel, self._clock, settings.text))
         await self._listen(sockets)
         try:

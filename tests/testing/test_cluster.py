@@ -1,5 +1,7 @@
 """A cluster of real processes loses nothing when its brokers are killed, paused and cut off."""
 
+import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,3 +146,35 @@ def test_whoever_cannot_reach_the_cluster_says_so(tmp_path: Path) -> None:
     lost = BrokerProcess(tmp_path / "lost", ["--join", "nobody"])
     with pytest.raises(KafkaesqueError, match="an address is host:port"):
         lost.start()
+
+
+class Text:
+    """A person at a terminal who talks to one broker."""
+
+    def __init__(self, cluster: Cluster, node: int) -> None:
+        host, _, port = cluster.address(node).partition(":")
+        self._stream = socket.create_connection((host, int(port)), SECONDS_MAX)
+        self._answers = self._stream.makefile()
+
+    def say(self, line: str) -> str:
+        """Type a line; return the answer."""
+        self._stream.sendall(f"{line}\r\n".encode())
+        return self._answers.readline().strip()
+
+    def close(self) -> None:
+        self._answers.close()
+        self._stream.close()
+
+
+@pytest.mark.requirement("TXT-4")
+def test_any_broker_takes_any_line_of_text(cluster: Cluster) -> None:
+    people = [Text(cluster, node) for node in cluster.nodes]
+    assert people[0].say("CRTP notes 6 3") == "Done"
+    sent = [f"{place}-{number}" for place in range(3) for number in range(6)]
+    for body in sent:
+        assert people[int(body[0])].say(f'PUBS notes {{"Body": "{body}"}}') == "Done"
+    for place, person in enumerate(people):
+        subscribed = json.loads(person.say(f"SUBS notes readers-{place} 6"))
+        answers = [json.loads(person.say(f"CONS notes {s} 0")) for s in subscribed["Data"]]
+        assert sorted(one["Body"] for answer in answers for one in answer["Data"]) == sent
+        person.close()

@@ -22,6 +22,7 @@ INTERRUPTED = 130
 
 COMMANDS: Mapping[str, str] = {
     "backup": "kafkaesque.cli.backup:backup",
+    "cluster": "kafkaesque.cli.cluster:cluster",
     "completion": "kafkaesque.cli.completion:completion",
     "consume": "kafkaesque.cli.consume:consume",
     "demo": "kafkaesque.cli.demo:demo",
@@ -39,6 +40,7 @@ COMMANDS: Mapping[str, str] = {
 
 SUMMARIES: Mapping[str, str] = {
     "backup": "Save topics and groups to a folder while the brokers run.",
+    "cluster": "Start brokers on this machine, and look after a cluster.",
     "completion": "Print the script that completes commands in a shell.",
     "consume": "Print the records of a topic as they come.",
     "demo": "Watch a broker and a cluster lose power, and no record.",

@@ -24,9 +24,14 @@ class LocalChannel:
     async def call(self, request: Any, response: type[R]) -> R:
         """Have the request handled and return the answer itself."""
         api = api_of(type(request))
+        answer = await self.handle(request, api.last)
+        assert isinstance(answer, response), f"{api.name} was answered by {type(answer).__name__}"
+        return answer
+
+    async def handle(self, request: Any, version: int) -> Any:
+        """Have a request handled as if it had come in this version."""
+        api = api_of(type(request))
         handle = HANDLERS.get(api.key)
         if handle is None:
             raise ApiNotServed(f"{api.name} is not served here")
-        answer = await handle(request, api.last, self._session)
-        assert isinstance(answer, response), f"{api.name} was answered by {type(answer).__name__}"
-        return answer
+        return await handle(request, version, self._session)

@@ -47,6 +47,7 @@ class Ask(IntEnum):
     COMMAND = 1
     JOIN = 2
     GOSSIP = 3
+    REQUEST = 4
 
 
 class Tell(IntEnum):
@@ -97,6 +98,8 @@ class Peering:
         """`me` is what gossip tells of this broker; `seeds` are addresses to look for others at."""
         self.on_peers: Callable[[tuple[KnownPeer, ...]], None] = _ignore
         """Told when somebody is somewhere else than was known."""
+        self.on_request: Callable[[Question], None] = _refuse
+        """Told of the requests of clients that another broker hands on."""
         link_config, gossip_config = configs
         chance = random.SystemRandom()
         identity = Identity(
@@ -263,6 +266,8 @@ class Peering:
             case Ask.JOIN:
                 self._begin()
                 self._admit(question)
+            case Ask.REQUEST if question.node is not None:
+                self.on_request(question)
             case Ask.GOSSIP:
                 self.gossiping.receive(question.data)
                 question.reply(b"")
@@ -314,6 +319,10 @@ def _links_to(peers: Iterable[KnownPeer]) -> list[Peer]:
         Peer(node=peer.node, host=peer.host, port=peer.port, directory=peer.directory)
         for peer in peers
     ]
+
+
+def _refuse(question: Question) -> None:
+    question.refuse("this broker does not serve yet")
 
 
 def _ignore(_: object) -> None:

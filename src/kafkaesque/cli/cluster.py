@@ -1,0 +1,112 @@
+"""`kafkaesque cluster`: several brokers on this machine, and how those of any cluster do."""
+
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from kafkaesque.broker.identity import PATH as IDENTITY
+from kafkaesque.cli.output import Output, Table
+from kafkaesque.config import ServerConfig
+from kafkaesque.testing.process import HOST, BrokerProcess, free_port
+
+LOOK_EVERY_S = 0.2
+BROKERS_MAX = 9
+"""On one machine: more would only wait for each other."""
+
+
+@click.group()
+def cluster() -> None:
+    """Start brokers on this machine, and look after a cluster."""
+
+
+@cluster.command(epilog="Example: kafkaesque cluster up --brokers 3")
+@click.option(
+    "--brokers", type=click.IntRange(1, BROKERS_MAX), default=3, show_default=True, help="How many."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535 - BROKERS_MAX),
+    default=ServerConfig().port,
+    show_default=True,
+    help="The port of the first; the others have the next ones. 0 takes free ones.",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("cluster-data"),
+    show_default=True,
+    help="The folder in which each broker has its own.",
+)
+def up(brokers: int, port: int, data: Path) -> int:
+    """Run several brokers on this machine until ctrl-C.
+
+    They form one cluster and keep its records. Started again in the same folder it goes on.
+    """
+    running: list[BrokerProcess] = []
+    try:
+        rows = _start(running, [data / f"broker-{n + 1}" for n in range(brokers)], port)
+        columns = ("broker", "address", "pid", "start ms", "data")
+        Output(is_json=False).table(Table(kind="broker", columns=columns, rows=rows))
+        where = ",".join(one.bootstrap for one in running)
+        click.echo(f"bootstrap: {where}    (ctrl-C stops all of them)")
+        return _watch(running)
+    finally:
+        for one in running:
+            one.stop()
+
+
+def _start(
+    running: list[BrokerProcess], folders: Sequence[Path], port: int
+) -> list[tuple[object, ...]]:
+    """Start all brokers, and add them to `running`; return what is to be told of each.
+
+    Those that were there before start together, for none of them can do without the others. New
+    ones join one after the other.
+    """
+    rows: list[tuple[object, ...]] = []
+    first = port or free_port()
+    starting: list[tuple[BrokerProcess, float]] = []
+    for number, folder in enumerate(folders):
+        flags = ["--join", f"{HOST}:{first}"] if number else []
+        ours = first if number == 0 else (port and port + number) or free_port()
+        is_new = not (folder / IDENTITY).exists()
+        if is_new:
+            rows += map(_started, starting)
+            starting.clear()
+        broker = BrokerProcess(folder, flags, port=ours)
+        running.append(broker)
+        starting.append((broker, time.perf_counter()))
+        broker.launch()
+        if is_new:
+            rows += map(_started, starting)
+            starting.clear()
+    return rows + [_started(one) for one in starting]
+
+
+def _started(starting: tuple[BrokerProcess, float]) -> tuple[object, ...]:
+    broker, began = starting
+    broker.wait()
+    took_ms = round((time.perf_counter() - began) * 1000)
+    return broker.node, broker.bootstrap, broker.pid, took_ms, str(broker.data)
+
+
+def _watch(running: list[BrokerProcess]) -> int:
+    """Wait for a signal, or until all have ended; tell of those who end by themselves."""
+    stopped: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        stopped.append(number)
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    ended: set[int] = set()
+    while not stopped and len(ended) < len(running):
+        time.sleep(LOOK_EVERY_S)
+        for one in running:
+            if not stopped and one.node not in ended and not one.is_running:
+                ended.add(one.node)
+                click.echo(f"broker {one.node} has ended: see {one.output}", err=True)
+    return 0 if stopped else 1

@@ -1,0 +1,180 @@
+"""A Channel to the whole cluster: each request goes to the broker that leads what it is about.
+
+So whoever talks to any broker by text reaches every partition and every group. Requests for several
+partitions are taken apart by their leaders, and the answers put together. They travel over the
+links between brokers, where many wait side by side and none holds up another.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from struct import Struct
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from kafkaesque.broker.broker import Broker
+from kafkaesque.errors import KafkaesqueError, UnknownTopic, WireError
+from kafkaesque.net.links import Links
+from kafkaesque.net.ports import Question
+from kafkaesque.server.local_channel import LocalChannel
+from kafkaesque.server.peering import Ask
+from kafkaesque.types import NodeId
+from kafkaesque.wire.apis import APIS
+from kafkaesque.wire.codec import decode, encode
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.fetch import FetchRequest, FetchResponse
+from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
+from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
+from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
+from kafkaesque.wire.messages.produce import ProduceRequest, ProduceResponse
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_HEAD = Struct(">hh")
+
+
+class ClusterChannel:
+    """Calls the handlers of this broker, or those of others over the links to them."""
+
+    def __init__(self, broker: Broker, local: LocalChannel, links: Links) -> None:
+        self._broker = broker
+        self._local = local
+        self._links = links
+
+    async def call(self, request: Any, response: type[R]) -> R:
+        """Have the request handled by whoever leads, and return the answer."""
+        match request:
+            case ProduceRequest():
+                return cast(R, await self._produce(request))
+            case FetchRequest():
+                return cast(R, await self._fetch(request))
+            case ListOffsetsRequest(topics=(topic,)):
+                leader = self._leader(topic.name, topic.partitions[0].partition_index)
+                return await self._at(leader, request, response)
+            case OffsetFetchRequest(groups=(group,)):
+                coordinator = self._broker.coordinator_of(group.group_id)
+                return await self._at(coordinator, request, response)
+            case OffsetCommitRequest(group_id=name):
+                return await self._at(self._broker.coordinator_of(name), request, response)
+            case _:
+                return await self._local.call(request, response)
+
+    async def _at(self, node: NodeId | None, request: Any, response: type[R]) -> R:
+        """Have a request handled by one broker; without one this one says what is wrong."""
+        if node is None or node == self._broker.node:
+            return await self._local.call(request, response)
+        api = api_of(type(request))
+        data = _HEAD.pack(api.key, api.last) + encode(request, api.last)
+        return decode(response, api.last, await self._links.call(node, Ask.REQUEST, data))
+
+    async def _produce(self, request: ProduceRequest) -> ProduceResponse:
+        (topic,) = request.topic_data
+        shares = self._shares(topic.name, topic.partition_data, lambda one: one.index)
+        parts = [_with(topic, partition_data=tuple(part)) for _, part in shares]
+        answers = await asyncio.gather(
+            *(
+                self._at(node, _with(request, topic_data=(part,)), ProduceResponse)
+                for (node, _), part in zip(shares, parts, strict=True)
+            )
+        )
+        found = [one for answer in answers for one in answer.responses[0].partition_responses]
+        whole = _with(answers[0].responses[0], partition_responses=tuple(found))
+        return _with(answers[0], responses=(whole,))
+
+    async def _fetch(self, request: FetchRequest) -> FetchResponse:
+        (topic,) = request.topics
+        shares = self._shares(topic.topic, topic.partitions, lambda one: one.partition)
+        parts = [_with(topic, partitions=tuple(part)) for _, part in shares]
+        answers = await _first_with(
+            _has_something,
+            [
+                self._at(node, _with(request, topics=(part,)), FetchResponse)
+                for (node, _), part in zip(shares, parts, strict=True)
+            ],
+        )
+        filled = [answer for answer in answers if answer.responses]
+        if not filled:
+            return answers[0]
+        found = [one for answer in filled for one in answer.responses[0].partitions]
+        whole = _with(filled[0].responses[0], partitions=tuple(found))
+        return _with(filled[0], responses=(whole,))
+
+    def _shares(
+        self, topic: str, partitions: Iterable[T], index: Callable[[T], int]
+    ) -> list[tuple[NodeId | None, list[T]]]:
+        """Return which partitions each broker leads."""
+        shares: dict[NodeId | None, list[T]] = {}
+        for one in partitions:
+            shares.setdefault(self._leader(topic, index(one)), []).append(one)
+        return list(shares.items())
+
+    def _leader(self, topic: str, partition: int) -> NodeId | None:
+        try:
+            found = self._broker.topics.topic(topic)
+        except UnknownTopic:
+            return None
+        if not 0 <= partition < found.partitions:
+            return None
+        return self._broker.partition_leader(found, partition).node
+
+
+class Forwarded:
+    """Answers the requests that other brokers hand on to this one."""
+
+    def __init__(self, local: LocalChannel) -> None:
+        self._local = local
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def answer(self, question: Question) -> None:
+        """Begin to handle a request; its answer is sent when there is one."""
+        try:
+            key, version = _HEAD.unpack_from(question.data)
+            messages = APIS[key]
+            request = decode(messages.request, version, question.data[_HEAD.size :])
+        except (KeyError, WireError, ValueError) as error:
+            question.refuse(f"the request cannot be read: {error}")
+            return
+        task = asyncio.get_running_loop().create_task(self._handle(question, request, version))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _handle(self, question: Question, request: Any, version: int) -> None:
+        try:
+            question.reply(encode(await self._local.handle(request, version), version))
+        except KafkaesqueError as error:
+            question.refuse(str(error))
+
+
+async def _first_with(
+    is_wanted: Callable[[R], bool], calls: Sequence[Coroutine[Any, Any, R]]
+) -> list[R]:
+    """Return the answers that have come once one of them is wanted, or all there are.
+
+    To give the others up does no harm: who waits at another broker only looks.
+    """
+    waiting = {asyncio.ensure_future(call) for call in calls}
+    answers: list[R] = []
+    try:
+        while waiting and not any(map(is_wanted, answers)):
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            answers += [call.result() for call in done]
+    finally:
+        for call in waiting:
+            call.cancel()
+    return answers
+
+
+def _has_something(answer: FetchResponse) -> bool:
+    """Whether there are records in it, or an error that somebody must hear of."""
+    return answer.error_code != ErrorCode.NONE or any(
+        one.records or one.error_code != ErrorCode.NONE
+        for topic in answer.responses
+        for one in topic.partitions
+    )
+
+
+def _with(message: T, **changes: object) -> T:
+    """Return a message with some of its fields changed."""
+    return cast(T, msgspec.structs.replace(cast(Any, message), **changes))

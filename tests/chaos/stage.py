@@ -21,7 +21,7 @@ from tests.chaos.job import now
 from tests.chaos.network import Network
 from tests.chaos.workload import PARTITIONS, USUAL, Workload
 
-PROGRESS_SECONDS_MAX = 20.0
+PROGRESS_SECONDS_MAX = 60.0
 """A partition that takes no record for this long when all is well again is stuck."""
 DISK_MIB = 64
 SECRET = "secret"

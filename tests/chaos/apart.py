@@ -1,4 +1,7 @@
-"""Three brokers lose each other: the network is cut, in both directions or in one."""
+"""Three brokers lose each other: the network is cut, in both directions or in one.
+
+It is made of network namespaces where root plays, and of proxies elsewhere.
+"""
 
 import random
 
@@ -10,14 +13,14 @@ ROUNDS = 3
 STORM_SEED = 11
 
 
-@scenario("B18", "B19", "B22", setting=NETWORK, needs=("ip",), is_short=True)
+@scenario("B18", "B19", "B22", setting=NETWORK, is_short=True)
 def the_leader_of_three_is_cut_off_from_the_others(stage: Stage) -> None:
     stage.isolate(stage.leader())
     stage.wait_for_progress()
     stage.heal()
 
 
-@scenario("B18", "B19", "B22", "B23", setting=NETWORK, needs=("ip",))
+@scenario("B18", "B19", "B22", "B23", setting=NETWORK)
 def leaders_of_three_are_cut_off_from_everybody(stage: Stage) -> None:
     """Clients with default settings wait up to a minute for an answer that will never come."""
     for round in range(ROUNDS):
@@ -27,7 +30,7 @@ def leaders_of_three_are_cut_off_from_everybody(stage: Stage) -> None:
         stage.wait_for_progress()
 
 
-@scenario("B17", "B24", setting=NETWORK, needs=("ip",))
+@scenario("B17", "B24", setting=NETWORK)
 def the_leader_of_three_is_heard_by_nobody(stage: Stage) -> None:
     for _ in range(ROUNDS):
         leader = stage.leader()
@@ -37,7 +40,7 @@ def the_leader_of_three_is_heard_by_nobody(stage: Stage) -> None:
         stage.wait_for_progress()
 
 
-@scenario("B17", "B24", setting=NETWORK, needs=("ip",))
+@scenario("B17", "B24", setting=NETWORK)
 def the_leader_of_three_hears_nobody(stage: Stage) -> None:
     for _ in range(ROUNDS):
         leader = stage.leader()
@@ -49,7 +52,7 @@ def the_leader_of_three_hears_nobody(stage: Stage) -> None:
         stage.wait_for_progress()
 
 
-@scenario("B24", setting=NETWORK, needs=("ip",))
+@scenario("B24", setting=NETWORK)
 def two_of_three_cannot_reach_each_other(stage: Stage) -> None:
     """The third reaches both; whoever leads, there must be no end of elections."""
     for one, other in ((1, 2), (2, 3), (1, 3)):
@@ -59,7 +62,7 @@ def two_of_three_cannot_reach_each_other(stage: Stage) -> None:
         stage.wait_for_progress()
 
 
-@scenario("B18", "B24", setting=NETWORK, needs=("ip",))
+@scenario("B18", "B24", setting=NETWORK)
 def nobody_of_three_reaches_another(stage: Stage) -> None:
     for _ in range(ROUNDS):
         stage.split((1,), (2,), (3,))
@@ -73,7 +76,6 @@ def nobody_of_three_reaches_another(stage: Stage) -> None:
     "B16",
     "B18",
     setting=Setting(brokers=5, has_network=True),
-    needs=("ip",),
 )
 def five_fall_into_two_and_three(stage: Stage) -> None:
     for few in ((1, 2), (4, 5), (2, 3)):
@@ -84,7 +86,7 @@ def five_fall_into_two_and_three(stage: Stage) -> None:
         stage.wait_for_progress()
 
 
-@scenario("B15", "B18", "B19", "B21", "B22", "B24", setting=NETWORK, needs=("ip",))
+@scenario("B15", "B18", "B19", "B21", "B22", "B24", setting=NETWORK)
 def cuts_kills_and_pauses_come_as_chance_wants(stage: Stage) -> None:
     chance = random.Random(STORM_SEED)
     for _ in range(5 * ROUNDS):

@@ -29,6 +29,8 @@ class Place:
     port: int = 0
     prefix: tuple[str, ...] = ()
     """A command that runs another one somewhere, such as `ip netns exec NAME`."""
+    advertised: str = ""
+    """Where everybody is told to look for it, if that is not where it listens."""
     secret: Path | None = None
     """What brokers prove to each other beyond one machine."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class BrokerProcess:
     @property
     def address(self) -> str:
         """Where clients find it."""
-        return f"{self.place.host}:{self.port}"
+        return self.place.advertised or f"{self.place.host}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -72,6 +74,7 @@ class BrokerProcess:
         assert not self.is_running, "it is running already"
         place = self.place
         join = ("--join", self._join) if self._join else ()
+        told = ("--advertised", place.advertised) if place.advertised else ()
         secret = ("--secret-file", str(place.secret)) if place.secret else ()
         with self._said.open("wb") as said, self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -79,7 +82,7 @@ class BrokerProcess:
                     *place.prefix,
                     *(sys.executable, "-m", "kafkaesque", "serve"),
                     *("--listen", place.host, "--port", str(self.port)),
-                    *("--data", str(place.data), *join, *secret),
+                    *("--data", str(place.data), *join, *told, *secret),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=said,

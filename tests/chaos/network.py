@@ -7,19 +7,24 @@ nothing but `ip`.
 
 import os
 import subprocess
-from itertools import count, permutations
+from itertools import count
+from pathlib import Path
 from types import TracebackType
 
+from tests.chaos.brokers import Place
+from tests.chaos.ways import Ways
+
 _NOBODY = "02:00:00:00:00:00"
+_PORT = 9092
 _NUMBERS = count()
 
 
-class Network:
+class Network(Ways):
     """Addresses 10.99.0.N for the brokers 1..n; clients live at the hub, number 0."""
 
     def __init__(self, brokers: int) -> None:
+        super().__init__(brokers)
         self._name = f"kq{os.getpid()}-{next(_NUMBERS)}"
-        self._nodes = range(brokers + 1)
         self._cut: set[tuple[int, int]] = set()
 
     def __enter__(self) -> "Network":
@@ -57,6 +62,21 @@ class Network:
         """Return the command that runs another one on this node."""
         return ("ip", "netns", "exec", self._namespace(node))
 
+    def place(self, node: int, data: Path, secret: Path) -> Place:
+        """Return where a broker is to live."""
+        return Place(
+            data=data,
+            host=self.address(node),
+            port=_PORT,
+            prefix=self.prefix(node),
+            secret=secret,
+        )
+
+    @property
+    def clients_prefix(self) -> tuple[str, ...]:
+        """The command that runs a client where it reaches the brokers."""
+        return self.prefix(0)
+
     def cut_one_way(self, sender: int, receiver: int) -> None:
         """Let nothing of one node reach the other; the other direction stays."""
         if (sender, receiver) not in self._cut:
@@ -66,24 +86,6 @@ class Network:
                 *(sender, "neigh", "replace", address, "lladdr", _NOBODY),
                 *("dev", "eth0", "nud", "permanent"),
             )
-
-    def cut(self, one: int, other: int) -> None:
-        """Cut both directions."""
-        self.cut_one_way(one, other)
-        self.cut_one_way(other, one)
-
-    def isolate(self, node: int, *, also_from_clients: bool = False) -> None:
-        """Cut a broker from all other brokers, and from the clients if so wanted."""
-        for other in self._nodes:
-            if other != node and (other != 0 or also_from_clients):
-                self.cut(node, other)
-
-    def split(self, *halves: tuple[int, ...]) -> None:
-        """Cut all between the brokers of different parts."""
-        for one, other in permutations(halves, 2):
-            for sender in one:
-                for receiver in other:
-                    self.cut_one_way(sender, receiver)
 
     def heal(self) -> None:
         """Undo all cuts."""

@@ -17,7 +17,7 @@ class Scenario:
     classes: tuple[str, ...]
     setting: Setting
     needs: tuple[str, ...]
-    """Programs, and with them root; empty for what works everywhere."""
+    """Programs, and with most of them root; empty for what works everywhere."""
     is_short: bool
 
     @property

@@ -5,9 +5,9 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -15,10 +15,14 @@ from typing import TypeVar
 
 from tests.chaos.brokers import BrokerProcess, Place
 from tests.chaos.checker import Verdict, check
+from tests.chaos.clocks import WallClock
 from tests.chaos.disks import PoweredDisk, SmallDisk
+from tests.chaos.faults import missing
 from tests.chaos.history import Op, Outcome, Poll, Send
 from tests.chaos.job import now
 from tests.chaos.network import Network
+from tests.chaos.proxies import Proxies
+from tests.chaos.ways import Ways
 from tests.chaos.workload import PARTITIONS, USUAL, Workload
 
 PROGRESS_SECONDS_MAX = 60.0
@@ -43,6 +47,8 @@ class Setting:
     brokers: int = 1
     has_network: bool = False
     disk: type[PoweredDisk] | type[SmallDisk] | None = None
+    has_clocks: bool = False
+    """Whether each broker has a wall clock of its own, which can jump."""
     roles: tuple[str, ...] = USUAL
     topic: tuple[str, ...] = ()
     """Settings of the topic, as `name=value`."""
@@ -65,9 +71,10 @@ class Stage:
         self._setting = setting
         self._folder = folder
         self._stack = ExitStack()
-        self._network: Network | None = None
+        self._ways: Ways | None = None
         self._faults: list[str] = []
         self._begun = 0
+        self.clocks: dict[int, WallClock] = {}
         self.disks: list[PoweredDisk | SmallDisk] = []
         self.brokers: dict[int, BrokerProcess] = {}
         self.workload: Workload
@@ -93,7 +100,9 @@ class Stage:
         nodes = range(1, setting.brokers + 1)
         (self._folder / SECRET).write_text("known to the brokers alone")
         if setting.has_network:
-            self._network = self._stack.enter_context(Network(setting.brokers))
+            kind = Proxies if missing("ip") else Network
+            self._ways = kind(setting.brokers)
+            self._stack.enter_context(self._ways)
         for node in nodes:
             data = self._folder / f"data{node}"
             if setting.disk is not None:
@@ -103,8 +112,9 @@ class Stage:
             self.brokers[node] = self._broker(node, data)
             self._stack.callback(self._end, self.brokers[node])
             self.brokers[node].start()
-        prefix = self._network.prefix(0) if self._network else ()
-        self.workload = Workload(self._folder, self.bootstrap, prefix)
+            if self._ways is not None:
+                self._ways.started(node, self.brokers[node])
+        self.workload = Workload(self._folder, self.bootstrap, self._prefix)
         self._stack.callback(self.workload.kill)
         self._ask("create", str(PARTITIONS), str(min(3, setting.brokers)), *setting.topic)
         self._begun = now()
@@ -112,15 +122,14 @@ class Stage:
         self.wait_for_progress(3 * PROGRESS_SECONDS_MAX)
 
     def _broker(self, node: int, data: Path) -> BrokerProcess:
+        environment: Mapping[str, str] = {}
+        if self._setting.has_clocks:
+            self.clocks[node] = WallClock(self._folder, f"broker{node}")
+            environment = self.clocks[node].environment
         place = Place(data=data)
-        if self._network is not None:
-            place = Place(
-                data=data,
-                host=self._network.address(node),
-                port=9092,
-                prefix=self._network.prefix(node),
-                secret=self._folder / SECRET,
-            )
+        if self._ways is not None:
+            place = self._ways.place(node, data, self._folder / SECRET)
+        place = replace(place, environment=environment)
         join = self.brokers[1].address if node > 1 else ""
         return BrokerProcess(place, self._folder / f"broker{node}.log", join)
 
@@ -134,10 +143,14 @@ class Stage:
         return ",".join(broker.address for broker in self.brokers.values())
 
     @property
-    def network(self) -> Network:
+    def network(self) -> Ways:
         """The network of a setting that has one."""
-        assert self._network is not None
-        return self._network
+        assert self._ways is not None
+        return self._ways
+
+    @property
+    def _prefix(self) -> tuple[str, ...]:
+        return self._ways.clients_prefix if self._ways is not None else ()
 
     def leader(self, partition: int = 0) -> int:
         """Return who leads a partition now."""
@@ -150,8 +163,14 @@ class Stage:
         return [node for node in self.brokers if node != leader]
 
     def _ask(self, *words: str) -> str:
-        prefix = self._network.prefix(0) if self._network else ()
-        command = [*prefix, sys.executable, "-m", "tests.chaos.asking", self.bootstrap, *words]
+        command = [
+            *self._prefix,
+            sys.executable,
+            "-m",
+            "tests.chaos.asking",
+            self.bootstrap,
+            *words,
+        ]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_ASK_SECONDS_MAX
         )

@@ -1,12 +1,13 @@
 """The tools of the tests themselves: a fault that does nothing would show nothing."""
 
-import socket
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.chaos.clocks import WallClock
 from tests.chaos.disks import PoweredDisk, SmallDisk
 from tests.chaos.faults import SYNCS, failing_calls, missing
 from tests.chaos.network import Network
@@ -58,7 +59,7 @@ def test_a_cut_silences_two_brokers_and_no_others_until_it_is_healed() -> None:
 
 @_NEEDS_IP
 def test_a_cut_of_one_way_lets_the_other_way_through() -> None:
-    with Network(2) as network, socket.socket(socket.AF_INET, socket.SOCK_DGRAM):
+    with Network(2) as network:
         network.cut_one_way(2, 1)
         hear = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(0.5)\n"
         hear += f"s.bind(('{network.address(2)}', 99)); print('bound', flush=True)\n"
@@ -121,3 +122,22 @@ def test_syncs_of_another_process_fail_while_they_are_told_to(tmp_path: Path) ->
         with failing_calls(process.pid, SYNCS, "EIO"):
             assert sync() == "5"
         assert sync() == "synced"
+
+
+@pytest.mark.skipif(bool(missing("cc")), reason="needs a C compiler")
+def test_a_wall_clock_jumps_and_the_monotonic_one_does_not(tmp_path: Path) -> None:
+    clock = WallClock(tmp_path, "broker")
+    command = [sys.executable, "-c", "import time; print(int(time.time()), time.monotonic())"]
+
+    def ask() -> tuple[float, float]:
+        done = subprocess.run(
+            command, env={**os.environ, **clock.environment}, capture_output=True, check=True
+        )
+        wall, monotonic = done.stdout.split()
+        return float(wall), float(monotonic)
+
+    wall, monotonic = ask()
+    clock.jump(-3600)
+    earlier, later = ask()
+    assert earlier < wall - 3000
+    assert later > monotonic

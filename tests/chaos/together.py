@@ -1,6 +1,7 @@
 """Processes of three brokers end or stand still: a minority may, and hardly anybody notices."""
 
 import random
+from functools import partial
 
 from tests.chaos.history import Outcome, Send
 from tests.chaos.job import now
@@ -107,3 +108,15 @@ def kills_and_pauses_come_as_chance_wants(stage: Stage) -> None:
             stage.work(chance.uniform(0, 2))
             stage.start(node)
         stage.work(chance.uniform(0, 1))
+
+
+@scenario("B43", setting=Setting(brokers=3, has_clocks=True), needs=("cc",))
+def the_clocks_of_three_jump_by_hours(stage: Stage) -> None:
+    """Who leads, and for how long, must not depend on the time of day."""
+    for seconds in (3600, -3600, 7200):
+        for node, clock in stage.clocks.items():
+            stage.fault("clock", partial(clock.jump, seconds * (node - 2)))
+        stage.wait_for_progress()
+        stage.kill(stage.leader())
+        stage.start(*(node for node in stage.brokers if not stage.brokers[node].is_running))
+        stage.wait_for_progress()

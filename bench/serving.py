@@ -35,6 +35,7 @@ from kafkaesque.wire.messages.fetch import FetchPartition, FetchRequest, FetchTo
 from kafkaesque.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
+    ProduceResponse,
     TopicProduceData,
 )
 
@@ -155,12 +156,21 @@ def a_batch(records: int, value_bytes: int) -> bytes:
     )
 
 
-def produce_frame(topic: str, batch: bytes, acks: int = -1) -> bytes:
-    """Return a request that appends a batch to partition 0, with acks=all unless told."""
-    share = PartitionProduceData(index=0, records=batch)
+def produce_frame(topic: str, batch: bytes, acks: int = -1, partition: int = 0) -> bytes:
+    """Return a request that appends a batch to a partition, with acks=all unless told."""
+    share = PartitionProduceData(index=partition, records=batch)
     data = TopicProduceData(name=topic, partition_data=(share,))
     request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=(data,))
     return frame_of(request, PRODUCE_VERSION)
+
+
+def check_produced(answer: bytes) -> None:
+    """Fail unless a request of `produce_frame` was carried out."""
+    header_version = response_header_version(api_of(ProduceResponse), PRODUCE_VERSION)
+    _, start = decode_response_header(answer, header_version)
+    found = decode(ProduceResponse, PRODUCE_VERSION, answer, start)
+    code = found.responses[0].partition_responses[0].error_code
+    assert code == 0, f"the batch was refused with error {code}"
 
 
 def fetch_frame(topic: str, offset: int, *, wait_ms: int, bytes_max: int = 1 << 20) -> bytes:

@@ -146,6 +146,21 @@ class HousekeepingConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MoveConfig:
+    """How partitions are moved between brokers; it holds for those that a broker leads."""
+
+    moves_max: int = 8
+    """Partitions whose new replicas catch up at a time: each reads its log from the beginning."""
+
+    catch_up_bytes_per_second: int = 32 << 20
+    """What all new replicas together are sent: a third of a gigabit leaves room for clients."""
+
+    def __post_init__(self) -> None:
+        assert self.moves_max > 0
+        assert self.catch_up_bytes_per_second > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
     """What is remembered of idempotent producers, so that a retry is told from a new batch."""
 
@@ -290,6 +305,9 @@ class BrokerConfig:
 
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     """How a cluster looks after itself."""
+
+    moves: MoveConfig = field(default_factory=MoveConfig)
+    """How partitions are moved to other brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

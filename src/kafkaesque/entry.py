@@ -23,6 +23,9 @@ class Voters:
 
     voters: tuple[NodeId, ...]
     learners: tuple[NodeId, ...] = ()
+    move: int = 0
+    """The number of the move that they are part of. A leader that knows only of earlier ones must
+    not change the group: it would undo what the catalog already relies on."""
 
     def __post_init__(self) -> None:
         assert list(self.voters) == sorted(set(self.voters)), "voters are sorted and unique"

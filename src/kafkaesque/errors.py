@@ -225,6 +225,18 @@ class InvalidAssignment(BrokerError):
     """The replicas cannot be placed on the brokers that were named."""
 
 
+class NoMove(BrokerError):
+    """The partition is not being moved, or not by the move that was meant."""
+
+
+class UnknownBroker(BrokerError):
+    """There is no broker of this number."""
+
+
+class BrokerInUse(BrokerError):
+    """The broker still holds something, so it cannot be removed."""
+
+
 class InvalidRequest(BrokerError):
     """The request contradicts itself, or asks for what cannot be done here."""
 

@@ -18,6 +18,7 @@ from kafkaesque.config import (
     HousekeepingConfig,
     LimitsConfig,
     LogConfig,
+    MoveConfig,
     ProducerConfig,
     RaftConfig,
     ServerConfig,
@@ -41,10 +42,11 @@ SECTIONS: Mapping[str, type[Any]] = {
     "producers": ProducerConfig,
     "fetch": FetchConfig,
     "housekeeping": HousekeepingConfig,
+    "moves": MoveConfig,
     "cluster": ClusterConfig,
     "text": TextLimits,
 }
-OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping", "cluster")
+OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping", "moves", "cluster")
 """Sections of their own in the file, but parts of the broker's settings in the program."""
 
 _INT64_MAX = (1 << 63) - 1

@@ -30,11 +30,11 @@ from tests.log.stores import THEM, US, a_start, state_dump
 WRITTEN: list[tuple[JournalRecord, list[object]]] = [
     (
         start_record("g", a_start(10, 2, 3, THEM), is_reset=True),
-        [1, "g", 10, 2, 3, [1, 4], [5], 0, True],
+        [1, "g", 10, 2, 3, [1, 4], [5], 0, True, 0],
     ),
     (StateSaved(group="g", term=7, vote=None), [2, "g", 7, None]),
     (TermMarked(group="g", index=12, term=7), [3, "g", 12, 7]),
-    (mark_record("g", 13, 7, THEM), [4, "g", 13, 7, [1, 4], [5]]),
+    (mark_record("g", 13, 7, THEM), [4, "g", 13, 7, [1, 4], [5], 0]),
     (MarksCut(group="g", index=13), [5, "g", 13]),
     (SyncedTo(group="g", segment_base=0, position=99, end_offset=10), [6, "g", 0, 99, 10]),
     (RecoverySet(group="g", is_recovering=True), [7, "g", True]),

@@ -8,8 +8,12 @@ from kafkaesque.machines.catalog_commands import (
     Carried,
     Command,
     CreateTopic,
+    DrainBroker,
+    FinishMove,
+    MovePartitions,
     Refused,
     RegisterBroker,
+    RemoveBroker,
     Reply,
     TakeProducerIds,
     Unknown,
@@ -30,6 +34,10 @@ COMMANDS = (
     RegisterBroker(
         node=2, host="b2", port=9092, rack="r", directory=bytes(range(16)), incarnation=7
     ),
+    MovePartitions(moves=[(bytes(16), 0, [2, 3]), (bytes(16), 1, [])]),
+    FinishMove(topic_id=bytes(16), partition=1, nodes=[2, 3], number=4),
+    DrainBroker(node=3, is_draining=True),
+    RemoveBroker(node=3),
 )
 
 
@@ -52,6 +60,9 @@ def test_a_reply_arrives_as_it_was_sent(reply: Reply) -> None:
         errors.InvalidReplicas("too many"),
         errors.NotLeader(3),
         errors.UnknownTopic("no such"),
+        errors.NoMove("not moving"),
+        errors.UnknownBroker("no broker"),
+        errors.BrokerInUse("holds something"),
     ],
 )
 def test_a_refusal_is_the_error_that_it_was(error: errors.KafkaesqueError) -> None:

@@ -22,6 +22,11 @@ TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
     "sim/test_broker_world.py",
+    "sim/test_broker_growth.py",
+    "machines/test_voter_choice.py",
+    "machines/test_planning.py",
+    "sim/test_broker_moves.py",
+    "machines/test_catalog_moves.py",
     "broker/test_leaders.py",
     "broker/test_machine_follower.py",
     "broker/test_replica.py",

@@ -59,7 +59,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         name="a partition's replicas do not know of each other",
         target="kafkaesque.broker.replica_set:ReplicaSet.open_partition",
-        old="voters=tuple(sorted(nodes))",
+        old="voters=tuple(sorted(topic.replicas[index]))",
         new="voters=(self._node,)",
         world=Kind.BROKERS,
     ),

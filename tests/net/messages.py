@@ -33,7 +33,9 @@ flags = st.booleans()
 def voters(draw: st.DrawFn) -> Voters:
     nodes = draw(st.lists(naturals, unique=True, max_size=7))
     cut = draw(st.integers(0, len(nodes)))
-    return Voters(voters=tuple(sorted(nodes[:cut])), learners=tuple(sorted(nodes[cut:])))
+    return Voters(
+        voters=tuple(sorted(nodes[:cut])), learners=tuple(sorted(nodes[cut:])), move=draw(naturals)
+    )
 
 
 starts = st.builds(

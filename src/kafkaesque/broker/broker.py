@@ -2,7 +2,7 @@
 
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from kafkaesque.broker.caretaker import Caretaker
@@ -14,26 +14,26 @@ from kafkaesque.broker.coordinators import (
     partition_of,
 )
 from kafkaesque.broker.fetch_sessions import FetchSessions
-from kafkaesque.broker.group_coordinator import GroupCoordinator
+from kafkaesque.broker.hosting import Hosting
 from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.leaders import Leader, LeadersTold
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_follower import MachineFollower
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.membership import Membership, Registering
+from kafkaesque.broker.mover import MoveProgress, Mover
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.peers import NoPeers, Peers, ReplyTo
 from kafkaesque.broker.producer_ids import Give, ProducerIds
 from kafkaesque.broker.producer_sweep import ProducerSweep
-from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
-from kafkaesque.broker.topics import Answer, Slot, Topics, group_of
+from kafkaesque.broker.topics import Answer, Topics, group_of
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import DiskFailed, LogError, OutcomeUnknown
+from kafkaesque.errors import LogError, OutcomeUnknown
 from kafkaesque.machines.catalog import Catalog, Topic
 from kafkaesque.machines.catalog_commands import (
     DEFAULT_REPLICATION,
@@ -42,7 +42,10 @@ from kafkaesque.machines.catalog_commands import (
     Command,
     CreateTopic,
     DeleteTopic,
+    DrainBroker,
+    MovePartitions,
     Refused,
+    RemoveBroker,
     Reply,
     SetSettings,
     TakeProducerIds,
@@ -50,7 +53,7 @@ from kafkaesque.machines.catalog_commands import (
 )
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
-from kafkaesque.topic_settings import DEFAULTS, TopicSettings
+from kafkaesque.topic_settings import DEFAULTS
 from kafkaesque.types import GroupId, NodeId, Offset
 
 __all__ = ["CATALOG_GROUP", "Answer", "Broker"]
@@ -106,6 +109,19 @@ class Broker:
         self._caretaker: Caretaker | None = None
         self.topics: Topics
         self.coordinators = Coordinators(self._create_offsets_topic)
+        self._hosting = Hosting(
+            self.replicas,
+            self.coordinators,
+            self._housekeeper,
+            store,
+            clock,
+            config,
+            failed,
+            is_alone=membership is None,
+        )
+        self._mover = Mover(
+            node, self.replicas, lambda: self.topics.moving, self.ask, clock, config.moves
+        )
 
     def start(self, ready: Callable[[], None]) -> None:
         """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
@@ -132,7 +148,9 @@ class Broker:
             lambda: self.leader_of(CATALOG_GROUP).node,
         )
         committed = self._committed.machine
-        self.topics = Topics(self.node, committed, self, self._store, self._clock, self._waits)
+        self.topics = Topics(
+            self.node, committed, self._hosting, self._store, self._clock, self._waits
+        )
         self.replicas.tell_of_leading(replica)
         if self._membership is not None:
             self._caretaker = Caretaker(
@@ -140,9 +158,11 @@ class Broker:
                 self._catalog,
                 self.replicas,
                 self._clock,
+                self._chance,
                 self.config.cluster,
                 first.members,
             )
+            self._caretaker.on_moves = lambda moves: self._changes.decide(moves, _ignore)
         if replica.raft.voters.voters == alone.voters:
             replica.campaign()
         self.flush()
@@ -153,6 +173,7 @@ class Broker:
         if self._registering is not None and not self._is_started:
             self._registering.tick()
         self.topics.tick()
+        self._mover.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._catalog.tick()
         self._committed.tick()
@@ -289,6 +310,30 @@ class Broker:
         """Replace what was set for a topic; raises as `create_topic` does."""
         self._change(SetSettings(name=name, settings=dict(settings)), answer, name)
 
+    def move_partitions(
+        self, moves: Sequence[tuple[bytes, int, Sequence[NodeId]]], answer: Answer
+    ) -> None:
+        """Begin to move partitions, or call moves off; raises as `create_topic` does.
+
+        Each is the id of a topic, a partition, and the brokers that are to hold it, the preferred
+        leader first; without brokers its move is called off. It is answered when the moves are
+        begun; `moves` tells how they go.
+        """
+        command = MovePartitions(moves=[(topic, index, list(to)) for topic, index, to in moves])
+        self._change(command, answer)
+
+    def drain_broker(self, node: NodeId, answer: Answer, *, is_draining: bool = True) -> None:
+        """Put nothing new on a broker from now on, or do so again; raises as `create_topic`."""
+        self._change(DrainBroker(node=node, is_draining=is_draining), answer)
+
+    def remove_broker(self, node: NodeId, answer: Answer) -> None:
+        """Forget a broker that holds nothing; raises as `create_topic` does."""
+        self._change(RemoveBroker(node=node), answer)
+
+    def moves(self) -> list[MoveProgress]:
+        """Return how the moves of partitions go, as far as this broker knows."""
+        return self._mover.progress()
+
     def next_producer_id(self, give: Give) -> None:
         """Give a producer id that nobody ever had; most calls write nothing."""
         self._producer_ids.next(give)
@@ -297,42 +342,9 @@ class Broker:
         """Forget the records before an offset, -1 for all; raises at once what cannot be."""
         self.topics.delete_records(topic, partition, offset, answer)
 
-    def new_partition(self, replica: Replica, settings: TopicSettings, topic: Topic) -> Partition:
-        """Put the front of a partition before its replica, and look after it from now on."""
-        partition = Partition(
-            replica, settings, self._clock, self.config.producers, is_internal=topic.is_internal
-        )
-        self._housekeeper.watch(
-            replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset
-        )
-        self.replicas.tell_of_leading(replica)
-        return partition
-
-    def topic_opened(self, topic: Topic, slots: Sequence[Slot]) -> None:
-        """Learn that all of a topic serves: groups are coordinated on one of them."""
-        if topic.name == OFFSETS_TOPIC and not self.coordinators.is_open:
-            self.coordinators.open([self._coordinator(slot) for slot in slots])
-
-    def topic_closed(self, topic: Topic) -> None:
-        """Learn that a topic is gone: nobody will come back to an offset in it."""
-        self.coordinators.forget_topic(topic.topic_id)
-
     def _open_partitions(self) -> Iterator[Partition]:
         """Yield the partitions of the topics there are now, but of those deleted meanwhile."""
         return self.topics.each_partition()
-
-    def open_replica(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
-        """Open a partition's replica, beginning its log if there is none; raises LogError."""
-        try:
-            return self.replicas.open_partition(group, nodes)
-        except DiskFailed as error:
-            if self._membership is not None:
-                self._failed(error)  # what is down is led by others; what is half up by nobody
-            raise
-
-    def drop_replica(self, group: GroupId) -> None:
-        """Let a replica have no more ticks; one that could not be opened has none anyway."""
-        self.replicas.drop(group)
 
     def space(self) -> tuple[int, int]:
         """Return the bytes of the disk in all, and those of them that are free."""
@@ -347,13 +359,6 @@ class Broker:
         count = self.config.groups.offsets_partitions
         self.create_topic(OFFSETS_TOPIC, count, OFFSETS_SETTINGS, answer)
 
-    def _coordinator(self, slot: Slot) -> GroupCoordinator | None:
-        if not isinstance(slot, Partition):
-            return None
-        replica = slot.replica
-        snapshots = self._store.snapshots(replica.group)
-        return GroupCoordinator(replica, self._clock, self.config.groups, snapshots, self._failed)
-
     def _take_producer_ids(self, count: int, taken: Callable[[int | None], None]) -> None:
         def replied(reply: Reply) -> None:
             taken(reply.first_id if isinstance(reply, Carried) else None)
@@ -367,8 +372,8 @@ class Broker:
         self._changes.ask(command, reply)
         self.flush()
 
-    def _change(self, command: Command, answer: Answer, name: str) -> None:
-        """Have a topic changed, and answer when the change shows here and the topic is led."""
+    def _change(self, command: Command, answer: Answer, name: str = "") -> None:
+        """Have the catalog changed, and answer when that shows here and the topic is led."""
 
         def replied(reply: Reply) -> None:
             if isinstance(reply, Carried):

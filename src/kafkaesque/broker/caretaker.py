@@ -1,10 +1,15 @@
 """Looks after the cluster while this broker leads the catalog, and does nothing while it does not.
 
 Every second it looks who is there, and who is to vote on the catalog (`broker/catalog_voters.py`).
-All that it knows it knows from looking: a leader that is just elected begins anew.
+Every few seconds it looks which partitions should move (`machines/planning.py`) and has the catalog
+begin these moves, a few at a time; partitions' leaders carry them out. All that it knows it knows
+from looking: a leader that is just elected begins anew.
 """
 
-from collections.abc import Iterable
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Protocol
 
 from kafkaesque.broker.absences import Absences
@@ -13,8 +18,14 @@ from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.config import ClusterConfig
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog import Catalog
-from kafkaesque.types import NodeId
+from kafkaesque.machines.catalog_commands import MovePartitions
+from kafkaesque.machines.layout import Host, PlannedMove, is_lopsided, layout_of
+from kafkaesque.machines.planning import plan
+from kafkaesque.types import NodeId, Offset
+
+log = logging.getLogger(__name__)
 
 
 class Reach(Protocol):
@@ -39,17 +50,25 @@ class Caretaker:
         host: MachineHost[Catalog],
         reach: Reach,
         clock: Clock,
+        chance: random.Random,
         config: ClusterConfig,
         first: Iterable[NodeId],
     ) -> None:
+        self.on_moves: Callable[[MovePartitions], None] = _ignore
+        """Given every command that begins moves; may raise what the catalog refuses."""
         self._node = replica.raft.node
         self._host = host
         self._reach = reach
         self._clock = clock
+        self._chance = chance
         self._config = config
         self.absences = Absences(self._node, clock)
         self._voters = CatalogVoters(replica, self.absences, first, config.voter_replace_ms)
         self._look_at_ms = 0
+        self._plan_at_ms = 0
+        self._is_balancing = False
+        self._at_rest: tuple[Offset, Mapping[NodeId, Host]] | None = None
+        """The catalog and the brokers for which there was nothing to do."""
         self._brokers = 0
         """How many there were at the last look: one that has joined waits to be let in."""
 
@@ -57,6 +76,7 @@ class Caretaker:
         """Let time pass; look, if it is time to and we lead."""
         if not self._host.is_hosted:
             self.absences.forget()
+            self._is_balancing, self._at_rest = False, None
             return
         now_ms = self._clock.monotonic_ms()
         is_new = len(self._host.machine.brokers) != self._brokers
@@ -72,3 +92,52 @@ class Caretaker:
         self.absences.look(members, self._reach.reachable)
         self._voters.note_commit()
         self._voters.look(catalog)
+        if now_ms >= self._plan_at_ms:
+            self._plan_at_ms = now_ms + self._config.plan_ms
+            self._plan(catalog)
+
+    def _plan(self, catalog: Catalog) -> None:
+        hosts = self._hosts(catalog)
+        now = self._host.end_offset, hosts
+        if now == self._at_rest:
+            return
+        layout = layout_of(catalog.topics.values())
+        if self._config.auto_rebalance and is_lopsided(layout, hosts):
+            self._is_balancing = True
+        moves = plan(
+            layout, hosts, self._chance, self._config.moves_max, balances=self._is_balancing
+        )
+        if moves:
+            self._begin(catalog, moves)
+        elif not layout.targets:
+            self._is_balancing, self._at_rest = False, now
+
+    def _hosts(self, catalog: Catalog) -> dict[NodeId, Host]:
+        lost_ms = self._config.replica_replace_ms
+        return {
+            broker.node: Host(
+                rack=broker.rack,
+                is_live=self.absences.is_live(broker.node),
+                is_lost=self.absences.absent_ms(broker.node) >= lost_ms,
+                is_draining=broker.is_draining,
+            )
+            for broker in catalog.brokers.values()
+            if broker.was_there
+        }
+
+    def _begin(self, catalog: Catalog, moves: Iterable[PlannedMove]) -> None:
+        """Ask for moves, those of one topic together: each topic is one record of the catalog."""
+        by_topic = groupby(sorted(moves), key=lambda move: move.topic_id)
+        for topic_id, some in by_topic:
+            wanted = [(move.topic_id, move.partition, list(move.nodes)) for move in some]
+            name = catalog.topic_of_id(topic_id).name
+            try:
+                self.on_moves(MovePartitions(moves=wanted))
+            except KafkaesqueError as error:  # the disk is full, or leadership is handed over
+                log.warning("moves_not_begun topic=%s reason=%s: tried again soon", name, error)
+                return
+            log.info("moves_begun topic=%s count=%d", name, len(wanted))
+
+
+def _ignore(_: MovePartitions) -> None:
+    """Nobody begins them."""

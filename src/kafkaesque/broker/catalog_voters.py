@@ -5,7 +5,6 @@ caught up, and done: one change at a time, and the next only after the last is c
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from kafkaesque.broker.absences import Absences
 from kafkaesque.broker.replica import Replica
@@ -13,6 +12,7 @@ from kafkaesque.errors import RaftError
 from kafkaesque.machines.catalog import Catalog
 from kafkaesque.machines.voter_choice import Seen, next_voters
 from kafkaesque.raft.leadership import Leadership
+from kafkaesque.raft.progress import Progress
 from kafkaesque.types import Index, NodeId
 
 
@@ -72,19 +72,21 @@ class CatalogVoters:
         Who has by now what was committed a moment ago has caught up: to ask for all that is
         committed now would be in vain while much is written.
         """
-        blank = Seen(was_there=False)
         seen: dict[NodeId, Seen] = {}
         commit = self._commits[0]
         for node in sorted(self.members(catalog)):
             known = catalog.brokers.get(node)
-            one = blank if known is None else Seen(rack=known.rack, was_there=known.was_there)
             progress = leadership.progress.get(node)
             is_leader = node == self._replica.raft.node
-            seen[node] = replace(
-                one,
+            is_leaving = known is not None and known.is_draining
+            seen[node] = Seen(
+                rack="" if known is None else known.rack,
                 is_live=is_leader or self._absences.is_live(node),
-                has_caught_up=is_leader or (progress is not None and progress.match >= commit),
+                has_caught_up=is_leader or (progress is not None and _has(progress, commit)),
                 is_lost=self._absences.absent_ms(node) >= self._replace_ms,
+                is_leaving=is_leaving,
+                is_empty=is_leaving and not _holds_something(catalog, node),
+                was_there=known is not None and known.was_there,
             )
         return seen
 
@@ -97,6 +99,19 @@ class CatalogVoters:
             return False
         self._replica.transfer(able[0])
         return True
+
+
+def _has(progress: Progress, commit: Index) -> bool:
+    """Whether a member has this much, and its vote would count: one that is refilled tells none."""
+    return progress.match >= commit and progress.commit >= commit
+
+
+def _holds_something(catalog: Catalog, node: NodeId) -> bool:
+    return any(
+        node in topic.holders(index)
+        for topic in catalog.topics.values()
+        for index in range(topic.partitions)
+    )
 
 
 def _ignore(_: object) -> None:

@@ -22,11 +22,21 @@ from kafkaesque.machines.catalog_commands import (
     Command,
     CreateTopic,
     DeleteTopic,
+    DrainBroker,
+    FinishMove,
+    MovePartitions,
     RegisterBroker,
+    RemoveBroker,
     SetSettings,
     TakeProducerIds,
     Unknown,
     to_refusal,
+)
+from kafkaesque.machines.catalog_moves import (
+    begin_moves,
+    drain_broker,
+    finish_move,
+    remove_broker,
 )
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas, place
@@ -37,7 +47,16 @@ REPLICATION = 3
 
 
 _Plain: TypeAlias = (
-    CreateTopic | DeleteTopic | AddPartitions | SetSettings | TakeProducerIds | RegisterBroker
+    CreateTopic
+    | DeleteTopic
+    | AddPartitions
+    | SetSettings
+    | TakeProducerIds
+    | RegisterBroker
+    | MovePartitions
+    | FinishMove
+    | DrainBroker
+    | RemoveBroker
 )
 """Commands whose reply says nothing but that they were carried out, or what was taken."""
 
@@ -102,7 +121,7 @@ class Changes:
 
         if records:
             self._host.write(records, done)
-        else:
+        else:  # it is so already, once all that was decided before is committed
             self._host.when_committed(done)
 
     def _records(self, catalog: Catalog, command: _Plain) -> list[MachineRecord]:
@@ -136,6 +155,16 @@ class Changes:
                         incarnation=command.incarnation,
                     )
                 )
+            case MovePartitions():
+                return begin_moves(catalog, command.moves)
+            case FinishMove():
+                return finish_move(
+                    catalog, command.topic_id, command.partition, command.nodes, command.number
+                )
+            case DrainBroker():
+                return drain_broker(catalog, command.node, is_draining=command.is_draining)
+            case RemoveBroker():
+                return remove_broker(catalog, command.node, self._host.voters)
 
     def _place(self, catalog: Catalog, command: CreateTopic) -> Sequence[Replicas]:
         racks = self._racks(catalog)
@@ -161,6 +190,11 @@ class Changes:
         return place(racks, held, partitions, replication, self._chance)
 
     def _racks(self, catalog: Catalog) -> Mapping[NodeId, str]:
-        """Return the brokers and their racks; one that is alone has nobody to tell of itself."""
-        there = {b.node: b.rack for b in catalog.brokers.values() if b.was_there}
-        return there or {self._node: ""}
+        """Return the brokers that take something new, and their racks.
+
+        One that is alone has nobody to tell of itself.
+        """
+        if not any(broker.was_there for broker in catalog.brokers.values()):
+            return {self._node: ""}
+        able = (b for b in catalog.brokers.values() if b.was_there and not b.is_draining)
+        return {broker.node: broker.rack for broker in able}

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Sequence
 
 from kafkaesque.broker.group_coordinator import GroupCoordinator
+from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.serving_waits import Slot
 from kafkaesque.errors import KafkaesqueError, NotCoordinator, TopicExists
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OFFSETS_SETTINGS = {"cleanup.policy": "compact"}
 
 Ready = Callable[[KafkaesqueError | None], None]
+Make = Callable[[Partition], GroupCoordinator]
 
 
 class Coordinators:
@@ -59,9 +62,20 @@ class Coordinators:
             self._created(error)
 
     def open(self, coordinators: Sequence[GroupCoordinator | None]) -> None:
-        """Take over the coordinators of the topic's partitions, in order; None is offline."""
+        """Take over the coordinators of the topic's partitions, in order; None is not here."""
         self._by_partition = list(coordinators)
         self._tell(None)
+
+    def follow(self, slots: Sequence[Slot], make: Make) -> None:
+        """Take over partitions that came to this broker, and cease on those that left it."""
+        for index, slot in enumerate(slots):
+            replica = slot.replica if isinstance(slot, Partition) else None
+            before = self._by_partition[index]
+            if before is not None and before.replica is not replica:
+                before.close()
+                self._by_partition[index] = None
+            if isinstance(slot, Partition) and self._by_partition[index] is None:
+                self._by_partition[index] = make(slot)
 
     def tick(self) -> None:
         """Let time pass for all groups."""

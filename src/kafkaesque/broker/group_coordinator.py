@@ -35,6 +35,7 @@ class GroupCoordinator:
         snapshots: MachineSnapshots,
         failed: Callable[[LogError], None],
     ) -> None:
+        self.replica = replica
         self._clock = clock
         self._config = config
         self._expires_ms = clock.monotonic_ms() + config.offsets_check_ms
@@ -78,6 +79,10 @@ class GroupCoordinator:
     def stop(self) -> None:
         """Save the state before a clean stop."""
         self._host.stop()
+
+    def close(self) -> None:
+        """Coordinate no more, because the partition has left this broker."""
+        self._host.close()
 
     def _now(self) -> Now:
         return Now(self._clock.monotonic_ms(), self._clock.now_ms())

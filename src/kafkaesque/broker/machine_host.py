@@ -5,7 +5,7 @@ decision already sees it. Whoever begins to lead rebuilds the machine from the n
 the log behind it; whoever stops leading drops it, because it may hold what will never be committed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
@@ -18,7 +18,7 @@ from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
-from kafkaesque.types import Offset
+from kafkaesque.types import NodeId, Offset
 
 _READ_BYTES = 1 << 20
 
@@ -80,6 +80,11 @@ class MachineHost(Generic[M]):
         return self._machine is not None and self._replica.is_serving
 
     @property
+    def voters(self) -> Collection[NodeId]:
+        """Who votes on what the machine decides."""
+        return self._replica.raft.voters.voters
+
+    @property
     def end_offset(self) -> Offset:
         """The offset that the next record gets."""
         return self._replica.log.end_offset
@@ -101,10 +106,14 @@ class MachineHost(Generic[M]):
 
     def rebuild(self) -> None:
         """Make the machine anew from the log: what it decided last could not be written."""
+        self.close()
+        self._on_serving()
+
+    def close(self) -> None:
+        """Drop the machine, if it is here."""
         lost, self._machine = self._machine, None
         if lost is not None:
             self.on_lost(lost)
-        self._on_serving()
 
     def when_committed(self, done: Done) -> None:
         """Tell `done` once all that the machine knows now is committed.
@@ -153,9 +162,7 @@ class MachineHost(Generic[M]):
 
     def _on_serving(self) -> None:
         if not self._replica.is_serving:
-            lost, self._machine = self._machine, None
-            if lost is not None:
-                self.on_lost(lost)
+            self.close()
             return
         try:
             self._machine = self._rebuilt()

@@ -15,6 +15,7 @@ from kafkaesque.errors import (
     FutureTerm,
     LeaderNotReady,
     NotEnoughReplicas,
+    NotHere,
     NotLeader,
     OffsetOutOfRange,
     PartitionOffline,
@@ -53,7 +54,7 @@ class Partition:
     ) -> None:
         self.replica = replica
         self.producers = ProducerKeeper(replica, clock, config or ProducerConfig())
-        self.is_deleted = False
+        self._gone: UnknownTopic | NotHere | None = None
         self._clock = clock
         self._is_internal = is_internal
         self.configure(settings)
@@ -206,8 +207,14 @@ class Partition:
 
     def close(self) -> None:
         """Serve nobody any more: the topic was deleted, and all who wait learn of it."""
-        self.is_deleted = True
-        self.replica.retire()
+        self._gone = UnknownTopic("the topic was deleted")
+        self.replica.retire(Outcome.DELETED)
+        self._wake()
+
+    def leave(self) -> None:
+        """Serve nobody any more: the partition is on other brokers now."""
+        self._gone = NotHere("this partition has been moved to other brokers")
+        self.replica.retire(Outcome.UNKNOWN)
         self._wake()
 
     def when_more(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -221,8 +228,8 @@ class Partition:
 
     def _check_serving(self) -> None:
         if not self.replica.is_serving:
-            if self.is_deleted:
-                raise UnknownTopic("the topic was deleted")
+            if self._gone is not None:
+                raise type(self._gone)(str(self._gone))
             if self.replica.error is not None:
                 raise PartitionOffline(str(self.replica.error))
             if self.replica.raft.leadership is None:

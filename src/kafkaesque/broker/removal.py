@@ -1,4 +1,4 @@
-"""Removes the folders of deleted topics, a little at a time.
+"""Removes the folders of deleted topics and of partitions that left, a little at a time.
 
 A folder is first given a name that says what is to become of it, durably; whatever bears such a
 name may be removed at any later time, and nothing else is ever removed. Removing takes long for
@@ -19,8 +19,10 @@ DELETED_SUFFIX = ".deleted"
 SLICE_MS = 1
 """A slice ends when the clock has moved on by this much: it counts whole milliseconds, so that a
 slice takes one to two of them and its last step."""
+_TOPIC = re.compile(r".+\.[0-9a-f]{32}")
 _NAMED = re.compile(r".+\.[0-9a-f]{32}\.deleted")
 """Only a topic's folder, which ends in its id: what a person named `old.deleted` is theirs."""
+_NAMED_PARTITION = re.compile(r"[0-9]+\.[0-9]+\.deleted")
 _CUT_BYTES = 64 << 20
 """A file is cut by this much at a time before it goes: to free a gigabyte at once takes long."""
 _DONE = object()
@@ -50,7 +52,13 @@ class Removal:
 
     def take_named(self) -> None:
         """Go on with what an earlier run has named."""
-        self._folders += [name for name in self._disk.list("") if _NAMED.fullmatch(name)]
+        names = self._disk.list("")
+        self._folders += [name for name in names if _NAMED.fullmatch(name)]
+        for topic in names:
+            if _TOPIC.fullmatch(topic):
+                for name in self._disk.list(topic):
+                    if _NAMED_PARTITION.fullmatch(name):
+                        self._folders.append(f"{topic}/{name}")
 
     def tick(self) -> None:
         """Remove for a moment."""
@@ -73,6 +81,11 @@ class Removal:
     def _remove(self, folder: str) -> Iterator[None]:
         """Remove a topic's folder: it holds partitions' folders, which hold files."""
         disk = self._disk
+        above, _, name = folder.rpartition("/")
+        if above:
+            if name in disk.list(above):  # else the topic was deleted meanwhile
+                yield from self._remove_partition(folder)
+            return
         if not folder.endswith(DELETED_SUFFIX):
             if folder not in disk.list(""):
                 return
@@ -81,12 +94,14 @@ class Removal:
             folder = named
             yield
         for partition in disk.list(folder):
-            inner = f"{folder}/{partition}"
-            for name in disk.list(inner):
-                yield from self._remove_file(f"{inner}/{name}")
-            disk.remove_folder(inner)
-            yield
+            yield from self._remove_partition(f"{folder}/{partition}")
         disk.remove_folder(folder)
+
+    def _remove_partition(self, folder: str) -> Iterator[None]:
+        for name in self._disk.list(folder):
+            yield from self._remove_file(f"{folder}/{name}")
+        self._disk.remove_folder(folder)
+        yield
 
     def _remove_file(self, path: str) -> Iterator[None]:
         file = self._disk.open(path)

@@ -169,10 +169,10 @@ class Replica:
         """Take part no more, and tell nobody: the process has ended."""
         self.error = LogError("the process has ended")
 
-    def retire(self) -> None:
-        """Take part no more, because the group is no more; those who wait are told just that."""
-        self.error = LogError(f"{self.group} was deleted")
-        self._watermark.lost(Outcome.DELETED)
+    def retire(self, outcome: Outcome) -> None:
+        """Take part no more, because the group is no more, or not here; those who wait are told."""
+        self.error = LogError(f"{self.group} is not here any more")
+        self._watermark.lost(outcome)
 
     def _on_stable(self, index: Index) -> None:
         if self.error is None:

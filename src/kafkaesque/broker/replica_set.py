@@ -5,7 +5,7 @@ says what it is for: the catalog, or a partition with its preferred leader.
 """
 
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from kafkaesque.broker.leaders import Leaders, LeadersTold
@@ -13,9 +13,11 @@ from kafkaesque.broker.peers import Peers
 from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
 from kafkaesque.broker.preferred import give_back
 from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.store import Store
+from kafkaesque.broker.store import NOBODY, Store
+from kafkaesque.broker.topic_folders import group_of
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
+from kafkaesque.machines.catalog import Topic
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat, Roster
 from kafkaesque.types import NO_TERM, GroupId, NodeId
@@ -78,13 +80,25 @@ class ReplicaSet:
         self.on_opened(replica)
         return replica
 
-    def open_partition(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
-        """Open a partition's replica; the first of its brokers is to lead it, if it can."""
-        replica = self.open(group, Voters(voters=tuple(sorted(nodes))))
-        self._preferred[group] = next(iter(nodes))
-        if self._preferred[group] == self._node and replica.raft.term == NO_TERM:
+    def open_partition(self, topic: Topic, index: int) -> Replica:
+        """Open a partition's replica, beginning its log if there is none; raises LogError.
+
+        Who votes is known from the catalog only where the group was born, and only as long as it
+        was never moved. Whoever begins later is told by its leader.
+        """
+        group = group_of(topic, index)
+        is_born_here = topic.is_birthplace(index, self._node)
+        voters = Voters(voters=tuple(sorted(topic.replicas[index]))) if is_born_here else NOBODY
+        replica = self.open(group, voters)
+        self.prefer(group, topic.preferred(index))
+        if is_born_here and replica.raft.term == NO_TERM and self._node == topic.preferred(index):
             self._newborn.add(group)
         return replica
+
+    def prefer(self, group: GroupId, node: NodeId) -> None:
+        """Let a node lead a group of this broker's, whenever it can."""
+        if group in self._by_group:
+            self._preferred[group] = node
 
     def tell_of_leading(self, replica: Replica) -> None:
         """Let everybody know from now on when this replica serves; its other hooks come first."""
@@ -101,11 +115,19 @@ class ReplicaSet:
 
     def drop(self, group: GroupId) -> None:
         """Let a replica have no more ticks; one that could not be opened has none anyway."""
+        self._let_go(group)
+        self.leaders.forget(group)
+
+    def leave(self, group: GroupId) -> None:
+        """Let a replica have no more ticks whose group goes on elsewhere."""
+        self._let_go(group)
+        self.leaders.cease(group)
+
+    def _let_go(self, group: GroupId) -> None:
         self._roster.remove(group)
         self._by_group.pop(group, None)
         self._preferred.pop(group, None)
         self._newborn.discard(group)
-        self.leaders.forget(group)
 
     def abandon(self) -> None:
         """Stop at once, as a process that is killed: nobody is told of anything any more."""
@@ -149,6 +171,10 @@ class ReplicaSet:
     def receive_beat(self, beat: Beat) -> None:
         """Take another broker's beat."""
         self._roster.receive(beat)
+
+    def is_reachable(self, node: NodeId) -> bool:
+        """Whether another broker was heard, and has heard us, within an election."""
+        return self._roster.is_reachable(node)
 
     def receive_leaders(self, told: LeadersTold) -> None:
         """Take another broker's word of what it leads."""

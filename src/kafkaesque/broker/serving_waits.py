@@ -61,5 +61,6 @@ class ServingWaits:
             replica = slot.replica
             if replica.error is not None:
                 return True
-            return len(replica.raft.voters.voters) > 1 and ticks >= TICKS_MAX
+            is_alone = replica.raft.voters.voters == (replica.raft.node,)
+            return not is_alone and ticks >= TICKS_MAX
         return isinstance(slot, PartitionOffline) or ticks >= TICKS_MAX

@@ -26,6 +26,9 @@ from kafkaesque.types import NO_TERM, GroupId, NodeId
 
 DAMAGED_SUFFIX = ".damaged"
 
+NOBODY = Voters(voters=())
+"""Who votes where a replica begins later than its group: it learns that from its leader."""
+
 _LAST_ROUNDS_MAX = 8
 """Rounds of a clean stop: the longest operation takes three, and few wait behind each other."""
 
@@ -123,6 +126,31 @@ class Store:
             with suppress(LogError):  # closing syncs indexes, and nobody will read these any more
                 log.close()
         self.journal.add(GroupForgotten(group=group))
+
+    def leave(self, group: GroupId) -> None:
+        """Note that what this node held of the group is held by others now; its files may go.
+
+        The node does not forget its term, or it could vote and acknowledge anew in one in which it
+        did so before. Should the group come back, its log begins with nothing, and the replica is
+        in the next term and does not vote before it holds what is committed: the same as one whose
+        disk lost everything (`docs/adr/0008-damaged-replicas-leave-their-term.md`).
+        """
+        log = self._logs.pop(group, None)
+        if log is not None:
+            with suppress(LogError):
+                log.close()
+        if self.has_left(group):
+            return
+        term = self.journal.groups[group].hard_state.term + 1
+        self.journal.add(RecoverySet(group=group, is_recovering=True))
+        self.journal.add(StateSaved(group=group, term=term, vote=None))
+        start = LogStart(offset=0, marks_before=0, prev_term=NO_TERM, voters=NOBODY)
+        self.journal.add(start_record(group, start, is_reset=True))
+
+    def has_left(self, group: GroupId) -> bool:
+        """Whether the journal says that nothing is held of a group that was once here."""
+        state = self.journal.groups[group]
+        return state.is_reset and state.is_recovering and state.marks.start.voters == NOBODY
 
     def close(self) -> None:
         """Stop cleanly: everything is durable and the journal says so, so opening is quick."""

@@ -5,21 +5,20 @@
 Every broker does so by itself, from its own copy of the catalog, for the replicas that are its own.
 
 A topic is known by its name only while it is open here; its id keeps it apart from namesakes that
-were before it. A crash may come between any two steps of a deletion: the tombstone in the catalog,
-or the folder's new name, says how to go on. What neither speaks of is left alone.
+were before it. Its partitions come to this broker and leave it while it is open, as moves of them
+begin and end. What becomes of their folders is told in `broker/topic_folders.py`.
 """
 
 import logging
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
 from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.removal import Removal
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.serving_waits import ServingWaits, Slot
 from kafkaesque.broker.store import Store
+from kafkaesque.broker.topic_folders import TopicFolders, folder_of, group_of
 from kafkaesque.clock import Clock
 from kafkaesque.errors import (
     KafkaesqueError,
@@ -39,10 +38,6 @@ log = logging.getLogger(__name__)
 HIGH_WATERMARK: Offset = -1
 """Stands for the high watermark where an offset to trim to is given."""
 
-_NAME_CHARS_IN_PATH = 180
-_FOLDER = re.compile(r".+\.([0-9a-f]{32})")
-_FOLDERS_TOLD_MAX = 20
-
 Answer: TypeAlias = Callable[[KafkaesqueError | None], None]
 """Told None when a change is committed, else what went wrong."""
 
@@ -50,12 +45,20 @@ Answer: TypeAlias = Callable[[KafkaesqueError | None], None]
 class Replicas(Protocol):
     """Who opens and drops the replicas of this node."""
 
-    def open_replica(self, group: GroupId, nodes: Collection[NodeId]) -> Replica:
-        """Open a group's replica, beginning its log if there is none; raises LogError."""
+    def open_replica(self, topic: Topic, index: int) -> Replica:
+        """Open a partition's replica, beginning its log if there is none; raises LogError."""
         ...
 
     def drop_replica(self, group: GroupId) -> None:
         """Let a replica have no more ticks."""
+        ...
+
+    def leave_replica(self, group: GroupId) -> None:
+        """Let a replica have no more ticks whose group goes on elsewhere."""
+        ...
+
+    def prefer_leader(self, group: GroupId, node: NodeId) -> None:
+        """Let a node lead a group, whenever it can."""
         ...
 
     def new_partition(self, replica: Replica, settings: TopicSettings, topic: Topic) -> Partition:
@@ -64,6 +67,10 @@ class Replicas(Protocol):
 
     def topic_opened(self, topic: Topic, slots: Sequence[Slot]) -> None:
         """Learn that all of a topic serves, or more of it than before."""
+        ...
+
+    def slots_changed(self, topic: Topic, slots: Sequence[Slot]) -> None:
+        """Learn that partitions of a topic came to this broker or left it."""
         ...
 
     def topic_closed(self, topic: Topic) -> None:
@@ -99,7 +106,8 @@ class Topics:
         self._is_started = False
         self._by_name: dict[str, _OpenTopic] = {}
         self._names: dict[bytes, str] = {}
-        self._removal = Removal(store.disk, clock)
+        self._folders = TopicFolders(store, clock, catalog)
+        self._moving: dict[bytes, Topic] = {}
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
@@ -130,6 +138,11 @@ class Topics:
             raise type(slot)(str(slot))  # a new one: each raise adds to its traceback
         return slot
 
+    @property
+    def moving(self) -> Iterable[Topic]:
+        """The topics of which partitions are being moved, in no order."""
+        return self._moving.values()
+
     def each_partition(self) -> Iterator[Partition]:
         """Yield all that are not offline, while topics may come and go."""
         for name in list(self._by_name):
@@ -154,7 +167,7 @@ class Topics:
     def start(self, ready: Callable[[], None]) -> None:
         """Open all topics of the catalog at once; `ready` is told when all of them serve."""
         self._is_started = True
-        self._tidy_folders()
+        self._folders.tidy()
         self._catalog.take_changed()
         self._open(list(self._catalog.topics.values()))
         self._waits.until_served(self._all_slots(), ready)
@@ -185,12 +198,12 @@ class Topics:
     def tick(self) -> None:
         """Let time pass."""
         self._waits.tick()
-        self._removal.tick()
+        self._folders.tick()
 
     @property
     def is_tidy(self) -> bool:
-        """Whether nothing of deleted topics waits to be removed."""
-        return self._removal.is_idle
+        """Whether nothing of deleted topics and moved partitions waits to be removed."""
+        return self._folders.is_idle
 
     def _all_slots(self) -> list[tuple[GroupId, Slot]]:
         return [slot for found in self._by_name.values() for slot in _slots_of(found)]
@@ -218,77 +231,78 @@ class Topics:
             self._names[topic.topic_id] = topic.name
         assert found.topic.topic_id == topic.topic_id, "a name is free before it is given again"
         found.topic = topic
+        if topic.moves:
+            self._moving[topic.topic_id] = topic
+        else:
+            self._moving.pop(topic.topic_id, None)
         settings = resolve(topic.settings)
         for partition in self.partitions(topic.name):
             partition.configure(settings)
+        has_changed = False
+        for index, slot in enumerate(found.slots):
+            is_held = self._node in topic.holders(index)
+            if is_held == isinstance(slot, NotHere):
+                found.slots[index] = self._new_slot(topic, index, settings, slot)
+                has_changed = True
+            if is_held:
+                self._replicas.prefer_leader(group_of(topic, index), topic.preferred(index))
         for index in range(len(found.slots), topic.partitions):
-            found.slots.append(self._open_slot(topic, index, settings))
+            found.slots.append(self._new_slot(topic, index, settings))
+        if has_changed:
+            self._replicas.slots_changed(topic, found.slots)
+
+    def _new_slot(
+        self, topic: Topic, index: int, settings: TopicSettings, before: Slot | None = None
+    ) -> Slot:
+        """Open a partition that is held here now, or leave one that is not any more."""
+        group = group_of(topic, index)
+        is_held = self._node in topic.holders(index)
+        if is_held and not self._folders.is_leaving(group):
+            return self._open_slot(topic, index, settings)
+        if not is_held:
+            self._leave(topic, group, before)
+        return NotHere(f"partition {index} of topic {topic.name} is not on this broker")
 
     def _open_slot(self, topic: Topic, index: int, settings: TopicSettings) -> Slot:
-        group, nodes = group_of(topic, index), topic.replicas[index]
-        if self._node not in nodes:
-            return NotHere(f"partition {index} of topic {topic.name} is not on this broker")
         try:
-            replica = self._replicas.open_replica(group, nodes)
+            replica = self._replicas.open_replica(topic, index)
         except LogError as error:
-            return _offline(group, error)
+            return _offline(group_of(topic, index), error)
         partition = self._replicas.new_partition(replica, settings, topic)
-        if nodes[0] == self._node:  # the preferred leader; the others have patience
+        if topic.preferred(index) == self._node:  # the others have patience
             replica.campaign()
         return partition
+
+    def _leave(self, topic: Topic, group: GroupId, slot: Slot | None) -> None:
+        """Give up what is here of a partition that the catalog has on other brokers."""
+        if isinstance(slot, Partition):
+            slot.leave()
+            self._replicas.leave_replica(group)
+        if not self._folders.has_remains(group) or self._folders.is_leaving(group):
+            return
+
+        def left() -> None:
+            found = self._by_name.get(topic.name)
+            if found is not None and found.topic.topic_id == topic.topic_id:
+                self._open([found.topic])  # it may have come back meanwhile
+
+        self._folders.leave(group, left)
 
     def _close(self, topic: Topic) -> None:
         """Serve a topic no more; when the journal has forgotten it, its folder may go."""
         found = self._by_name.pop(topic.name)
         assert found.topic.topic_id == topic.topic_id, "commits come in order"
         del self._names[topic.topic_id]
+        self._moving.pop(topic.topic_id, None)
         for index, slot in enumerate(found.slots):
             group = group_of(topic, index)
             if isinstance(slot, Partition):
                 slot.close()
             self._replicas.drop_replica(group)
-            if not isinstance(slot, NotHere):
+            if group in self._store.journal.groups:
                 self._store.forget(group)
-        self._bury(topic.topic_id, folder_of(topic))
+        self._folders.bury(topic.topic_id, folder_of(topic))
         self._replicas.topic_closed(topic)
-
-    def _bury(self, topic_id: bytes, folder: str) -> None:
-        """Remove a folder after the next round: until then a sync may be under way in it."""
-
-        def forgotten() -> None:
-            self._catalog.buried.discard(topic_id)
-            self._removal.take(folder)
-
-        self._store.flusher.after_next_round(forgotten)
-        self._store.flusher.kick()
-
-    def _tidy_folders(self) -> None:
-        """Go on with the deletions that a crash interrupted, and tell what else lies about."""
-        catalog = self._catalog
-        self._removal.take_named()
-        known = {folder_of(topic) for topic in catalog.topics.values()}
-        unfinished: set[bytes] = set()
-        strangers: list[str] = []
-        for name in self._store.disk.list(""):
-            found = _FOLDER.fullmatch(name)
-            if found is None or name in known:
-                continue
-            topic_id = bytes.fromhex(found[1])
-            if topic_id not in catalog.buried:
-                strangers.append(name)
-                continue
-            unfinished.add(topic_id)
-            for group in [g for g in self._store.journal.groups if g.startswith(f"{name}/")]:
-                self._store.forget(group)
-            self._bury(topic_id, name)
-        catalog.buried &= unfinished
-        if strangers:
-            log.warning(
-                "folders_of_no_topic count=%d folders=%s: left alone; remove them by hand if "
-                "nobody needs them",
-                len(strangers),
-                ",".join(strangers[:_FOLDERS_TOLD_MAX]),
-            )
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
 
@@ -318,16 +332,6 @@ class Topics:
 
         self._store.flusher.after_next_round(look)
         self._store.flusher.kick()
-
-
-def folder_of(topic: Topic) -> str:
-    """Return a topic's folder; its id keeps namesakes apart."""
-    return f"{topic.name[:_NAME_CHARS_IN_PATH]}.{topic.topic_id.hex()}"
-
-
-def group_of(topic: Topic, index: int) -> GroupId:
-    """Return the group of a partition, which is also its folder."""
-    return f"{folder_of(topic)}/{index}"
 
 
 def _offline(group: GroupId, error: LogError) -> PartitionOffline:

@@ -29,6 +29,7 @@ class LogStarted(_Record, tag=1, kw_only=True, frozen=True):
     learners: list[NodeId]
     visible_offset: Offset
     is_reset: bool
+    move: int = 0
 
 
 class StateSaved(_Record, tag=2, kw_only=True, frozen=True):
@@ -52,6 +53,7 @@ class VotersMarked(_Record, tag=4, kw_only=True, frozen=True):
     term: Term
     voters: list[NodeId]
     learners: list[NodeId]
+    move: int = 0
 
 
 class MarksCut(_Record, tag=5, kw_only=True, frozen=True):
@@ -180,6 +182,7 @@ def start_record(group: GroupId, start: LogStart, *, is_reset: bool) -> LogStart
         learners=list(start.voters.learners),
         visible_offset=start.visible_offset,
         is_reset=is_reset,
+        move=start.voters.move,
     )
 
 
@@ -197,6 +200,7 @@ def mark_record(
                 term=term,
                 voters=list(payload.voters),
                 learners=list(payload.learners),
+                move=payload.move,
             )
 
 
@@ -211,4 +215,4 @@ def synced_record(group: GroupId, point: SyncedPoint) -> SyncedTo:
 
 
 def _voters(record: LogStarted | VotersMarked) -> Voters:
-    return Voters(voters=tuple(record.voters), learners=tuple(record.learners))
+    return Voters(voters=tuple(record.voters), learners=tuple(record.learners), move=record.move)

@@ -1,34 +1,48 @@
 """The cluster's own metadata: its id, brokers, topics, and which producer ids were given away.
 
 A machine (`machines/machine.py`): what decides looks at the state and returns records, `apply`
-changes it. Values are msgpack arrays whose first element is their tag
-(`docs/reference/format-catalog.md`).
+changes it. What moves partitions and removes brokers is decided in `machines/catalog_moves.py`.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import msgspec
+from dataclasses import replace
 
 from kafkaesque.errors import (
     InvalidAssignment,
     InvalidPartitions,
     InvalidTopic,
-    NewerFormat,
     TopicExists,
     UnknownTopic,
     UnknownTopicId,
 )
+from kafkaesque.machines.catalog_records import (
+    BROKER_PREFIX,
+    CLUSTER_KEY,
+    PRODUCER_IDS_KEY,
+    TOPIC_PREFIX,
+    BrokerSet,
+    ClusterNamed,
+    ProducerIdsGiven,
+    TopicPlaced,
+    TopicSet,
+    broker_of,
+    broker_record,
+    decode,
+    newer_format,
+    on_first,
+    record,
+    topic_key,
+    topic_of,
+    topic_record,
+)
+from kafkaesque.machines.catalog_values import INTERNAL_TOPICS, Move, Registration, Topic
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas
 from kafkaesque.topic_settings import resolve
 from kafkaesque.types import NodeId
 
-FORMAT = 2
-FIRST_BROKER: NodeId = 1
-"""Where all partitions of a topic are that says nothing of replicas: there was one broker then."""
+__all__ = ["INTERNAL_TOPICS", "Catalog", "Move", "Registration", "Topic", "check_name"]
 
 NAME_CHARS_MAX = 249
 PARTITIONS_MAX = 10_000
@@ -40,103 +54,7 @@ ALL_PARTITIONS_MAX = 20_000
 BROKERS_MAX = 1_000
 """Of one cluster: everybody has a link to everybody."""
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Machines live on these: clients may read them, and only we write to them."""
-
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
-_CLUSTER_KEY = b"cluster"
-_PRODUCER_IDS_KEY = b"producer-ids"
-_TOPIC_PREFIX = b"topic/"
-_BROKER_PREFIX = b"broker/"
-
-
-class TopicSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
-    """There is a topic on the only broker: what format 1 wrote, and is only read now."""
-
-    name: str
-    topic_id: bytes
-    partitions: int
-    settings: dict[str, str]
-
-
-class ClusterNamed(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=2):
-    """The cluster has an id, for good."""
-
-    cluster_id: str
-
-
-class ProducerIdsGiven(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=3):
-    """All producer ids before this one were given away."""
-
-    next_id: int
-
-
-class TopicPlaced(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=4):
-    """There is a topic, and this is all about it; `replicas` has the brokers of each partition."""
-
-    name: str
-    topic_id: bytes
-    replicas: list[list[NodeId]]
-    settings: dict[str, str]
-
-
-class BrokerSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=5):
-    """There is a broker, and this is where."""
-
-    node: NodeId
-    host: str
-    port: int
-    rack: str
-    directory: bytes
-    incarnation: int
-
-
-_Value: TypeAlias = TopicSet | ClusterNamed | ProducerIdsGiven | TopicPlaced | BrokerSet
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """One topic of the cluster."""
-
-    name: str
-    topic_id: bytes
-    replicas: tuple[Replicas, ...]
-    """The brokers of each partition, its preferred leader first."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """What was set for it, as clients write it; the rest is as the defaults say."""
-
-    @property
-    def partitions(self) -> int:
-        """How many partitions it has."""
-        return len(self.replicas)
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether a machine lives on it."""
-        return self.name in INTERNAL_TOPICS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """One broker of the cluster, as it last told of itself."""
-
-    node: NodeId
-    host: str
-    port: int
-    rack: str
-    """Empty for nowhere in particular."""
-    directory: bytes
-    """The id of its data folder: a broker that lost its disk is another one."""
-    incarnation: int
-    """Another number means that it has started anew; 0 that it was never there yet."""
-
-    @property
-    def was_there(self) -> bool:
-        """Whether it has ever been one of the cluster: one that was only admitted may never be."""
-        return self.incarnation > 0
 
 
 class Catalog:
@@ -153,7 +71,7 @@ class Catalog:
         Only a tombstone puts one here, and whoever has seen to the files takes it out.
         """
         self.brokers: dict[NodeId, Registration] = {}
-        """Every broker that ever told of itself, by its id."""
+        """Every broker that ever told of itself and was not removed, by its id."""
         self._changed: dict[bytes, None] = {}
 
     def take_changed(self) -> list[bytes]:
@@ -189,14 +107,16 @@ class Catalog:
     def name_cluster(self, cluster_id: str) -> list[MachineRecord]:
         """Decide what gives the cluster its id."""
         assert self.cluster_id is None, "a cluster keeps its id"
-        return [_record(_CLUSTER_KEY, ClusterNamed(cluster_id=cluster_id))]
+        return [record(CLUSTER_KEY, ClusterNamed(cluster_id=cluster_id))]
 
     def register(self, broker: Registration) -> list[MachineRecord]:
         """Decide what tells of a broker; raises InvalidAssignment if its id is another's."""
         known = self.brokers.get(broker.node)
         if known is not None and known.directory != broker.directory:
             raise InvalidAssignment(f"broker {broker.node} has another data folder: take a new id")
-        return [_broker(broker)]
+        if known is not None:
+            broker = replace(broker, is_draining=known.is_draining)
+        return [broker_record(broker)]
 
     def admit(
         self, directory: bytes, host: str, port: int, rack: str
@@ -211,7 +131,7 @@ class Catalog:
         admitted = Registration(
             node=node, host=host, port=port, rack=rack, directory=directory, incarnation=0
         )
-        return node, [_broker(admitted)]
+        return node, [broker_record(admitted)]
 
     def create_topic(
         self,
@@ -227,21 +147,23 @@ class Catalog:
         """
         check_name(name)
         _check_partitions(partitions)
-        placed = _on_first(partitions) if replicas is None else tuple(replicas)
+        placed = on_first(partitions) if replicas is None else tuple(replicas)
         _check_replicas(partitions, placed)
         resolve(settings)
         if name in self._topics:
             raise TopicExists(f"topic {name} already exists")
         self._check_collision(name)
         self._check_room(partitions)
-        return [_set(Topic(name=name, topic_id=topic_id, replicas=placed, settings=settings))]
+        return [
+            topic_record(Topic(name=name, topic_id=topic_id, replicas=placed, settings=settings))
+        ]
 
     def delete_topic(self, name: str) -> list[MachineRecord]:
         """Decide what deletes a topic; raises UnknownTopic, InvalidTopic for an internal one."""
         topic = self.topic(name)
         if topic.is_internal:
             raise InvalidTopic(f"{name} holds the broker's own state and cannot be deleted")
-        return [MachineRecord(_topic_key(topic.topic_id), None)]
+        return [MachineRecord(topic_key(topic.topic_id), None)]
 
     def add_partitions(
         self, name: str, partitions: int, added: Sequence[Replicas] | None = None
@@ -257,20 +179,20 @@ class Catalog:
         if partitions <= topic.partitions:
             raise InvalidPartitions(f"topic {name} already has {topic.partitions} partitions")
         self._check_room(partitions - topic.partitions)
-        new = _on_first(partitions - topic.partitions) if added is None else tuple(added)
+        new = on_first(partitions - topic.partitions) if added is None else tuple(added)
         replicas = topic.replicas + new
         _check_replicas(partitions, replicas)
-        return [_set(_changed(topic, replicas=replicas))]
+        return [topic_record(replace(topic, replicas=replicas))]
 
     def set_settings(self, name: str, settings: Mapping[str, str]) -> list[MachineRecord]:
         """Decide what replaces all settings of a topic; raises UnknownTopic, InvalidSetting."""
         resolve(settings)
-        return [_set(_changed(self.topic(name), settings=settings))]
+        return [topic_record(replace(self.topic(name), settings=settings))]
 
     def give_producer_ids(self, count: int) -> list[MachineRecord]:
         """Decide what gives away the next ids, from `next_producer_id` on."""
         given = ProducerIdsGiven(next_id=self.next_producer_id + count)
-        return [_record(_PRODUCER_IDS_KEY, given)]
+        return [record(PRODUCER_IDS_KEY, given)]
 
     # ── applying ─────────────────────────────────────────────────────────────────────────────
 
@@ -279,25 +201,12 @@ class Catalog:
         if record.value is None:
             self._forget(record.key)
             return
-        try:
-            value = _decoder.decode(record.value)
-        except msgspec.ValidationError as error:
-            raise NewerFormat("the catalog", FORMAT + 1, FORMAT) from error
+        value = decode(record.value)
         match value:
-            case TopicSet():
-                self._put(value.name, value.topic_id, _on_first(value.partitions), value.settings)
-            case TopicPlaced():
-                replicas = tuple(tuple(nodes) for nodes in value.replicas)
-                self._put(value.name, value.topic_id, replicas, value.settings)
+            case TopicSet() | TopicPlaced():
+                self._put(topic_of(value))
             case BrokerSet():
-                self.brokers[value.node] = Registration(
-                    node=value.node,
-                    host=value.host,
-                    port=value.port,
-                    rack=value.rack,
-                    directory=value.directory,
-                    incarnation=value.incarnation,
-                )
+                self.brokers[value.node] = broker_of(value)
             case ClusterNamed():
                 self.cluster_id = value.cluster_id
             case ProducerIdsGiven():
@@ -306,26 +215,19 @@ class Catalog:
     def records(self) -> Iterator[MachineRecord]:
         """Return records that rebuild the catalog as it is now, and what is still to be removed."""
         if self.cluster_id is not None:
-            yield _record(_CLUSTER_KEY, ClusterNamed(cluster_id=self.cluster_id))
+            yield record(CLUSTER_KEY, ClusterNamed(cluster_id=self.cluster_id))
         if self.next_producer_id:
-            yield _record(_PRODUCER_IDS_KEY, ProducerIdsGiven(next_id=self.next_producer_id))
+            yield record(PRODUCER_IDS_KEY, ProducerIdsGiven(next_id=self.next_producer_id))
         for broker in self.brokers.values():
-            yield _broker(broker)
+            yield broker_record(broker)
         for topic in self._topics.values():
-            yield _set(topic)
+            yield topic_record(topic)
         for topic_id in sorted(self.buried):
-            yield MachineRecord(_topic_key(topic_id), None)
+            yield MachineRecord(topic_key(topic_id), None)
 
-    def _put(
-        self,
-        name: str,
-        topic_id: bytes,
-        replicas: tuple[Replicas, ...],
-        settings: Mapping[str, str],
-    ) -> None:
-        topic = Topic(name=name, topic_id=topic_id, replicas=replicas, settings=settings)
-        self._topics[name] = self._by_id[topic_id] = topic
-        self._changed[topic_id] = None
+    def _put(self, topic: Topic) -> None:
+        self._topics[topic.name] = self._by_id[topic.topic_id] = topic
+        self._changed[topic.topic_id] = None
 
     def _check_room(self, added: int) -> None:
         if added + sum(topic.partitions for topic in self._topics.values()) > ALL_PARTITIONS_MAX:
@@ -341,9 +243,12 @@ class Catalog:
                 raise InvalidTopic(f"topic {name} differs from {other} only in dots, underscores")
 
     def _forget(self, key: bytes) -> None:
-        if not key.startswith(_TOPIC_PREFIX):
-            raise NewerFormat("the catalog", FORMAT + 1, FORMAT)
-        topic_id = key.removeprefix(_TOPIC_PREFIX)
+        if key.startswith(BROKER_PREFIX):
+            self.brokers.pop(int(key.removeprefix(BROKER_PREFIX)), None)
+            return
+        if not key.startswith(TOPIC_PREFIX):
+            raise newer_format()
+        topic_id = key.removeprefix(TOPIC_PREFIX)
         self.buried.add(topic_id)
         self._changed[topic_id] = None
         topic = self._by_id.pop(topic_id, None)
@@ -374,51 +279,3 @@ def _check_replicas(partitions: int, replicas: Iterable[Replicas]) -> None:
             raise InvalidAssignment(f"a partition cannot be on brokers {list(nodes)}")
     if count != partitions:
         raise InvalidAssignment(f"{count} of {partitions} partitions have brokers")
-
-
-def _on_first(partitions: int) -> tuple[Replicas, ...]:
-    return ((FIRST_BROKER,),) * partitions
-
-
-def _changed(
-    topic: Topic,
-    *,
-    replicas: tuple[Replicas, ...] | None = None,
-    settings: Mapping[str, str] | None = None,
-) -> Topic:
-    return Topic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        replicas=topic.replicas if replicas is None else replicas,
-        settings=topic.settings if settings is None else settings,
-    )
-
-
-def _set(topic: Topic) -> MachineRecord:
-    value = TopicPlaced(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        replicas=[list(nodes) for nodes in topic.replicas],
-        settings=dict(topic.settings),
-    )
-    return _record(_topic_key(topic.topic_id), value)
-
-
-def _broker(broker: Registration) -> MachineRecord:
-    value = BrokerSet(
-        node=broker.node,
-        host=broker.host,
-        port=broker.port,
-        rack=broker.rack,
-        directory=broker.directory,
-        incarnation=broker.incarnation,
-    )
-    return _record(_BROKER_PREFIX + str(broker.node).encode(), value)
-
-
-def _record(key: bytes, value: _Value) -> MachineRecord:
-    return MachineRecord(key, _encoder.encode(value))
-
-
-def _topic_key(topic_id: bytes) -> bytes:
-    return _TOPIC_PREFIX + topic_id

@@ -73,6 +73,35 @@ class AdmitBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, ta
     rack: str
 
 
+class MovePartitions(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=8):
+    """Move partitions to these brokers; one that names no brokers has its move called off."""
+
+    moves: list[tuple[bytes, int, list[NodeId]]]
+    """The id of the topic, the partition, the brokers with the preferred leader first."""
+
+
+class FinishMove(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=9):
+    """The group of a partition has exactly these voters, as its move of this number wanted."""
+
+    topic_id: bytes
+    partition: int
+    nodes: list[NodeId]
+    number: int
+
+
+class DrainBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=10):
+    """Put nothing new on a broker from now on, or do so again."""
+
+    node: NodeId
+    is_draining: bool
+
+
+class RemoveBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=11):
+    """Forget a broker that holds nothing."""
+
+    node: NodeId
+
+
 Command: TypeAlias = (
     CreateTopic
     | DeleteTopic
@@ -81,6 +110,10 @@ Command: TypeAlias = (
     | TakeProducerIds
     | RegisterBroker
     | AdmitBroker
+    | MovePartitions
+    | FinishMove
+    | DrainBroker
+    | RemoveBroker
 )
 
 
@@ -122,13 +155,16 @@ def to_error(refusal: Refused) -> KafkaesqueError:
 _ERRORS = {
     kind.__name__: kind
     for kind in (
+        errors.BrokerInUse,
         errors.InvalidAssignment,
         errors.InvalidPartitions,
         errors.InvalidReplicas,
         errors.InvalidSetting,
         errors.InvalidTopic,
         errors.LeaderNotReady,
+        errors.NoMove,
         errors.TopicExists,
+        errors.UnknownBroker,
         errors.UnknownTopic,
         errors.UnknownTopicId,
         errors.DiskFull,

@@ -15,69 +15,19 @@ never undoes the one for the other. Chance only decides among equals.
 """
 
 import random
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from kafkaesque.errors import InvalidReplicas
+from kafkaesque.machines.layout import UNEVEN, Host, Layout, PlannedMove, Slot, live_count, spread
 from kafkaesque.machines.placement import Replicas
 from kafkaesque.types import NodeId
 
 INTERNAL_REPLICATION = 3
 """Replicas of what machines live on, as soon as there are as many brokers."""
 
-_UNEVEN = 2
-"""Whoever has one more than another is even with it: to give that away would change nothing."""
-
-Slot: TypeAlias = tuple[bytes, int]
-"""A partition: the id of its topic, and its number."""
-
 _ByTopic: TypeAlias = dict[NodeId, dict[bytes, list[Slot]]]
-
-
-class Move(NamedTuple):
-    """Let a partition be on these brokers, the preferred leader first."""
-
-    topic_id: bytes
-    partition: int
-    nodes: Replicas
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """A broker, as far as it matters for what it may hold."""
-
-    rack: str = ""
-    """Empty for nowhere in particular."""
-    is_live: bool = True
-    is_lost: bool = False
-    """Whether it has been away for so long that its replicas are to be replaced."""
-    is_draining: bool = False
-
-    @property
-    def may_take(self) -> bool:
-        """Whether new replicas may be put on it."""
-        return self.is_live and not self.is_draining
-
-    @property
-    def must_go(self) -> bool:
-        """Whether replicas may not stay on it."""
-        return self.is_lost or self.is_draining
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Where all partitions are, and where those that are being moved will be."""
-
-    replicas: Mapping[Slot, Replicas]
-    targets: Mapping[Slot, Replicas] = field(default_factory=dict)
-    internal: Collection[bytes] = ()
-    """The ids of topics on which machines live."""
-
-    def goal(self, slot: Slot) -> Replicas:
-        """Return where a partition will be when nothing moves any more."""
-        return self.targets.get(slot) or self.replicas[slot]
 
 
 def plan(
@@ -87,7 +37,7 @@ def plan(
     moves_max: int,
     *,
     balances: bool = False,
-) -> list[Move]:
+) -> list[PlannedMove]:
     """Return the next moves; with those under way they are at most `moves_max`.
 
     `hosts` are all brokers that ever told of themselves; a replica anywhere else counts as lost.
@@ -104,26 +54,13 @@ def plan(
     return planner.moves
 
 
-def is_lopsided(layout: Layout, hosts: Mapping[NodeId, Host]) -> bool:
-    """Return whether a broker has less than half of its share: one that was added, most likely."""
-    holds = {node: 0 for node, host in hosts.items() if host.may_take}
-    for slot in layout.replicas:
-        for node in layout.goal(slot):
-            if node in holds:
-                holds[node] += 1
-    counts = holds.values()
-    if not counts or max(counts) - min(counts) < _UNEVEN:
-        return False
-    return min(counts) * 2 * len(counts) < sum(counts)
-
-
 def set_replication(
     layout: Layout,
     topic_id: bytes,
     replication: int,
     hosts: Mapping[NodeId, Host],
     chance: random.Random,
-) -> list[Move]:
+) -> list[PlannedMove]:
     """Return what gives every partition of a topic so many replicas; raises InvalidReplicas."""
     able = sum(1 for host in hosts.values() if host.may_take)
     slots = [slot for slot in layout.replicas if slot[0] == topic_id]
@@ -136,12 +73,6 @@ def set_replication(
     return planner.moves
 
 
-def held_by(layout: Layout, node: NodeId) -> list[Slot]:
-    """Return what a broker holds or will hold; a drained one is empty when this is."""
-    replicas, targets = layout.replicas, layout.targets
-    return [slot for slot in replicas if node in replicas[slot] or node in targets.get(slot, ())]
-
-
 class _Planner:
     """One plan in the making: what would be if all moves so far were done."""
 
@@ -152,7 +83,7 @@ class _Planner:
         chance: random.Random,
         budget: int,
     ) -> None:
-        self.moves: list[Move] = []
+        self.moves: list[PlannedMove] = []
         self._layout = layout
         self._hosts = hosts
         self._budget = budget
@@ -160,7 +91,7 @@ class _Planner:
         order = sorted(hosts)
         chance.shuffle(order)
         self._able = [node for node in order if hosts[node].may_take]
-        self._racks = _spread(self._able, hosts)
+        self._racks = spread(self._able, hosts)
         self._holds = dict.fromkeys(order, 0)
         self._leads = dict.fromkeys(order, 0)
         self._planned: set[Slot] = set()
@@ -230,11 +161,11 @@ class _Planner:
         for slot, goal in self._goals.items():
             if self._is_spent:
                 return
-            spread = _spread(goal, self._hosts)
-            if spread >= min(len(goal), self._racks) or not self._is_free(slot):
+            reached = spread(goal, self._hosts)
+            if reached >= min(len(goal), self._racks) or not self._is_free(slot):
                 continue
             self._count_all()
-            spare = [n for n in goal if _spread(_without(goal, n), self._hosts) == spread]
+            spare = [n for n in goal if spread(_without(goal, n), self._hosts) == reached]
             old = max(spare, key=lambda node: (node != goal[0], self._holds[node]))
             new = self._best(slot, _without(goal, old), but=(old,))
             if new is not None:
@@ -243,7 +174,7 @@ class _Planner:
     def even_replicas(self) -> None:
         """Let the fullest broker give to the emptiest, and so on, while that evens them out."""
         self._count_all()
-        if not self._able or max(self._loads()) - min(self._loads()) < _UNEVEN:
+        if not self._able or max(self._loads()) - min(self._loads()) < UNEVEN:
             return
         on: _ByTopic = {node: {} for node in self._able}
         for slot, goal in self._goals.items():
@@ -263,7 +194,7 @@ class _Planner:
         by_load = sorted(self._able, key=lambda node: self._holds[node])
         for old in reversed(by_load):
             for new in by_load:
-                if self._holds[old] - self._holds[new] < _UNEVEN:
+                if self._holds[old] - self._holds[new] < UNEVEN:
                     break
                 slot = self._gift(on, old, new)
                 if slot is not None:
@@ -292,7 +223,7 @@ class _Planner:
 
     def _keeps_apart(self, goal: Replicas, old: NodeId, new: NodeId) -> bool:
         moved = (new if one == old else one for one in goal)
-        return _spread(moved, self._hosts) >= _spread(goal, self._hosts)
+        return spread(moved, self._hosts) >= spread(goal, self._hosts)
 
     def even_leaders(self) -> None:
         """Let others be first where a broker is first too often; no record moves for it."""
@@ -304,7 +235,7 @@ class _Planner:
             if not able or goal[0] not in self._able or not self._is_free(slot):
                 continue
             first = min(able, key=lambda node: self._leads[node])
-            if self._leads[goal[0]] - self._leads[first] >= _UNEVEN:
+            if self._leads[goal[0]] - self._leads[first] >= UNEVEN:
                 self._plan(slot, (first, *_without(goal, first)))
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
@@ -316,7 +247,7 @@ class _Planner:
     def _is_movable(self, slot: Slot) -> bool:
         """Whether its replicas can agree on a move now: most of them are there."""
         nodes = self._layout.replicas[slot]
-        return _live(nodes, self._hosts) > len(nodes) // 2
+        return live_count(nodes, self._hosts) > len(nodes) // 2
 
     def _is_free(self, slot: Slot) -> bool:
         is_idle = slot not in self._planned and slot not in self._layout.targets
@@ -348,7 +279,7 @@ class _Planner:
             nodes,
             key=lambda node: (
                 node not in self._able,
-                _spread(_without(nodes, node), self._hosts),
+                spread(_without(nodes, node), self._hosts),
                 node != nodes[0],
                 self._holds.get(node, 0),
             ),
@@ -364,7 +295,7 @@ class _Planner:
         self._count(nodes, 1)
         self._goals[slot] = nodes
         self._planned.add(slot)
-        self.moves.append(Move(*slot, nodes))
+        self.moves.append(PlannedMove(*slot, nodes))
 
     def _loads(self) -> list[int]:
         return [self._holds[node] for node in self._able]
@@ -384,20 +315,11 @@ class _Planner:
                 self._holds[node] += by
 
 
-def _spread(nodes: Iterable[NodeId], hosts: Mapping[NodeId, Host]) -> int:
-    """Return in how many places these are; without a rack each is in its own."""
-    return len({(hosts[node].rack or node) if node in hosts else node for node in nodes})
-
-
 def _without(nodes: Replicas, node: NodeId) -> Replicas:
     return tuple(one for one in nodes if one != node)
-
-
-def _live(nodes: Replicas, hosts: Mapping[NodeId, Host]) -> int:
-    return sum(1 for node in nodes if node in hosts and hosts[node].is_live)
 
 
 def _is_under_way(slot: Slot, layout: Layout, hosts: Mapping[NodeId, Host]) -> bool:
     """Whether a move can come to its end as things are."""
     nodes, target = layout.replicas[slot], layout.targets[slot]
-    return _live(target, hosts) == len(target) and _live(nodes, hosts) > len(nodes) // 2
+    return live_count(target, hosts) == len(target) and live_count(nodes, hosts) > len(nodes) // 2

@@ -9,7 +9,7 @@ whoever finds an even number goes on, or goes back.
     1 → 3 → 5   two learners are live and have caught up, and every voter is live
     replace     a voter is lost, drained or no broker any more: its successor comes, then it goes
     apart       a learner stands in a rack in which no voter is: it comes, then one too many goes
-    5 → 3 → 1   voters are no brokers any more, or two are lost, and nobody can take their place
+    5 → 3 → 1   voters are drained, or two are lost, and nobody can take their place
 
 Nothing is remembered between two steps: what the group looks like says how to go on, whoever leads.
 """
@@ -40,7 +40,9 @@ class Seen:
     is_lost: bool = False
     """Whether it has been out of reach for so long that another shall vote in its place."""
     is_leaving: bool = False
-    """Whether it is being drained."""
+    """Whether it is being drained: somebody else shall vote in its place, if there is one."""
+    is_empty: bool = False
+    """Whether it has been drained and holds nothing any more: it shall not vote in any case."""
     was_there: bool = True
     """Whether it has told of itself; one that was only admitted may learn, to be able to."""
 
@@ -77,8 +79,8 @@ class _Choice:
         self._brokers = brokers
         self._leader = leader
         self._free = sorted(n for n in brokers if n not in voters and brokers[n].may_vote)
-        self._gone = sorted(node for node in voters if node not in brokers)
-        known = sorted(node for node in voters if node in brokers)
+        self._gone = sorted(n for n in voters if n not in brokers or brokers[n].is_empty)
+        known = sorted(voters - set(self._gone))
         self._lost = [node for node in known if brokers[node].is_lost]
         leaving = [node for node in known if brokers[node].is_leaving and node not in self._lost]
         self._outgoing = [*self._gone, *self._lost, *leaving]

@@ -105,7 +105,9 @@ def encode_message(group: GroupId, message: Message) -> list[Buffer]:
         case InstallRequest(term=term, start=start):
             place = start.offset, start.marks_before, start.prev_term
             members = start.voters.voters, start.voters.learners
-            return _frame((8, group, term, *place, *members, start.visible_offset))
+            return _frame(
+                (8, group, term, *place, *members, start.visible_offset, start.voters.move)
+            )
         case TimeoutNow(term=term):
             return _frame((9, group, term))
 
@@ -138,8 +140,8 @@ def _encode_append(group: GroupId, message: AppendRequest) -> list[Buffer]:
         match payload:
             case TermOpened():
                 places.append((1, first, term))
-            case Voters(voters=voters, learners=learners):
-                places.append((2, first, term, voters, learners))
+            case Voters(voters=voters, learners=learners, move=move):
+                places.append((2, first, term, voters, learners, move))
             case _:
                 places.append((0, first, end, term, len(payload)))
                 body.append(payload)
@@ -303,4 +305,4 @@ def _voters(head: heads.VotersPlace | heads.InstallRequestHead) -> Voters:
             raise MalformedLink("voters or learners are not sorted, or not unique")
     if set(head.voters) & set(head.learners):
         raise MalformedLink("a node votes and learns")
-    return Voters(voters=head.voters, learners=head.learners)
+    return Voters(voters=head.voters, learners=head.learners, move=head.move)

@@ -58,6 +58,7 @@ class VotersPlace(Head, tag=2, frozen=True):
     term: Natural
     voters: Nodes
     learners: Nodes
+    move: Natural = 0
 
 
 Place: TypeAlias = BatchPlace | TermPlace | VotersPlace
@@ -130,6 +131,7 @@ class InstallRequestHead(GroupHead, tag=8, frozen=True):
     voters: Nodes
     learners: Nodes
     visible_offset: Natural
+    move: Natural = 0
 
 
 class TimeoutNowHead(GroupHead, tag=9, frozen=True):

@@ -27,11 +27,13 @@ class Following:
         self._matched: Index = raft.commit
         """Up to here our log is known to agree with the present leader's."""
         self._leader_commit: Index = 0
+        self._goal: Index = 0
+        """What a recovering replica must hold before it votes; 0 before its leader told of it."""
 
     def forget_leader(self) -> None:
         """What is committed agrees with every leader's log; of the rest we know nothing now."""
         self._matched = self._raft.commit
-        self._leader_commit = 0
+        self._leader_commit = self._goal = 0
 
     def take_append(self, request: AppendRequest) -> None:
         """Take entries, or say that they do not fit."""
@@ -66,7 +68,7 @@ class Following:
         raft = self._raft
         raft.send(
             HeartbeatResponse(
-                source=raft.node, target=heartbeat.source, term=raft.term, commit=raft.commit
+                source=raft.node, target=heartbeat.source, term=raft.term, commit=self._known_commit
             )
         )
 
@@ -97,23 +99,39 @@ class Following:
                 target=raft.leader,
                 term=raft.term,
                 match=min(raft.stable, self._matched),
-                commit=raft.commit,
+                commit=self._known_commit,
             )
         )
+
+    @property
+    def _known_commit(self) -> Index:
+        """What to tell the leader of our commit: nothing, while our vote counts for nothing.
+
+        So the leader knows when one that was refilled may be given a vote, and lets the group have
+        ticks until then.
+        """
+        return 0 if self._raft.is_recovering else self._raft.commit
 
     def try_end_recovery(self) -> None:
         """A replica that lost synced data votes again when it has all that a leader committed.
 
-        The leader's commit counts only once it covers an entry of its own term: before that the
-        leader itself may not know what is committed.
+        That is what the leader had committed when it first told of it: under load its commit is
+        always ahead of ours. It counts only once it covers an entry of the leader's own term:
+        before that the leader itself may not know what is committed.
         """
         raft = self._raft
-        if not raft.is_recovering or raft.leader is None or self._leader_commit == 0:
+        if not raft.is_recovering or raft.leader is None:
             return
-        if raft.commit < self._leader_commit or raft.stable < raft.commit:
-            return
-        if not raft.has_changes and raft.log.term_at(raft.commit - 1) == raft.term:
+        reached = min(raft.commit, raft.stable)
+        if self._goal <= reached and not self._is_of_this_term(self._goal):
+            self._goal = self._leader_commit
+        if self._goal <= reached and self._is_of_this_term(self._goal) and not raft.has_changes:
             raft.end_recovery()
+
+    def _is_of_this_term(self, end: Index) -> bool:
+        """Whether the last entry before `end`, which our log holds, is of the leader's own term."""
+        raft = self._raft
+        return end >= max(1, raft.log.start.index) and raft.log.term_at(end - 1) == raft.term
 
     def _take_entries(self, prev: Index, entries: tuple[Entry, ...]) -> Index:
         """Keep what we have, cut what differs, append what is new; return how far we agree."""

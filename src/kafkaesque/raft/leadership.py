@@ -78,6 +78,8 @@ class Leadership:
             raise InvalidChange("only one voter may be added or removed at a time")
         if not voters.voters:
             raise InvalidChange("a group cannot be left without voters")
+        if voters.move < raft.voters.move:
+            raise InvalidChange("the group is part of a later move")
         index = raft.extend(voters, 1)
         self._follow_voters()
         return index
@@ -141,7 +143,8 @@ class Leadership:
             case HeartbeatResponse():
                 progress.commit = max(progress.commit, message.commit)
                 # One that restarted has what we think, but cannot know it before it is told.
-                if progress.match < self._raft.end or message.commit < self._raft.commit:
+                lacks = progress.match < self._raft.end or message.commit < self._raft.commit
+                if lacks and not progress.is_held_back:
                     progress.nudge()
                     self._send_append(message.source, progress)
 
@@ -199,6 +202,8 @@ class Leadership:
             # hole's far end, and let it be crossed only by one whose log differs there.
             prev = entries[0].first
         end = entries[-1].end if entries else first
+        if progress.allowance is not None:
+            progress.allowance -= sum(entry.size for entry in entries)
         raft.send(
             AppendRequest(
                 source=raft.node,
@@ -232,3 +237,6 @@ class Leadership:
             for peer in raft.voters.members
             if peer != raft.node
         }
+        for peer in raft.voters.voters:
+            if peer != raft.node:
+                self.progress[peer].allowance = None  # everybody waits for a voter

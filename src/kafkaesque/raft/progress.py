@@ -34,10 +34,20 @@ class Progress:
         """Where the follower's log was found to differ; only then may a hole be crossed."""
         self.is_active = True
         """Whether it answered since the last check of the quorum."""
+        self.allowance: int | None = None
+        """How many more bytes it may be sent; None for as many as it takes. It may go below zero by
+        one append."""
         self._inflight: deque[Index] = deque()
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether its allowance is used up."""
+        return self.allowance is not None and self.allowance <= 0
 
     def may_send(self, inflight_max: int) -> bool:
         """Return whether another append may go out now."""
+        if self.is_held_back:
+            return False
         if self.pace is Pace.PROBE:
             return not self.is_probe_sent
         return len(self._inflight) < inflight_max

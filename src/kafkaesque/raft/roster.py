@@ -156,6 +156,13 @@ class Roster:
         if beat.since in (peer.held_version, _NOTHING_HELD):
             self._take_table(peer, beat)
 
+    def is_reachable(self, node: NodeId) -> bool:
+        """Whether beats went both ways between a node and us within an election time-out.
+
+        One that was never asked about counts as reachable for that long, and is sent beats.
+        """
+        return self._is_reachable(self._peer(node))
+
     def _take_table(self, peer: _Peer, beat: Beat) -> None:
         listed = {group: term for group, term, _ in beat.rested}
         if beat.since == _NOTHING_HELD:

@@ -4,10 +4,14 @@ A joining broker asks, through anybody, for a number, again and again with the s
 Then it starts with nothing, knows nobody, and learns everything from the leader of the catalog.
 """
 
-from kafkaesque.broker.broker import CATALOG_GROUP
+from functools import partial
+
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.catalog_commands import AdmitBroker, Carried, Reply
+from kafkaesque.machines.catalog_commands import AdmitBroker, Carried, DrainBroker, Reply
+from kafkaesque.machines.layout import Host, layout_of
+from kafkaesque.machines.planning import plan
 from kafkaesque.machines.voter_choice import VOTERS_MAX
 from kafkaesque.raft.leadership import Leadership
 from kafkaesque.sim.broker_node import BrokerNode
@@ -138,6 +142,35 @@ class VoterChecks:
             raise Violation(f"broker {new} may vote with {match} of {needed} that was committed")
 
 
+def end_drains(world: BrokerWorld) -> bool:
+    """Let no broker be drained any more; return whether the leader of the catalog knows that."""
+    leader = world.leading(CATALOG_GROUP)
+    if leader is None:
+        return False
+    machine = world.nodes[leader.raft.node]
+    assert machine.broker is not None
+    draining = [b.node for b in machine.broker.catalog.brokers.values() if b.is_draining]
+    for node in draining:
+        world.ask_broker(machine, partial(_end_drain, node))
+    return not draining
+
+
+def _end_drain(node: NodeId, broker: Broker) -> None:
+    broker.carry_out(DrainBroker(node=node, is_draining=False), _ignore)
+
+
+def has_right_layout(world: BrokerWorld) -> bool:
+    """Whether there is nothing left to replace, to empty or to grow."""
+    leader = world.leading(CATALOG_GROUP)
+    if leader is None:
+        return False
+    broker = world.nodes[leader.raft.node].broker
+    assert broker is not None
+    layout = layout_of(broker.catalog.topics.values())
+    hosts = dict.fromkeys(world.nodes, Host())
+    return not layout.targets and not plan(layout, hosts, world.chance, len(layout.replicas))
+
+
 def has_right_voters(world: BrokerWorld) -> bool:
     """Whether the catalog has as many voters as the brokers allow for, and all others learn."""
     leader = world.leading(CATALOG_GROUP)
@@ -146,3 +179,7 @@ def has_right_voters(world: BrokerWorld) -> bool:
     count = min(VOTERS_MAX, len(world.nodes) - (1 - len(world.nodes) % 2))
     voters = leader.raft.voters
     return len(voters.voters) == count and set(voters.members) == world.nodes.keys()
+
+
+def _ignore(_: Reply) -> None:
+    """It is asked again until it shows."""

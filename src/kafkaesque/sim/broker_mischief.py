@@ -1,13 +1,19 @@
 """Breaks a cluster of brokers, again and again, within what a replicated log can survive."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from kafkaesque.broker.broker import Broker
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.types import NodeId
 
 _REVIVE_PAUSE = 150
+_CHANGE_PAUSE = 80
 _CUT_MAX = 600
 _PAUSE_MAX = 500
 _SLOW_SYNC_MAX = 200
@@ -28,13 +34,18 @@ class BrokerMischief:
             "slow_disks": self._slow_disk,
             "sync_failures": self._fail_sync,
         }
-        self._faults = [faults[kind] for kind in world.settings.faults]
+        kinds = world.settings.faults
+        self._faults = [faults[kind] for kind in kinds if kind in faults]
+        changes: dict[str, Callable[[Broker], None]] = {"moves": self._move, "drains": self._drain}
+        self._changes = [changes[kind] for kind in kinds if kind in changes]
 
     def begin(self) -> None:
         """Begin to break things."""
         self._world.schedule(_REVIVE_PAUSE, self._revive)
         if self._faults:
             self._world.schedule(self._wait(), self._happen)
+        if self._changes:
+            self._world.schedule(_CHANGE_PAUSE, self._change)
 
     def stop(self) -> None:
         """Break nothing more."""
@@ -97,6 +108,49 @@ class BrokerMischief:
         for machine in self._some()[:2]:
             self._world.count("pauses")
             machine.paused_until = self._world.clock.time + self._chance.randrange(_PAUSE_MAX)
+
+    # ── what an administrator does in the middle of it ───────────────────────────────────────
+
+    def _change(self) -> None:
+        if self._is_stopped:
+            return
+        self._world.schedule(1 + self._chance.randrange(2 * _CHANGE_PAUSE), self._change)
+        able = self._world.able()
+        if able:
+            with suppress(KafkaesqueError):
+                machine = self._chance.choice(able)
+                self._world.ask_broker(machine, self._chance.choice(self._changes))
+
+    def _move(self, broker: Broker) -> None:
+        """Move some partitions of a topic, maybe elsewhere than before, or call it off."""
+        topics = list(broker.catalog.topics.values())
+        moving = [topic for topic in topics if topic.moves]
+        if not topics:
+            return
+        topic = self._chance.choice(moving or topics)
+        moves = [
+            (topic.topic_id, index, self._target(topic, index))
+            for index in range(topic.partitions)
+            if self._chance.random() < 0.5
+        ]
+        broker.move_partitions(moves, partial(self._told, "moves begun"))
+
+    def _target(self, topic: Topic, index: int) -> Sequence[NodeId]:
+        if index in topic.moves and self._chance.random() < 0.4:
+            self._world.count("moves called off")
+            return ()
+        nodes = list(self._world.nodes)
+        return self._chance.sample(nodes, self._chance.choice([1, 2, 3, 3, len(nodes)]))
+
+    def _drain(self, broker: Broker) -> None:
+        node = self._chance.choice(list(self._world.nodes))
+        is_draining = self._chance.random() < 0.15
+        broker.drain_broker(node, partial(self._told, "drains"), is_draining=is_draining)
+
+    def _told(self, kind: str, error: KafkaesqueError | None) -> None:
+        self._world.count(kind if error is None else f"{kind}: {type(error).__name__}")
+
+    # ── faults of disks ──────────────────────────────────────────────────────────────────────
 
     def _fail_sync(self) -> None:
         for machine in self._some()[:1]:

@@ -4,10 +4,16 @@ from collections.abc import Iterator
 
 from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.topics import group_of
+from kafkaesque.broker.topics import folder_of, group_of
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_clients import BrokerClients
-from kafkaesque.sim.broker_growth import Growth, VoterChecks, has_right_voters
+from kafkaesque.sim.broker_growth import (
+    Growth,
+    VoterChecks,
+    end_drains,
+    has_right_layout,
+    has_right_voters,
+)
 from kafkaesque.sim.broker_mischief import BrokerMischief
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -33,17 +39,27 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     mischief.begin()
     world.run(steps)
     mischief.stop()
-    world.heal()
-    if not world.run_until(lambda: growth.is_done, _PEACE_STEPS_MAX):
-        raise Violation("liveness: a broker cannot join the healed cluster")
+    end_changes(world, growth)
     make_peace(world, clients)
     check_end(world, clients)
     counts = dict(world.counts)
     counts["acknowledged"] = sum(clients.acknowledged.values())
     counts["elections"] = sum(len(checks.leaders) for checks in world.groups.values())
     counts["groups"] = len(world.groups)
+    counts["partitions moved"] = sum(index in topic.moved for topic, index, _ in partitions(world))
     counts["messages dropped"] = world.network.dropped
     return Report(seed=seed, steps=world.steps, counts=counts)
+
+
+def end_changes(world: BrokerWorld, growth: Growth) -> None:
+    """Let everybody join who wants to, and nobody be drained."""
+
+    def is_done() -> bool:
+        world.heal()
+        return growth.is_done and end_drains(world)
+
+    if not world.run_until(is_done, _PEACE_STEPS_MAX):
+        raise Violation("liveness: a broker cannot join the healed cluster, or is drained for ever")
 
 
 def make_peace(world: BrokerWorld, clients: BrokerClients) -> None:
@@ -79,6 +95,8 @@ def make_peace(world: BrokerWorld, clients: BrokerClients) -> None:
         raise Violation("liveness: a partition of the healed cluster accepts no write")
     if not world.run_until(lambda: has_right_voters(world), _PEACE_STEPS_MAX):
         raise Violation("liveness: the catalog of the healed cluster rests without enough voters")
+    if not world.run_until(lambda: has_right_layout(world), _PEACE_STEPS_MAX):
+        raise Violation("liveness: partitions of the healed cluster lack replicas")
     if not world.run_until(lambda: is_of_one_mind(world), _PEACE_STEPS_MAX):
         raise Violation("liveness: the brokers of the healed cluster do not come to agree")
 
@@ -96,8 +114,19 @@ def check_end(world: BrokerWorld, clients: BrokerClients) -> None:
         for name, topic_id in clients.promised.items():
             if name not in topics or topics[name].topic_id != topic_id:
                 raise Violation(f"broker {machine.node} has lost topic {name}")
+    check_holdings(world)
     for group in [group for group, offset in clients.offsets.items() if offset]:
         _check_offsets(world, clients, group)
+
+
+def check_holdings(world: BrokerWorld) -> None:
+    """Nobody holds what is not his: every folder is of a partition that the catalog has there."""
+    for machine in world.nodes.values():
+        for topic, index, group in partitions(world):
+            is_there = str(index) in machine.disk.list(folder_of(topic))
+            if is_there != (machine.node in topic.replicas[index]):
+                has = "still has" if is_there else "has lost"
+                raise Violation(f"broker {machine.node} {has} the files of {group}")
 
 
 def _check_offsets(world: BrokerWorld, clients: BrokerClients, group: str) -> None:
@@ -134,7 +163,22 @@ def is_of_one_mind(world: BrokerWorld) -> bool:
         if machine.broker is not None
     }
     groups = [CATALOG_GROUP, *(group for _, _, group in partitions(world))]
-    return len(applied) == 1 and all(_has_agreed(world, group) for group in groups)
+    return (
+        len(applied) == 1
+        and all(_has_agreed(world, group) for group in groups)
+        and all(_has_settled(world, topic, index) for topic, index, _ in partitions(world))
+        and all(m.broker is not None and m.broker.topics.is_tidy for m in world.nodes.values())
+    )
+
+
+def _has_settled(world: BrokerWorld, topic: Topic, index: int) -> bool:
+    """Whether a partition is not being moved, and voted on by exactly those who are to hold it."""
+    leader = world.leading(group_of(topic, index))
+    if leader is None or index in topic.moves:
+        return False
+    voters, replicas = leader.raft.voters, sorted(topic.replicas[index])
+    holders = [r.raft.node for r in _replicas(world, leader.group)]
+    return list(voters.voters) == replicas == sorted(holders) and not voters.learners
 
 
 def _has_agreed(world: BrokerWorld, group: GroupId) -> bool:

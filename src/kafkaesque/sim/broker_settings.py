@@ -38,7 +38,16 @@ class BrokerSettings:
     network: NetworkFaults = field(default_factory=NetworkFaults)
 
 
-KINDS = ("kills", "power_losses", "cuts", "pauses", "slow_disks", "sync_failures")
+KINDS = (
+    "kills",
+    "power_losses",
+    "cuts",
+    "pauses",
+    "slow_disks",
+    "sync_failures",
+    "moves",
+    "drains",
+)
 
 
 def draw_brokers(chance: random.Random) -> BrokerSettings:

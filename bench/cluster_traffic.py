@@ -1,0 +1,135 @@
+"""How fast are three brokers that replicate everything, against one broker alone?
+
+100 bytes a message in batches of 1 MB, acks=all, replication factor 3, three partitions of which
+each broker leads one; the same requests, prebuilt, go to one broker with one replica. All brokers
+and the sender share one machine, so three brokers do three times the work on its processors. In
+turns, the best of several rounds counts.
+"""
+
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from bench.serving import Served, a_batch, check_produced, produce_frame, receive
+from kafkaesque.testing.process import BrokerProcess, free_port
+
+ROUNDS = 3
+PARTITIONS = 3
+BROKERS = 3
+VALUE_BYTES = 100
+RECORDS_PER_BATCH = 9_200
+BATCHES = 150
+"""To each partition in one round: 4 million messages in all."""
+IN_FLIGHT = 5
+SECONDS_MAX = 60.0
+
+
+def main() -> None:
+    """Measure and print."""
+    found: dict[str, list[float]] = {}
+    with (
+        tempfile.TemporaryDirectory() as root,
+        brokers(Path(root) / "one", 1) as one,
+        brokers(Path(root) / "three", BROKERS) as three,
+    ):
+        cases = (
+            ("one-os", one, 1, "os"),
+            ("three-os", three, BROKERS, "os"),
+            ("three-always", three, BROKERS, "always"),
+        )
+        for number in range(ROUNDS):
+            for name, cluster, replicas, policy in cases:
+                topic = f"{name}-{number}"
+                rate = measure(cluster, topic, replicas, {"flush.policy": policy})
+                found.setdefault(name, []).append(rate)
+    best = {name: max(rates) for name, rates in found.items()}
+    for figure, ours, bare in (
+        ("cluster-os", "three-os", "one-os"),
+        ("cluster-always", "three-always", "three-os"),
+    ):
+        line = {
+            "figure": figure,
+            "measured": round(best[ours] / 1e6, 2),
+            "unit": "million msg/s",
+            "ratio": round(best[ours] / best[bare], 2),
+            "bare": round(best[bare] / 1e6, 2),
+        }
+        print(json.dumps(line), flush=True)
+
+
+@contextmanager
+def brokers(root: Path, count: int) -> Iterator[Sequence[BrokerProcess]]:
+    """Run a cluster of this many brokers until the caller is done."""
+    running: list[BrokerProcess] = []
+    try:
+        for number in range(count):
+            flags = ["--join", running[0].bootstrap] if running else []
+            running.append(BrokerProcess(root / f"broker-{number}", flags, port=free_port()))
+            running[-1].start()
+        yield running
+    finally:
+        for broker in running:
+            broker.stop()
+
+
+def create(
+    cluster: Sequence[BrokerProcess],
+    topic: str,
+    partitions: int,
+    replicas: int,
+    settings: Mapping[str, str],
+) -> dict[int, BrokerProcess]:
+    """Create a topic; return who leads each of its partitions, once somebody does."""
+    admin = AdminClient({"bootstrap.servers": cluster[0].bootstrap})
+    made = admin.create_topics([NewTopic(topic, partitions, replicas, config=dict(settings))])
+    made[topic].result(SECONDS_MAX)
+    by_node = {broker.node: broker for broker in cluster}
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        known = admin.list_topics(topic, timeout=SECONDS_MAX).topics[topic].partitions
+        leaders = {index: one.leader for index, one in known.items()}
+        if len(leaders) == partitions and all(node in by_node for node in leaders.values()):
+            return {index: by_node[node] for index, node in leaders.items()}
+        time.sleep(0.05)
+    raise AssertionError("every partition of a new topic gets a leader")
+
+
+def measure(
+    cluster: Sequence[BrokerProcess], topic: str, replicas: int, settings: Mapping[str, str]
+) -> float:
+    """Return how many messages a second were acknowledged."""
+    leaders = create(cluster, topic, PARTITIONS, replicas, settings)
+    batch = a_batch(RECORDS_PER_BATCH, VALUE_BYTES)
+    senders = [
+        threading.Thread(
+            target=send, args=(leader, produce_frame(topic, batch, partition=partition))
+        )
+        for partition, leader in leaders.items()
+    ]
+    start = time.perf_counter()
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    return PARTITIONS * BATCHES * RECORDS_PER_BATCH / (time.perf_counter() - start)
+
+
+def send(leader: BrokerProcess, frame: bytes) -> None:
+    """Send prebuilt requests, a few of them ahead of their answers."""
+    with Served(pid=leader.pid, port=leader.port).connect() as connection:
+        for number in range(BATCHES + IN_FLIGHT):
+            if number < BATCHES:
+                connection.sendall(frame)
+            if number >= IN_FLIGHT:
+                check_produced(receive(connection))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""What the catalog decides on moves of partitions, and on brokers that are to go.
+
+Like the methods of `Catalog` that decide: they look at the state and return records, or raise. A
+move is begun here and carried out by the partition's leader (`broker/mover.py`), which reports when
+the group has exactly the voters that the move wants:
+
+    none --begin--> moving --the leader reports--> none, and `replicas` are the move's
+                    moving --begin again--> moving to elsewhere, under a new number
+                    moving --call off-----> moving back to `replicas`, under a new number
+
+Whoever was the target of a move that was given up may vote already, so it holds its replica until a
+move has come to its end. The number keeps a late report apart from one of the present move.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from kafkaesque.errors import BrokerInUse, InvalidAssignment, NoMove, UnknownBroker, UnknownTopic
+from kafkaesque.machines.catalog import Catalog
+from kafkaesque.machines.catalog_records import broker_key, broker_record, topic_record
+from kafkaesque.machines.catalog_values import Move, Topic
+from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.types import NodeId
+
+
+def begin_moves(
+    catalog: Catalog, moves: Iterable[tuple[bytes, int, Sequence[NodeId]]]
+) -> list[MachineRecord]:
+    """Decide what moves partitions, all or none; without brokers a move is called off.
+
+    Raises UnknownTopicId, UnknownTopic for a partition that is not there, InvalidAssignment, NoMove
+    where there is none to call off.
+    """
+    changed: dict[bytes, Topic] = {}
+    seen: set[tuple[bytes, int]] = set()
+    for topic_id, index, nodes in moves:
+        topic = changed.get(topic_id) or catalog.topic_of_id(topic_id)
+        if not 0 <= index < topic.partitions:
+            raise UnknownTopic(f"topic {topic.name} has no partition {index}")
+        if (topic_id, index) in seen:
+            raise InvalidAssignment(f"partition {index} of topic {topic.name} is named twice")
+        seen.add((topic_id, index))
+        if nodes:
+            _check_target(catalog, nodes, topic.holders(index))
+        elif index not in topic.moves:
+            raise NoMove(f"partition {index} of topic {topic.name} is not being moved")
+        changed[topic_id] = _begun(topic, index, tuple(nodes) or topic.replicas[index])
+    return [
+        topic_record(topic)
+        for topic_id, topic in changed.items()
+        if topic is not catalog.topic_by_id(topic_id)
+    ]
+
+
+def finish_move(
+    catalog: Catalog, topic_id: bytes, index: int, nodes: Sequence[NodeId], number: int
+) -> list[MachineRecord]:
+    """Decide what ends a move whose partition is where it was to be; raises UnknownTopicId, NoMove.
+
+    Only the partition's leader may say so, of the very move that it has carried out.
+    """
+    topic = catalog.topic_of_id(topic_id)
+    move = topic.moves.get(index)
+    if move is None or move.number != number or move.nodes != tuple(nodes):
+        raise NoMove(f"move {number} of partition {index} of topic {topic.name} is not under way")
+    replicas = list(topic.replicas)
+    is_elsewhere = set(replicas[index]) != set(move.nodes)
+    replicas[index] = move.nodes
+    moved = topic.moved | {index} if is_elsewhere else topic.moved
+    rest = {other: found for other, found in topic.moves.items() if other != index}
+    return [topic_record(replace(topic, replicas=tuple(replicas), moves=rest, moved=moved))]
+
+
+def drain_broker(catalog: Catalog, node: NodeId, *, is_draining: bool) -> list[MachineRecord]:
+    """Decide whether a broker is to be emptied; raises UnknownBroker."""
+    broker = catalog.brokers.get(node)
+    if broker is None:
+        raise UnknownBroker(f"there is no broker {node}")
+    if broker.is_draining == is_draining:
+        return []
+    return [broker_record(replace(broker, is_draining=is_draining))]
+
+
+def remove_broker(
+    catalog: Catalog, node: NodeId, voters: Collection[NodeId]
+) -> list[MachineRecord]:
+    """Decide what removes a broker; raises UnknownBroker, BrokerInUse.
+
+    `voters` are those of the catalog itself.
+    """
+    if node not in catalog.brokers:
+        raise UnknownBroker(f"there is no broker {node}")
+    if node in voters:
+        raise BrokerInUse(f"broker {node} still votes on the catalog")
+    for topic in catalog.topics.values():
+        for index in range(topic.partitions):
+            if node in topic.holders(index):
+                raise BrokerInUse(
+                    f"broker {node} still holds partition {index} of topic {topic.name}"
+                )
+    return [MachineRecord(broker_key(node), None)]
+
+
+def _begun(topic: Topic, index: int, nodes: tuple[NodeId, ...]) -> Topic:
+    """Return the topic with a move to `nodes`, which may be under way or done already."""
+    move = topic.moves.get(index)
+    if nodes == (topic.replicas[index] if move is None else move.nodes):
+        return topic
+    number = topic.moves_begun + 1
+    before = () if move is None else (*move.nodes, *move.leaving)
+    stay = {*topic.replicas[index], *nodes}
+    leaving = tuple(node for node in dict.fromkeys(before) if node not in stay)
+    new = Move(number=number, nodes=nodes, leaving=leaving)
+    return replace(topic, moves={**topic.moves, index: new}, moves_begun=number)
+
+
+def _check_target(catalog: Catalog, nodes: Sequence[NodeId], holders: Collection[NodeId]) -> None:
+    if len(set(nodes)) != len(nodes):
+        raise InvalidAssignment(f"a partition cannot be on brokers {list(nodes)}")
+    for node in nodes:
+        broker = catalog.brokers.get(node)
+        if broker is None:
+            raise InvalidAssignment(f"there is no broker {node}")
+        if not broker.was_there:
+            raise InvalidAssignment(f"broker {node} was admitted but has never started")
+        if broker.is_draining and node not in holders:  # one that has it may keep it meanwhile
+            raise InvalidAssignment(f"broker {node} is being drained")

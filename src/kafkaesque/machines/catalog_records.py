@@ -1,0 +1,185 @@
+"""The catalog's values as they lie in its log (`docs/reference/format-catalog.md`).
+
+They are msgpack arrays whose first element is their tag. Fields are only ever added at the end,
+with a default, so that what an earlier version wrote is still read.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from kafkaesque.errors import NewerFormat
+from kafkaesque.machines.catalog_values import Move, Registration, Topic
+from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.machines.placement import Replicas
+from kafkaesque.types import NodeId
+
+FORMAT = 3
+FIRST_BROKER: NodeId = 1
+"""Where all partitions of a topic are that says nothing of replicas: there was one broker then."""
+
+CLUSTER_KEY = b"cluster"
+PRODUCER_IDS_KEY = b"producer-ids"
+TOPIC_PREFIX = b"topic/"
+BROKER_PREFIX = b"broker/"
+
+
+class TopicSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
+    """There is a topic on the only broker: what format 1 wrote, and is only read now."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    settings: dict[str, str]
+
+
+class ClusterNamed(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=2):
+    """The cluster has an id, for good."""
+
+    cluster_id: str
+
+
+class ProducerIdsGiven(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=3):
+    """All producer ids before this one were given away."""
+
+    next_id: int
+
+
+class MovePlaced(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """A partition is being moved."""
+
+    number: int
+    nodes: list[NodeId]
+    leaving: list[NodeId]
+
+
+class TopicPlaced(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=4):
+    """There is a topic, and this is all about it; `replicas` has the brokers of each partition."""
+
+    name: str
+    topic_id: bytes
+    replicas: list[list[NodeId]]
+    settings: dict[str, str]
+    moves: dict[int, MovePlaced] = {}
+    moves_begun: int = 0
+    moved: list[int] = []
+
+
+class BrokerSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=5):
+    """There is a broker, and this is where."""
+
+    node: NodeId
+    host: str
+    port: int
+    rack: str
+    directory: bytes
+    incarnation: int
+    is_draining: bool = False
+
+
+Value: TypeAlias = TopicSet | ClusterNamed | ProducerIdsGiven | TopicPlaced | BrokerSet
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Value] = msgspec.msgpack.Decoder(Value)
+
+
+def decode(data: bytes) -> Value:
+    """Return the value that a record has; raises NewerFormat for one that we do not know."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise newer_format() from error
+
+
+def newer_format() -> NewerFormat:
+    """Return what to raise for a record that only a later version can have written."""
+    return NewerFormat("the catalog", FORMAT + 1, FORMAT)
+
+
+def record(key: bytes, value: Value) -> MachineRecord:
+    """Return the record that says `value` under `key`."""
+    return MachineRecord(key, _encoder.encode(value))
+
+
+def on_first(partitions: int) -> tuple[Replicas, ...]:
+    """Return the replicas of a topic that is on the first broker alone."""
+    return ((FIRST_BROKER,),) * partitions
+
+
+def topic_key(topic_id: bytes) -> bytes:
+    """Return the key of a topic."""
+    return TOPIC_PREFIX + topic_id
+
+
+def broker_key(node: NodeId) -> bytes:
+    """Return the key of a broker."""
+    return BROKER_PREFIX + str(node).encode()
+
+
+def topic_record(topic: Topic) -> MachineRecord:
+    """Return the record that says all about a topic."""
+    value = TopicPlaced(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        replicas=[list(nodes) for nodes in topic.replicas],
+        settings=dict(topic.settings),
+        moves={
+            index: MovePlaced(
+                number=move.number, nodes=list(move.nodes), leaving=list(move.leaving)
+            )
+            for index, move in topic.moves.items()
+        },
+        moves_begun=topic.moves_begun,
+        moved=sorted(topic.moved),
+    )
+    return record(topic_key(topic.topic_id), value)
+
+
+def topic_of(value: TopicSet | TopicPlaced) -> Topic:
+    """Return the topic that a value tells of."""
+    if isinstance(value, TopicSet):
+        return Topic(
+            name=value.name,
+            topic_id=value.topic_id,
+            replicas=on_first(value.partitions),
+            settings=value.settings,
+        )
+    return Topic(
+        name=value.name,
+        topic_id=value.topic_id,
+        replicas=tuple(tuple(nodes) for nodes in value.replicas),
+        settings=value.settings,
+        moves={
+            index: Move(number=move.number, nodes=tuple(move.nodes), leaving=tuple(move.leaving))
+            for index, move in value.moves.items()
+        },
+        moves_begun=value.moves_begun,
+        moved=frozenset(value.moved),
+    )
+
+
+def broker_record(broker: Registration) -> MachineRecord:
+    """Return the record that tells of a broker."""
+    value = BrokerSet(
+        node=broker.node,
+        host=broker.host,
+        port=broker.port,
+        rack=broker.rack,
+        directory=broker.directory,
+        incarnation=broker.incarnation,
+        is_draining=broker.is_draining,
+    )
+    return record(broker_key(broker.node), value)
+
+
+def broker_of(value: BrokerSet) -> Registration:
+    """Return the broker that a value tells of."""
+    return Registration(
+        node=value.node,
+        host=value.host,
+        port=value.port,
+        rack=value.rack,
+        directory=value.directory,
+        incarnation=value.incarnation,
+        is_draining=value.is_draining,
+    )

@@ -1,0 +1,218 @@
+"""Moves of partitions as the catalog sees them, and brokers that are to go."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from kafkaesque.errors import (
+    BrokerInUse,
+    InvalidAssignment,
+    NoMove,
+    UnknownBroker,
+    UnknownTopic,
+    UnknownTopicId,
+)
+from kafkaesque.machines.catalog import Catalog, Move, Registration, Topic
+from kafkaesque.machines.catalog_moves import (
+    begin_moves,
+    drain_broker,
+    finish_move,
+    remove_broker,
+)
+from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.types import NodeId
+
+TOPIC_ID = bytes(range(16))
+
+
+def apply(catalog: Catalog, records: list[MachineRecord]) -> None:
+    for record in records:
+        catalog.apply(record)
+
+
+def a_broker(node: NodeId, host: str = "somewhere") -> Registration:
+    return Registration(
+        node=node, host=host, port=9092, rack="", directory=bytes(15) + bytes([node]), incarnation=7
+    )
+
+
+def a_cluster(brokers: int = 6) -> Catalog:
+    catalog = Catalog()
+    for node in range(1, brokers + 1):
+        apply(catalog, catalog.register(a_broker(node)))
+    replicas = [(1, 2, 3), (2, 3, 1)]
+    apply(catalog, catalog.create_topic("orders", 2, TOPIC_ID, {}, replicas))
+    return catalog
+
+
+def move(catalog: Catalog, nodes: Sequence[NodeId], index: int = 0) -> Topic:
+    apply(catalog, begin_moves(catalog, [(TOPIC_ID, index, nodes)]))
+    return catalog.topic("orders")
+
+
+def finish(catalog: Catalog, nodes: Sequence[NodeId], number: int) -> Topic:
+    apply(catalog, finish_move(catalog, TOPIC_ID, 0, nodes, number))
+    return catalog.topic("orders")
+
+
+def test_a_partition_that_is_moved_is_held_by_the_old_and_the_new_brokers() -> None:
+    topic = move(a_cluster(), [4, 5, 1])
+    assert topic.targets == {0: (4, 5, 1)}
+    assert topic.replicas[0] == (1, 2, 3)
+    assert topic.holders(0) == (1, 2, 3, 4, 5)
+    assert topic.holders(1) == (2, 3, 1)
+    assert (topic.preferred(0), topic.preferred(1)) == (4, 2)
+
+
+def test_a_finished_move_leaves_the_partition_with_its_new_brokers_alone() -> None:
+    catalog = a_cluster()
+    move(catalog, [4, 5, 1])
+    topic = finish(catalog, [4, 5, 1], 1)
+    assert topic.replicas == ((4, 5, 1), (2, 3, 1))
+    assert topic.targets == {}
+    assert topic.moved == {0}
+    assert topic.holders(0) == (4, 5, 1)
+
+
+def test_only_those_that_first_had_a_partition_know_its_voters_from_the_catalog() -> None:
+    catalog = a_cluster()
+    topic = move(catalog, [1, 2, 4])
+    assert topic.is_birthplace(0, 3)
+    assert not topic.is_birthplace(0, 4)
+    topic = finish(catalog, [1, 2, 4], 1)
+    assert not topic.is_birthplace(0, 1)
+    assert topic.is_birthplace(1, 1)
+
+
+def test_a_move_that_is_called_off_leads_back_and_its_targets_stay_until_it_is_over() -> None:
+    catalog = a_cluster()
+    move(catalog, [4, 5, 1])
+    topic = move(catalog, [])
+    assert topic.moves[0] == Move(number=2, nodes=(1, 2, 3), leaving=(4, 5))
+    assert topic.holders(0) == (1, 2, 3, 4, 5)
+    topic = finish(catalog, [1, 2, 3], 2)
+    assert topic.holders(0) == (1, 2, 3)
+    assert topic.moved == frozenset(), "it is where it was born"
+
+
+def test_a_move_elsewhere_keeps_all_who_may_vote_by_now() -> None:
+    catalog = a_cluster()
+    move(catalog, [4, 5])
+    topic = move(catalog, [5, 6])
+    assert topic.moves[0] == Move(number=2, nodes=(5, 6), leaving=(4,))
+    assert topic.holders(0) == (1, 2, 3, 5, 6, 4)
+
+
+def test_a_late_report_of_an_earlier_move_to_the_same_place_is_refused() -> None:
+    catalog = a_cluster()
+    move(catalog, [4, 5, 1])
+    move(catalog, [])
+    move(catalog, [4, 5, 1])
+    with pytest.raises(NoMove):
+        finish(catalog, [4, 5, 1], 1)
+    assert finish(catalog, [4, 5, 1], 3).targets == {}
+
+
+def test_a_report_of_other_brokers_than_the_move_wants_is_refused() -> None:
+    catalog = a_cluster()
+    move(catalog, [4, 5, 1])
+    with pytest.raises(NoMove):
+        finish(catalog, [4, 5], 1)
+
+
+def test_to_ask_for_the_same_again_changes_nothing() -> None:
+    catalog = a_cluster()
+    assert begin_moves(catalog, [(TOPIC_ID, 0, [1, 2, 3])]) == []
+    move(catalog, [4, 5, 1])
+    assert begin_moves(catalog, [(TOPIC_ID, 0, [4, 5, 1])]) == []
+
+
+def test_several_partitions_are_moved_by_one_record() -> None:
+    catalog = a_cluster()
+    records = begin_moves(catalog, [(TOPIC_ID, 0, [4]), (TOPIC_ID, 1, [5])])
+    assert len(records) == 1
+    apply(catalog, records)
+    assert catalog.topic("orders").targets == {0: (4,), 1: (5,)}
+
+
+@pytest.mark.parametrize(
+    ("moves", "error"),
+    [
+        ([(bytes(16), 0, [1])], UnknownTopicId),
+        ([(TOPIC_ID, 2, [1])], UnknownTopic),
+        ([(TOPIC_ID, -1, [1])], UnknownTopic),
+        ([(TOPIC_ID, 0, [1, 9])], InvalidAssignment),
+        ([(TOPIC_ID, 0, [1, 1])], InvalidAssignment),
+        ([(TOPIC_ID, 0, [4]), (TOPIC_ID, 0, [5])], InvalidAssignment),
+        ([(TOPIC_ID, 0, [])], NoMove),
+    ],
+)
+def test_moves_that_cannot_be_are_refused(
+    moves: list[tuple[bytes, int, list[NodeId]]], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        begin_moves(a_cluster(), moves)
+
+
+def test_nothing_is_moved_to_a_broker_that_is_drained_or_was_only_admitted() -> None:
+    catalog = a_cluster()
+    apply(catalog, drain_broker(catalog, 4, is_draining=True))
+    with pytest.raises(InvalidAssignment, match="being drained"):
+        move(catalog, [4])
+    apply(catalog, drain_broker(catalog, 4, is_draining=False))
+    assert move(catalog, [4]).targets == {0: (4,)}
+    apply(catalog, catalog.register(a_broker(7, host="")))
+    with pytest.raises(InvalidAssignment, match="never started"):
+        move(catalog, [7])
+
+
+def test_a_draining_broker_that_starts_anew_is_still_draining() -> None:
+    catalog = a_cluster()
+    apply(catalog, drain_broker(catalog, 4, is_draining=True))
+    apply(catalog, catalog.register(a_broker(4)))
+    assert catalog.brokers[4].is_draining
+    assert drain_broker(catalog, 4, is_draining=True) == []
+
+
+def test_only_a_broker_that_holds_nothing_and_votes_on_nothing_is_removed() -> None:
+    catalog = a_cluster()
+    with pytest.raises(BrokerInUse, match="holds partition 0 of topic orders"):
+        remove_broker(catalog, 1, [])
+    with pytest.raises(BrokerInUse, match="votes on the catalog"):
+        remove_broker(catalog, 4, [4, 5, 6])
+    with pytest.raises(UnknownBroker):
+        remove_broker(catalog, 9, [])
+    with pytest.raises(UnknownBroker):
+        drain_broker(catalog, 9, is_draining=True)
+    apply(catalog, remove_broker(catalog, 4, [1, 2, 3]))
+    assert 4 not in catalog.brokers
+
+
+def test_a_broker_to_which_something_is_being_moved_is_not_removed() -> None:
+    catalog = a_cluster()
+    move(catalog, [4, 5])
+    move(catalog, [])
+    with pytest.raises(BrokerInUse):
+        remove_broker(catalog, 4, [])
+
+
+def test_moves_and_draining_survive_in_a_snapshot() -> None:
+    catalog = a_cluster()
+    move(catalog, [4, 5])
+    move(catalog, [], 0)
+    apply(catalog, drain_broker(catalog, 6, is_draining=True))
+    again = Catalog()
+    apply(again, list(catalog.records()))
+    assert again.topic("orders") == catalog.topic("orders")
+    assert again.brokers == catalog.brokers
+
+
+def test_a_topic_and_a_broker_as_format_2_wrote_them_are_read() -> None:
+    catalog = Catalog()
+    topic = [4, "orders", TOPIC_ID, [[1, 2]], {}]
+    broker = [5, 2, "b2", 9092, "", bytes(16), 7]
+    catalog.apply(MachineRecord(b"topic/" + TOPIC_ID, msgspec.msgpack.encode(topic)))
+    catalog.apply(MachineRecord(b"broker/2", msgspec.msgpack.encode(broker)))
+    assert catalog.topic("orders").targets == {}
+    assert not catalog.brokers[2].is_draining

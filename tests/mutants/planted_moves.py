@@ -1,0 +1,146 @@
+"""Planted bugs in how partitions are moved; their seeds are of the world of brokers."""
+
+from kafkaesque.sim.many import Kind
+from tests.mutants.mutation import Mutant
+
+_MOVER = "kafkaesque.broker.mover:Mover"
+_MOVES = "kafkaesque.machines.catalog_moves"
+_FOLDERS = "kafkaesque.broker.topic_folders:TopicFolders"
+_STORE = "kafkaesque.broker.store:Store"
+_COORDINATORS = "kafkaesque.broker.coordinators:Coordinators"
+
+MOVE_MUTANTS = (
+    Mutant(
+        name="the targets of a move that is called off drop what they vote on",
+        target=f"{_MOVES}:_begun",
+        old="leaving=leaving",
+        new="leaving=()",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a late report ends a later move",
+        target=f"{_MOVES}:finish_move",
+        old="move.number != number or ",
+        new="",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a leader that knows only an earlier move changes the group",
+        target="kafkaesque.raft.leadership:Leadership.change_voters",
+        old="if voters.move < raft.voters.move:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="the voters do not carry the number of their move",
+        target=f"{_MOVER}._step",
+        old="voters.move < move.number or ",
+        new="",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a replica that begins later believes that it knows who votes",
+        target="kafkaesque.broker.replica_set:ReplicaSet.open_partition",
+        old="if is_born_here else NOBODY",
+        new="if True else NOBODY",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a move is done before the last have gone",
+        target=f"{_MOVER}._reduce",
+        old="if not surplus:",
+        new="if True:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a move is done before its last change is committed",
+        target=f"{_MOVER}._step",
+        old=" or raft.voters_index >= raft.commit",
+        new="",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="one who has not caught up is given a vote",
+        target=f"{_MOVER}._is_in_step",
+        old="return held >= commit and held > one.leadership.opened_at",
+        new="return True",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a voter goes while those who stay are not there",
+        target=f"{_MOVER}._reduce",
+        old="if not all(self._is_in_step(one, node, noted.commit) for node in others):",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a leader that is to go keeps leading",
+        target=f"{_MOVER}._reduce",
+        old="one.replica.transfer(others[0])",
+        new="pass",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a finished move is reported once",
+        target=f"{_MOVER}._report",
+        old="self._ticks - noted.asked_at < ASK_TICKS",
+        new="True",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="new replicas are sent as much as they take",
+        target=f"{_MOVER}._refill",
+        old="if not behind:",
+        new="if True:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="all partitions are moved at once",
+        target=f"{_MOVER}.tick",
+        old="was_catching_up or room > 0",
+        new="True",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a broker that comes back to a group votes before it has anything",
+        target=f"{_STORE}.leave",
+        old="RecoverySet(group=group, is_recovering=True)",
+        new="RecoverySet(group=group, is_recovering=False)",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a broker that leaves a group forgets its term",
+        target=f"{_FOLDERS}.leave",
+        old="self._store.leave(group)",
+        new="self._store.forget(group)",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="the files of a partition that left stay",
+        target=f"{_FOLDERS}._set_aside",
+        old="if partition not in names:",
+        new="if True:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="groups are coordinated on a partition that left",
+        target=f"{_COORDINATORS}.follow",
+        old="if before is not None and before.replica is not replica:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="nobody coordinates on a partition that came",
+        target=f"{_COORDINATORS}.follow",
+        old="if isinstance(slot, Partition) and self._by_partition[index] is None:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a broker that is drained is taken for new partitions",
+        target="kafkaesque.broker.changes:Changes._racks",
+        old="if not b.is_draining",
+        new="",
+        world=Kind.BROKERS,
+    ),
+)

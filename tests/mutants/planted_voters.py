@@ -1,0 +1,88 @@
+"""Planted bugs in who votes on the catalog, and in what is moved where."""
+
+from kafkaesque.sim.many import Kind
+from tests.mutants.mutation import Mutant
+
+_CHOICE = "kafkaesque.machines.voter_choice:_Choice"
+_VOTERS = "kafkaesque.broker.catalog_voters:CatalogVoters"
+_PLANNER = "kafkaesque.machines.planning:_Planner"
+
+VOTER_MUTANTS = (
+    Mutant(
+        name="the catalog rests at two voters",
+        target=f"{_CHOICE}._wanted",
+        old="len(self._free) >= _STEP",
+        new="len(self._free) >= 1",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a step that cannot go on does not go back",
+        target=f"{_CHOICE}._made_odd",
+        old="return self._voters - {self._worst()}",
+        new="return self._voters",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a broker may vote before it has caught up",
+        target="kafkaesque.broker.catalog_voters:_has",
+        old="return progress.match >= commit and progress.commit >= commit",
+        new="return True",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a voter is replaced before its time",
+        target=f"{_VOTERS}._seen",
+        old="is_lost=self._absences.absent_ms(node) >= self._replace_ms",
+        new="is_lost=not self._absences.is_live(node)",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a voter that is away for good keeps its vote",
+        target=f"{_VOTERS}._seen",
+        old="is_lost=self._absences.absent_ms(node) >= self._replace_ms",
+        new="is_lost=False",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a lost voter goes before its successor comes",
+        target=f"{_CHOICE}._replacing",
+        old="if self._free:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a change of voters is made that no majority can commit",
+        target=f"{_CHOICE}.next",
+        old="return wanted if live > len(wanted) // 2 else self._voters",
+        new="return wanted",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a broker that was removed stays in the group",
+        target=f"{_VOTERS}.members",
+        old="return self._unheard | catalog.brokers.keys()",
+        new="return {*self._replica.raft.voters.members, *catalog.brokers}",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a new broker is not let into the group",
+        target=f"{_VOTERS}.members",
+        old="return self._unheard | catalog.brokers.keys()",
+        new="return self._unheard | {n for n, b in catalog.brokers.items() if b.was_there}",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a partition is moved that has no majority",
+        target=f"{_PLANNER}._is_movable",
+        old="return live_count(nodes, self._hosts) > len(nodes) // 2",
+        new="return True",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a replica is put beside another of its partition in the same rack",
+        target=f"{_PLANNER}._best",
+        old="self._hosts[node].rack in reached,",
+        new="",
+        world=Kind.BROKERS,
+    ),
+)

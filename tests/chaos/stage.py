@@ -97,29 +97,34 @@ class Stage:
 
     def _set_up(self) -> None:
         setting = self._setting
-        nodes = range(1, setting.brokers + 1)
         (self._folder / SECRET).write_text("known to the brokers alone")
         if setting.has_network:
             kind = Proxies if missing("ip") else Network
             self._ways = kind(setting.brokers)
             self._stack.enter_context(self._ways)
-        for node in nodes:
-            data = self._folder / f"data{node}"
-            if setting.disk is not None:
-                disk = setting.disk(data, DISK_MIB)
-                self._stack.enter_context(disk)
-                self.disks.append(disk)
-            self.brokers[node] = self._broker(node, data)
-            self._stack.callback(self._end, self.brokers[node])
-            self.brokers[node].start()
-            if self._ways is not None:
-                self._ways.started(node, self.brokers[node])
+        for _ in range(setting.brokers):
+            self.add()
         self.workload = Workload(self._folder, self.bootstrap, self._prefix)
         self._stack.callback(self.workload.kill)
         self._ask("create", str(PARTITIONS), str(min(3, setting.brokers)), *setting.topic)
         self._begun = now()
         self.workload.start(setting.roles)
         self.wait_for_progress(3 * PROGRESS_SECONDS_MAX)
+
+    def add(self) -> int:
+        """Start one more broker, which joins the others; return its number."""
+        node = len(self.brokers) + 1
+        data = self._folder / f"data{node}"
+        if self._setting.disk is not None:
+            disk = self._setting.disk(data, DISK_MIB)
+            self._stack.enter_context(disk)
+            self.disks.append(disk)
+        self.brokers[node] = self._broker(node, data)
+        self._stack.callback(self._end, self.brokers[node])
+        self.brokers[node].start()
+        if self._ways is not None:
+            self._ways.started(node, self.brokers[node])
+        return node
 
     def _broker(self, node: int, data: Path) -> BrokerProcess:
         environment: Mapping[str, str] = {}

@@ -110,6 +110,19 @@ def kills_and_pauses_come_as_chance_wants(stage: Stage) -> None:
         stage.work(chance.uniform(0, 1))
 
 
+@scenario("B12", "B24", setting=THREE)
+def two_more_join_three_while_leaders_are_killed(stage: Stage) -> None:
+    """The catalog gets five voters out of three, and must not lose its mind on the way."""
+    for _ in range(2):
+        leader = stage.leader()
+        stage.kill(leader)
+        stage.add()
+        stage.start(leader)
+        stage.wait_for_progress()
+    stage.kill(1, 2)
+    stage.start(1, 2)
+
+
 @scenario("B43", setting=Setting(brokers=3, has_clocks=True), needs=("cc",))
 def the_clocks_of_three_jump_by_hours(stage: Stage) -> None:
     """Who leads, and for how long, must not depend on the time of day."""

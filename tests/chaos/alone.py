@@ -47,7 +47,7 @@ def a_sync_fails_on_a_broker_alone(stage: Stage) -> None:
     for _ in range(ROUNDS):
         stage.work(0.5)
         with failing_calls(broker.pid, SYNCS, "EIO"):
-            stage.fault("sync", lambda: None)
+            stage.count("sync")
             code = broker.wait()
         assert code != 0, "a broker whose disk failed must not say that all is well"
         stage.start(1)
@@ -58,7 +58,8 @@ def a_sync_fails_on_a_broker_alone(stage: Stage) -> None:
 def the_disk_of_a_broker_alone_is_full(stage: Stage) -> None:
     disk = stage.disk(1, SmallDisk)
     for _ in range(2):
-        stage.fault("full", disk.fill)
+        stage.count("full")
+        disk.fill()
         stage.work(2)
         assert stage.brokers[1].is_running, stage.brokers[1].last_words()
         disk.free()
@@ -68,7 +69,8 @@ def the_disk_of_a_broker_alone_is_full(stage: Stage) -> None:
 @scenario("B37", "B11", setting=Setting(disk=SmallDisk), needs=("mount",))
 def a_broker_alone_is_killed_while_its_disk_is_full(stage: Stage) -> None:
     disk = stage.disk(1, SmallDisk)
-    stage.fault("full", disk.fill)
+    stage.count("full")
+    disk.fill()
     stage.work(1)
     stage.kill(1)
     disk.free()

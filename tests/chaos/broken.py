@@ -55,7 +55,7 @@ def a_sync_fails_on_the_leader_of_three(stage: Stage) -> None:
         leader = stage.leader()
         broker = stage.brokers[leader]
         with failing_calls(broker.pid, SYNCS, "EIO"):
-            stage.fault("sync", lambda: None)
+            stage.count("sync")
             assert broker.wait() != 0, "it must not go on with a disk that failed"
         stage.wait_for_progress()
         stage.start(leader)
@@ -66,7 +66,8 @@ def a_sync_fails_on_the_leader_of_three(stage: Stage) -> None:
 def the_disk_of_the_leader_of_three_is_full(stage: Stage) -> None:
     for _ in range(2):
         disk = stage.disk(stage.leader(), SmallDisk)
-        stage.fault("full", disk.fill)
+        stage.count("full")
+        disk.fill()
         stage.work(3)
         assert all(broker.is_running for broker in stage.brokers.values())
         disk.free()
@@ -77,7 +78,8 @@ def the_disk_of_the_leader_of_three_is_full(stage: Stage) -> None:
 def the_disk_of_a_follower_of_three_is_full(stage: Stage) -> None:
     """Nobody waits for it: the other two are a majority."""
     disk = stage.disk(stage.followers()[0], SmallDisk)
-    stage.fault("full", disk.fill)
+    stage.count("full")
+    disk.fill()
     stage.work(3)
     disk.free()
 
@@ -90,7 +92,7 @@ def bits_turn_in_the_segments_of_one_of_three(stage: Stage) -> None:
         stage.kill(node)
         turned = [turn_a_bit(path) for path in segments(stage.brokers[node].place.data)]
         assert any(turned), "there is nothing to damage"
-        stage.fault("bit", lambda: None)
+        stage.count("bit")
         stage.start(node)
         stage.wait_for_progress()
         stage.kill(stage.followers()[0])
@@ -104,7 +106,7 @@ def the_disk_of_one_of_three_is_gone(stage: Stage) -> None:
     node = stage.followers()[0]
     stage.kill(node)
     shutil.rmtree(stage.brokers[node].place.data)
-    stage.fault("wipe", lambda: None)
+    stage.count("wipe")
     stage.wait_for_progress()
     stage.start(node)
     assert stage.brokers[node].number not in stage.brokers, "it has the number of the dead"

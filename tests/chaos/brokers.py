@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tools.repository import ROOT
 
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
@@ -84,6 +86,7 @@ class BrokerProcess:
                     *("--listen", place.host, "--port", str(self.port)),
                     *("--data", str(place.data), *join, *told, *secret),
                 ],
+                cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=log,
@@ -103,8 +106,7 @@ class BrokerProcess:
 
     def kill(self) -> None:
         """End it at once, as a crash does."""
-        self._signal(signal.SIGKILL)
-        self.wait()
+        kill_all([self])
 
     def pause(self) -> None:
         """Let it stand still, as a machine under too much load does."""
@@ -135,3 +137,11 @@ class BrokerProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self.is_running:
             os.kill(self.pid, number)
+
+
+def kill_all(brokers: Sequence[BrokerProcess]) -> None:
+    """End brokers at the same time."""
+    for broker in brokers:
+        broker._signal(signal.SIGKILL)
+    for broker in brokers:
+        broker.wait()

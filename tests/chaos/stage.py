@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from tests.chaos.brokers import BrokerProcess, Place
+from tests.chaos.brokers import BrokerProcess, Place, kill_all
 from tests.chaos.checker import Verdict, check
 from tests.chaos.clocks import WallClock
 from tests.chaos.disks import PoweredDisk, SmallDisk
@@ -24,6 +24,7 @@ from tests.chaos.network import Network
 from tests.chaos.proxies import Proxies
 from tests.chaos.ways import Ways
 from tests.chaos.workload import PARTITIONS, USUAL, Workload
+from tools.repository import ROOT
 
 PROGRESS_SECONDS_MAX = 60.0
 """A partition that takes no record for this long when all is well again is stuck."""
@@ -177,20 +178,20 @@ class Stage:
             *words,
         ]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_ASK_SECONDS_MAX
+            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_ASK_SECONDS_MAX
         )
         assert done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout
 
-    def fault(self, name: str, action: Callable[[], object]) -> None:
-        """Do something bad, and count it."""
+    def count(self, name: str) -> None:
+        """Say that a fault is being done; the table tells how many there were."""
         self._faults.append(name)
-        action()
 
     def kill(self, *nodes: int) -> None:
-        """End brokers at once, all of them before the first is cleared away."""
-        for node in nodes:
-            self.fault("kill", self.brokers[node].kill)
+        """End brokers at once, all at the same time."""
+        for _ in nodes:
+            self.count("kill")
+        kill_all([self.brokers[node] for node in nodes])
 
     def start(self, *nodes: int) -> None:
         """Start brokers that ended; none waits for another."""
@@ -202,7 +203,8 @@ class Stage:
     def pause(self, *nodes: int) -> None:
         """Let brokers stand still."""
         for node in nodes:
-            self.fault("pause", self.brokers[node].pause)
+            self.count("pause")
+            self.brokers[node].pause()
 
     def resume(self, *nodes: int) -> None:
         """Let brokers go on."""
@@ -211,18 +213,18 @@ class Stage:
 
     def isolate(self, node: int, *, also_from_clients: bool = False) -> None:
         """Cut a broker off from all others."""
-        self._faults.append("cut")
+        self.count("cut")
         self.network.isolate(node, also_from_clients=also_from_clients)
 
     def silence(self, sender: int, *receivers: int) -> None:
         """Let nothing of one broker reach some others, while it still hears them."""
-        self._faults.append("cut")
+        self.count("cut")
         for receiver in receivers:
             self.network.cut_one_way(sender, receiver)
 
     def split(self, *halves: tuple[int, ...]) -> None:
         """Cut all ways between the brokers of different halves."""
-        self._faults.append("cut")
+        self.count("cut")
         self.network.split(*halves)
 
     def heal(self) -> None:
@@ -233,9 +235,9 @@ class Stage:
         """Cut the power of brokers, all at once: they are gone, and so is what was not synced."""
         disks = [self.disk(node, PoweredDisk) for node in nodes]
         for disk in disks:
-            self.fault("power", disk.cut_power)
-        for node in nodes:
-            self.brokers[node].kill()
+            self.count("power")
+            disk.cut_power()
+        kill_all([self.brokers[node] for node in nodes])
         for disk in disks:
             disk.restore_power()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.chaos.history import Op, load
 from tests.chaos.job import Job
+from tools.repository import ROOT
 
 STOP_SECONDS_MAX = 90.0
 PARTITIONS = 4
@@ -51,6 +52,7 @@ class Workload:
             with (self._folder / f"{name}.log").open("wb") as log:
                 self._running[name] = subprocess.Popen(
                     [*self._prefix, sys.executable, "-m", "tests.chaos.client", job.to_json()],
+                    cwd=ROOT,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

@@ -18,9 +18,7 @@ PLUGINS = {
 }
 """What only its own host imports may import its host."""
 
-WAITING_FOR_A_USER: Mapping[str, str] = {
-    "kafkaesque.net.gossip_codec": "the node, when it joins a cluster by an address",
-}
+WAITING_FOR_A_USER: Mapping[str, str] = {}
 """Modules that came before the first module that imports them, and who that will be."""
 
 

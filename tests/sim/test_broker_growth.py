@@ -61,7 +61,8 @@ def ask(world: BrokerWorld, command: Command) -> Reply:
 def join(world: BrokerWorld, *, starts: bool = True) -> NodeId:
     """Let a broker with an empty disk join."""
     directory = world.chance.randbytes(16)
-    reply = ask(world, AdmitBroker(directory=directory))
+    applies = AdmitBroker(directory=directory, host="there", port=9092, rack="")
+    reply = ask(world, applies)
     assert isinstance(reply, Carried)
     node = reply.first_id
     if starts:

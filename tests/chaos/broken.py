@@ -62,7 +62,7 @@ def a_sync_fails_on_the_leader_of_three(stage: Stage) -> None:
         stage.wait_for_progress()
 
 
-@scenario("B37", setting=Setting(brokers=3, disk=SmallDisk), needs=("mount",))
+@scenario("B21", "B37", setting=Setting(brokers=3, disk=SmallDisk), needs=("mount",))
 def the_disk_of_the_leader_of_three_is_full(stage: Stage) -> None:
     for _ in range(2):
         disk = stage.disk(stage.leader(), SmallDisk)

@@ -106,7 +106,9 @@ class Partition:
         for those who will wait until it is committed (acks=all). A repeated batch is answered with
         the place of the first, and its fate is that of the first. Raises BatchError and what the
         topic's settings and the producer's sequence refuse; then nothing has happened. Raises
-        DiskFull when there is no room: then it may be appended later, when there is.
+        DiskFull when there is no room. With `needs_all` nothing has happened then either: clients
+        take that error for "not written", and may give the same records another number. One who
+        does not wait hears of it also for a batch that is appended later, when there is room.
         """
         if not self.replica.is_serving:
             self._check_serving()
@@ -121,7 +123,8 @@ class Partition:
         view = admission.prepare(view, now_ms)
         offset = self.replica.propose(view.data, done, view.last_offset_delta + 1)
         self.producers.appended(view, offset)
-        self.replica.check_room()  # else a producer that does not wait would never hear of it
+        if not needs_all:
+            self.replica.check_room()  # else a producer that does not wait would never hear of it
         return Appended(offset, now_ms)
 
     def _append_again(self, offset: Offset, timestamp_ms: int, done: Done) -> Appended:

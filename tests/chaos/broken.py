@@ -3,8 +3,12 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
+from tests.chaos.brokers import DidNotStart
 from tests.chaos.disks import PoweredDisk, SmallDisk
 from tests.chaos.faults import SYNCS, failing_calls
+from tests.chaos.job import TOPIC
 from tests.chaos.scenario import scenario
 from tests.chaos.stage import Setting, Stage
 
@@ -90,9 +94,7 @@ def bits_turn_in_the_segments_of_one_of_three(stage: Stage) -> None:
     for node in stage.brokers:
         stage.work(1)
         stage.kill(node)
-        turned = [turn_a_bit(path) for path in segments(stage.brokers[node].place.data)]
-        assert any(turned), "there is nothing to damage"
-        stage.count("bit")
+        turn_bits(stage, node, f"{TOPIC}.*/**/*.log")
         stage.start(node)
         stage.wait_for_progress()
         stage.kill(stage.followers()[0])
@@ -100,28 +102,59 @@ def bits_turn_in_the_segments_of_one_of_three(stage: Stage) -> None:
         stage.wait_for_progress()
 
 
+@scenario("B6", setting=Setting(brokers=3))
+def bits_turn_in_the_catalog_of_one_of_three(stage: Stage) -> None:
+    """It says so, deletes nothing and stays away; an empty folder makes it a new broker."""
+    node = stage.followers()[0]
+    broker = stage.brokers[node]
+    stage.kill(node)
+    turn_bits(stage, node, "cluster-metadata/*.log")
+    before = files(broker.place.data)
+    with pytest.raises(DidNotStart, match="cluster-metadata is damaged"):
+        broker.start()
+    assert files(broker.place.data) >= before, "a damaged broker deleted something"
+    stage.wait_for_progress()
+    begin_anew(stage, node)
+
+
 @scenario("B10", setting=Setting(brokers=3))
 def the_disk_of_one_of_three_is_gone(stage: Stage) -> None:
     """It comes back as somebody else: as itself it would vote and count where it already has."""
     node = stage.followers()[0]
     stage.kill(node)
-    shutil.rmtree(stage.brokers[node].place.data)
-    stage.count("wipe")
     stage.wait_for_progress()
-    stage.start(node)
+    begin_anew(stage, node)
     assert stage.brokers[node].number not in stage.brokers, "it has the number of the dead"
 
 
-def segments(data: Path) -> list[Path]:
-    """Return the files that hold records of the topic of the run."""
-    return [path for path in sorted(data.rglob("*.log")) if path.stat().st_size > 1000]
+def begin_anew(stage: Stage, node: int) -> None:
+    """Start a broker with an empty folder, as one who joins the others."""
+    stage.count("wipe")
+    broker = stage.brokers[node]
+    shutil.rmtree(broker.place.data)
+    broker.join = next(other.address for other in stage.brokers.values() if other is not broker)
+    broker.start()
 
 
-def turn_a_bit(path: Path) -> bool:
-    """Damage what was synced long ago, far from the end of the file."""
+def turn_bits(stage: Stage, node: int, pattern: str) -> None:
+    """Damage what was synced long ago in all of a broker's files of this kind."""
+    stage.count("bit")
+    found = [one for one in stage.brokers[node].place.data.glob(pattern) if one.stat().st_size > 99]
+    assert found, "there is nothing to damage"
+    for path in found:
+        turn_a_bit(path)
+
+
+def files(data: Path) -> set[Path]:
+    """Return everything in a broker's folder."""
+    return set(data.rglob("*"))
+
+
+def turn_a_bit(path: Path) -> None:
+    """Turn one far from the end of the file."""
     with path.open("r+b") as file:
         at = path.stat().st_size // 3
         file.seek(at)
         byte = file.read(1)[0]
         file.seek(at)
-        return file.write(bytes([byte ^ 0x10])) == 1
+        file.write(bytes([byte ^ 0x10]))

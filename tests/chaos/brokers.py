@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tools.repository import ROOT
 
-START_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 90.0
 STOP_SECONDS_MAX = 30.0
 _LOOK_SECONDS = 0.02
 _LISTENS = re.compile(r"listens on [0-9.]+:(\d+).* broker (\d+)$", re.MULTILINE)
@@ -47,7 +47,8 @@ class BrokerProcess:
         self.number = 0
         """What the cluster calls it, once it serves."""
         self._log = log
-        self._join = join
+        self.join = join
+        """Whom it asks for a number when its folder is empty."""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -75,7 +76,7 @@ class BrokerProcess:
         """Start it without waiting for anything."""
         assert not self.is_running, "it is running already"
         place = self.place
-        join = ("--join", self._join) if self._join else ()
+        join = ("--join", self.join) if self.join else ()
         told = ("--advertised", place.advertised) if place.advertised else ()
         secret = ("--secret-file", str(place.secret)) if place.secret else ()
         with self._said.open("wb") as said, self._log.open("ab") as log:

@@ -138,7 +138,7 @@ async def _started(client: Any) -> None:
 
 def read_all(job: Job, out: Recorder, stop: Stop) -> None:
     """Read everything with kafka-python, when all is over."""
-    logging.basicConfig(level=logging.INFO)
+    logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(message)s")
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=job.bootstrap, enable_auto_commit=False, auto_offset_reset="none"
     )

@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from kafkaesque import config, settings
+from kafkaesque import cluster_config, config, settings
 from tools.repository import SOURCE
+
+FILES = ("config.py", "cluster_config.py")
+_CLASSES = {**vars(cluster_config), **vars(config)}
 
 _HEAD = """\
 # Settings and limits
 
-Every setting with its default and the reason for it. Generated from `src/kafkaesque/config.py` by
-`make docs`; do not edit.
+Every setting with its default and the reason for it. Generated from `src/kafkaesque/config.py` and
+`cluster_config.py` by `make docs`; do not edit.
 
 Sizes are in bytes and times in milliseconds unless the name says otherwise.
 
@@ -64,25 +67,25 @@ def _default(field: "dataclasses.Field[object]") -> str:
 
 def undocumented() -> list[str]:
     """Return `Class.field` for every setting that gives no reason."""
-    tree = ast.parse((SOURCE / "config.py").read_text())
     return [
         f"{definition.name}.{field.name}"
-        for definition in _classes(tree)
+        for definition in _classes()
         for field in _fields(definition)
         if field.name not in dict(_reasons(definition))
     ]
 
 
-def _classes(tree: ast.Module) -> list[ast.ClassDef]:
+def _classes() -> list[ast.ClassDef]:
     return [
         node
-        for node in tree.body
-        if isinstance(node, ast.ClassDef) and dataclasses.is_dataclass(getattr(config, node.name))
+        for file in FILES
+        for node in ast.parse((SOURCE / file).read_text()).body
+        if isinstance(node, ast.ClassDef) and dataclasses.is_dataclass(_CLASSES[node.name])
     ]
 
 
 def _fields(definition: ast.ClassDef) -> tuple["dataclasses.Field[object]", ...]:
-    return dataclasses.fields(getattr(config, definition.name))
+    return dataclasses.fields(_CLASSES[definition.name])
 
 
 def _rows(definition: ast.ClassDef, reasons: Mapping[str, str]) -> Iterator[str]:
@@ -93,7 +96,7 @@ def _rows(definition: ast.ClassDef, reasons: Mapping[str, str]) -> Iterator[str]
 
 
 def _section(definition: ast.ClassDef) -> str | None:
-    cls = getattr(config, definition.name)
+    cls = _CLASSES[definition.name]
     return next((name for name, found in settings.SECTIONS.items() if found is cls), None)
 
 
@@ -120,8 +123,7 @@ def part(definition: ast.ClassDef) -> str:
 
 def parts(*names: str) -> list[str]:
     """Return what the page says about some classes, about all of them if none is named."""
-    tree = ast.parse((SOURCE / "config.py").read_text())
-    return [part(one) for one in _classes(tree) if not names or one.name in names]
+    return [part(one) for one in _classes() if not names or one.name in names]
 
 
 def render() -> str:

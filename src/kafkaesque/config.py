@@ -6,6 +6,8 @@ Checked once when built, then passed down in slices: a package is given only its
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kafkaesque.cluster_config import ClusterConfig, MoveConfig
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLimits:
@@ -70,7 +72,7 @@ class LogConfig:
     """Roll a segment whose first record is older than this, so that retention by time can act."""
 
     internal_segment_bytes_max: int = 1 << 20
-    """The same for what machines live on: small, for only closed segments are compacted."""
+    """The same for what machines live on: small, for only closed segments are dropped."""
 
     index_interval_bytes: int = 4096
     """One index entry per this many bytes of batches; a lookup reads about this much too much."""
@@ -91,7 +93,7 @@ class LogConfig:
     """A machine's state is saved when its log has grown by this much, and as much as the state."""
 
     snapshot_age_ms_max: int = 3600 * 1000
-    """Or when a change is this old: far less than compaction keeps the trace of deleted keys."""
+    """Or when a change is this old, so that a start has little to replay."""
 
     journal_rewrite_bytes: int = 4 << 20
     """Rewrite the journal when it has grown by this much: replaying it stays well below 0.1 s."""
@@ -113,12 +115,38 @@ class RaftConfig:
     inflight_max: int = 64
     """Appends sent to one follower and not yet answered; the pipeline is never deeper."""
 
+    piece_bytes_max: int = 1 << 20
+    """One piece of a state that a follower fetches, and all of it that is under way at a time."""
+
     transfer_ticks: int = 20
     """A transfer of leadership that takes longer than two elections is given up."""
 
+    lag_ticks_max: int = 200
+    """A follower that was last level with its leader longer ago is not in sync; Kafka: 30 s."""
+
+    lag_entries_max: int = 1 << 22
+    """Nor is one that lacks more records and marks than this: far more than any burst brings."""
+
+    campaigns_per_tick: int = 100
+    """Groups of a lost broker to ask votes for in one tick: the whole round fits into the tick."""
+
+    campaigns_again_max: int = 5
+    """How often to ask again, a heartbeat apart: the others may notice the loss a little later."""
+
+    transfers_per_tick: int = 50
+    """Groups to hand over in one tick when a broker stops: each is led by nobody for a moment."""
+
+    hand_over_ticks: int = 100
+    """A broker that stops hands over for this long at most: the rest is elected without it."""
+
     def __post_init__(self) -> None:
         assert 0 < self.heartbeat_ticks < self.election_ticks, "heartbeats must beat elections"
+        assert self.lag_ticks_max > 0
+        assert self.lag_entries_max > 0
+        assert self.campaigns_per_tick > 0
+        assert self.transfers_per_tick > 0
         assert self.append_bytes_max > 0
+        assert self.piece_bytes_max > 0
         assert self.inflight_max > 0
 
 
@@ -143,21 +171,6 @@ class HousekeepingConfig:
 
     dirty_share_min: float = 0.5
     """Compact when this share of a log was never compacted, so that a pass is worth its reading."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveConfig:
-    """How partitions are moved between brokers; it holds for those that a broker leads."""
-
-    moves_max: int = 8
-    """Partitions whose new replicas catch up at a time: each reads its log from the beginning."""
-
-    catch_up_bytes_per_second: int = 32 << 20
-    """What all new replicas together are sent: a third of a gigabit leaves room for clients."""
-
-    def __post_init__(self) -> None:
-        assert self.moves_max > 0
-        assert self.catch_up_bytes_per_second > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,29 +263,6 @@ class FetchConfig:
     def __post_init__(self) -> None:
         assert 0 < self.session_partitions_max <= self.sessions_partitions_max
         assert self.sessions_max > 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterConfig:
-    """How a cluster looks after itself when brokers come, go and stay away."""
-
-    look_ms: int = 1_000
-    """How often the leader of the catalog looks who is there, and who is to vote."""
-
-    plan_ms: int = 5_000
-    """How often it looks where partitions are, and where they should be."""
-
-    voter_replace_ms: int = 600_000
-    """A voter of the catalog that was away for this long is replaced: longer than a restart."""
-
-    replica_replace_ms: int = 1_800_000
-    """So are a broker's replicas, later, because all their records must be copied."""
-
-    moves_max: int = 10
-    """Partitions that are moved at a time on the cluster's own account."""
-
-    auto_rebalance: bool = True
-    """Give a broker that was added its share of partitions without being asked to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,91 +386,6 @@ class LimitsConfig:
 
     metrics_series_max: int = 1_000
     """Topics, and partitions, that have lines of their own in /metrics; the rest is in the sums."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkConfig:
-    """How brokers hold the links between them."""
-
-    frame_bytes_max: int = 128 << 20
-    """The largest frame: the largest Produce request as one batch, and its head."""
-
-    queue_bytes_max: int = 32 << 20
-    """What waits for one peer to read on: some hundred appends; more appends are dropped."""
-
-    queue_messages_max: int = 1 << 16
-    """Messages that wait for one peer: each takes some 200 bytes more than its parts."""
-
-    write_buffer_bytes_max: int = 1 << 20
-    """What is handed to the system for one peer at a time; the rest waits in the queue."""
-
-    claimed_bytes_max: int = 4 << 20
-    """Memory that a proven peer gets for a frame by its length alone: an append is not copied."""
-
-    dial_ms_max: int = 2_000
-    """How long a connection may take to be made: regions are 300 ms apart at most."""
-
-    handshake_ms_max: int = 5_000
-    """How long a peer may take to prove itself, once it is connected."""
-
-    handshakes_max: int = 64
-    """Incoming connections that have proven nothing yet; a further one is closed."""
-
-    backoff_ms_min: int = 50
-    """The first pause before dialing again; each further one is up to twice as long."""
-
-    backoff_ms_max: int = 1_000
-    """The longest pause: a broker that is back is found within about a second."""
-
-    refused_backoff_ms: int = 5_000
-    """The pause after a refusal: only a person can change a wrong secret."""
-
-    silence_ms_max: int = 5_000
-    """What was sent must be received by the peer's system in this time, or the link is cut."""
-
-    calls_pending_max: int = 10_000
-    """Calls over one link that are not answered yet, each way."""
-
-    call_ms_max: int = 30_000
-    """How long an answer is waited for where the caller says nothing else."""
-
-    lines_per_second_max: int = 10
-    """Lines of the log that tell of refused peers; beyond it they are only counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GossipConfig:
-    """How brokers spread word of each other; times are counted in ticks and periods of them."""
-
-    period_ticks: int = 10
-    """One member is asked in each period whether it is there: a cluster's cost per broker."""
-
-    answer_ticks: int = 4
-    """Without an answer for this long others are asked to try: the way may be at fault."""
-
-    helpers: int = 3
-    """How many others are asked: one that has a way is very likely among them."""
-
-    suspicion_periods: int = 3
-    """Periods to speak up against a suspicion, for each doubling of the cluster's size."""
-
-    sync_periods: int = 20
-    """How often two members compare all that they know, which heals what chance left out."""
-
-    repeats: int = 4
-    """How often a piece of news is passed on, for each doubling of the cluster's size."""
-
-    updates_max: int = 8
-    """Pieces of news in one packet: it stays far below 1,500 bytes."""
-
-    members_max: int = 1_000
-    """Members that are known at a time, the dead included."""
-
-    forget_periods: int = 10_000
-    """A member that is dead or has left is forgotten after this long."""
-
-    def __post_init__(self) -> None:
-        assert 0 < self.answer_ticks < self.period_ticks, "helpers need time within the period"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

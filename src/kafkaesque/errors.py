@@ -260,7 +260,11 @@ class RecordsRefused(BrokerError):
 
 
 class NotEnoughReplicas(BrokerError):
-    """The topic wants more copies of each record than the partition has replicas."""
+    """Fewer replicas are in sync than the topic wants copies, or no majority can be reached."""
+
+
+class OffsetNotAvailable(BrokerError):
+    """This follower does not know yet that the offset is committed; it will soon."""
 
 
 class InvalidAcks(BrokerError):

@@ -20,15 +20,8 @@ from kafkaesque.broker.identity import KnownPeer, save_identity
 from kafkaesque.broker.membership import Membership
 from kafkaesque.broker.store import Store
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.config import (
-    BrokerConfig,
-    GossipConfig,
-    LimitsConfig,
-    LinkConfig,
-    LogConfig,
-    ServerConfig,
-    TextLimits,
-)
+from kafkaesque.cluster_config import GossipConfig, LinkConfig
+from kafkaesque.config import BrokerConfig, LimitsConfig, LogConfig, ServerConfig, TextLimits
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFailed, KafkaesqueError, LogError
 from kafkaesque.gateway.text_desk import TextDesk
@@ -46,6 +39,7 @@ from kafkaesque.server.listening import (
     parse_address,
     reachable_name,
     shown,
+    stop_listening,
 )
 from kafkaesque.server.local_channel import LocalChannel
 from kafkaesque.server.peering import Peering
@@ -56,9 +50,6 @@ T = TypeVar("T")
 
 WAITING_S = 5.0
 """A broker that is not ready by then says that it waits for others."""
-
-_TURNS_TO_ACCEPT = 5
-"""Turns of the loop in which a connection that was just accepted becomes known, to be closed."""
 
 SWEEP_MS = 1_000
 """How often connections are looked at that may have stayed too long."""
@@ -288,7 +279,9 @@ class Node:
         if self._is_stopped:
             return
         self._is_stopped = True
-        await self._stop_listening()
+        if self.edge.is_open and not self.failure.done():
+            await self._hand_over()
+        await stop_listening(self._servers)
         left = asyncio.Event()
         self.edge.doorkeeper.on_empty = left.set
         self.edge.finish()
@@ -303,21 +296,13 @@ class Node:
         await self._peering.close()
         self._close()
 
-    async def _stop_listening(self) -> None:
-        """Accept no more; those just accepted become known first, to be closed like the others.
-
-        Python 3.11's own loop leaks a connection that it has accepted when its server is closed
-        before the next turns of the loop.
-        """
-        loop = asyncio.get_running_loop()
-        if isinstance(loop, asyncio.SelectorEventLoop):
-            for server in self._servers:
-                for sock in server.sockets:
-                    loop.remove_reader(sock.fileno())
-        for _ in range(_TURNS_TO_ACCEPT):
-            await asyncio.sleep(0)
-        for server in self._servers:
-            server.close()
+    async def _hand_over(self) -> None:
+        """Let others lead what is led here, so that clients find them while we still answer."""
+        handed = asyncio.Event()
+        self.broker.hand_over(handed.set)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.stop_ms / 1000):
+                await handed.wait()
 
     def _close(self) -> None:
         try:

@@ -10,15 +10,14 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from kafkaesque.cluster_config import ClusterConfig, MoveConfig
 from kafkaesque.config import (
     BrokerConfig,
-    ClusterConfig,
     FetchConfig,
     GroupConfig,
     HousekeepingConfig,
     LimitsConfig,
     LogConfig,
-    MoveConfig,
     ProducerConfig,
     RaftConfig,
     ServerConfig,

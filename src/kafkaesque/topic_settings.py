@@ -83,7 +83,7 @@ class TopicSettings:
     """Records younger than this are not compacted away."""
 
     min_insync_replicas: int = 1
-    """With acks=all at least this many replicas must have a batch, if that is over a majority."""
+    """With acks=all at least this many replicas must have a batch; a majority must in any case."""
 
     retention_bytes: int = UNLIMITED
     """Delete the oldest segments beyond this size; -1 keeps all."""

@@ -122,3 +122,52 @@ def test_those_who_wait_hear_of_every_change() -> None:
     one.lead("orders", 1)
     one.cease("orders")
     assert heard == ["orders", "orders"]
+
+
+def test_everybody_learns_who_is_in_sync_and_of_every_change() -> None:
+    one, two, three_ = three()
+    one.lead("orders", 4, (1, 2, 3))
+    exchange(one, two, three_)
+    assert two.in_sync("orders") == three_.in_sync("orders") == (1, 2, 3)
+    one.lead("orders", 4, (1, 3))
+    exchange(one, two, three_)
+    assert two.in_sync("orders") == three_.in_sync("orders") == (1, 3)
+    assert exchange(one, two, three_) == 0
+
+
+def test_who_is_in_sync_changes_hands_with_the_term() -> None:
+    one, two, three_ = three()
+    one.lead("orders", 4, (1, 2, 3))
+    exchange(one, two, three_)
+    two.lead("orders", 5, (2, 3))
+    exchange(one, two, three_)
+    assert one.in_sync("orders") == three_.in_sync("orders") == (2, 3)
+    one.lead("orders", 4, (1, 2))
+    exchange(one, two, three_)
+    assert three_.in_sync("orders") == (2, 3)
+
+
+def test_nobody_is_in_sync_with_nobody() -> None:
+    one, two, three_ = three()
+    one.lead("orders", 4, (1, 2, 3))
+    exchange(one, two, three_)
+    one.cease("orders")
+    exchange(one, two, three_)
+    assert two.in_sync("orders") == ()
+
+
+def test_an_older_word_that_was_overtaken_brings_nothing_back() -> None:
+    one, two, three_ = three()
+    exchange(one, two, three_)
+    one.lead("orders", 4, (1, 2, 3))
+    (late,) = one.tick([2])
+    one.lead("orders", 4, (1, 3))
+    (newer,) = one.tick([2])
+    two.receive(newer)
+    two.receive(late)
+    assert two.in_sync("orders") == (1, 3)
+    one.cease("orders")
+    (last,) = one.tick([2])
+    two.receive(last)
+    two.receive(newer)
+    assert two.of("orders") == Leader(4, None)

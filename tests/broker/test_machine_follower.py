@@ -102,3 +102,19 @@ def test_a_follower_takes_snapshots_and_starts_from_them() -> None:
     assert followed.copy.applied == 4
     assert len(followed.copy.machine.words) == 4
     assert followed.copy.machine.applied == 4
+
+
+def test_a_copy_that_was_saved_passes_over_nothing_that_replaces_an_uncommitted_mark() -> None:
+    followed = following()
+    followed.write(1, "a", "kept", commit=2)
+    followed.copy.stop()
+    followed.node.step(append(2, 2, Entry(2, 3, 2, TermOpened()), prev_term=1, commit=2))
+    followed.node.sync()
+    followed.node.restart()
+    followed.start()
+    assert followed.copy.applied == 1
+    later = words(2, "b", "not passed over")
+    opened = Entry(3, 4, 3, TermOpened())
+    followed.node.step(append(3, 2, later, opened, prev_term=1, commit=4))
+    followed.node.sync()
+    assert followed.copy.machine.words == {b"a": b"kept", b"b": b"not passed over"}

@@ -68,3 +68,27 @@ def test_a_large_file_is_cut_before_it_goes() -> None:
     removal.tick()
     assert disk.operations - before == 5, "rename, cut, remove, and two folders"
     assert disk.used_bytes == 0
+
+
+def test_the_folder_of_a_partition_that_left_goes_and_its_neighbours_stay() -> None:
+    disk = a_disk(files=3)
+    disk.make_folder(f"{FOLDER}/1.2.deleted")
+    disk.create(f"{FOLDER}/1.2.deleted/a")
+    disk.make_folder(f"{FOLDER}/old.deleted")
+    removal = Removal(disk, HandClock())
+    removal.take_named()
+    removal.tick()
+    assert removal.is_idle
+    assert disk.list(FOLDER) == ["0", "old.deleted"]
+    assert len(disk.list(f"{FOLDER}/0")) == 3
+
+
+def test_a_partition_whose_topic_is_deleted_meanwhile_goes_with_it() -> None:
+    disk = a_disk(files=0)
+    disk.make_folder(f"{FOLDER}/1.1.deleted")
+    removal = Removal(disk, HandClock())
+    removal.take(FOLDER)
+    removal.take(f"{FOLDER}/1.1.deleted")
+    removal.tick()
+    assert removal.is_idle
+    assert disk.list("") == []

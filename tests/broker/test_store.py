@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.entry import Entry, TermOpened
+from kafkaesque.entry import Entry, TermOpened, Voters
 from kafkaesque.errors import CorruptLog
 from kafkaesque.raft.messages import VoteRequest, VoteResponse
 from kafkaesque.sim.inode import CrashPolicy
@@ -86,6 +86,29 @@ def test_a_forgotten_group_is_gone_from_the_journal_and_its_files_stay() -> None
     store = node._open_store()
     assert GROUP not in store.journal.groups
     assert node.disk.list(GROUP) == files
+
+
+def test_a_group_that_left_keeps_its_term_and_comes_back_with_nothing_and_no_vote() -> None:
+    node = a_filled_follower()
+    node.store.leave(GROUP)
+    node.store.close()
+    node.disk.kill()
+    node.start()
+    assert node.values() == []
+    assert node.replica.raft.term == 2, "the next one, for in the last it has acknowledged"
+    assert node.replica.raft.voters == Voters(voters=())
+    node.step(vote_request(9))
+    (answer,) = [message for message in node.sent if isinstance(message, VoteResponse)]
+    assert not answer.is_granted
+
+
+def test_to_leave_twice_is_to_leave_once() -> None:
+    node = a_filled_follower()
+    assert not node.store.has_left(GROUP)
+    node.store.leave(GROUP)
+    node.store.leave(GROUP)
+    assert node.store.has_left(GROUP)
+    assert node.store.journal.groups[GROUP].hard_state.term == 2
 
 
 @pytest.mark.requirement("LOG-4")

@@ -1,6 +1,6 @@
 """Waiting for a commit, or for the news that there will be none."""
 
-from kafkaesque.broker.watermark import Outcome, Watermark
+from kafkaesque.broker.watermark import Copies, Outcome, Watermark
 
 
 def test_those_whose_entries_are_committed_are_told_in_order() -> None:
@@ -55,3 +55,31 @@ def test_one_who_is_told_may_wait_again_at_once() -> None:
     assert told == [Outcome.UNKNOWN]
     watermark.reached(3)
     assert told == [Outcome.UNKNOWN, Outcome.COMMITTED]
+
+
+def test_copies_are_told_of_when_it_is_committed_and_as_many_hold_it_as_were_asked_for() -> None:
+    told: list[Outcome] = []
+    copies = Copies()
+    copies.wait(5, 3, told.append)
+    held = {2: 9, 3: 4}
+    copies.reached(9, held.__getitem__)
+    assert told == []
+    copies.reached(4, {3: 5}.__getitem__)
+    assert told == []
+    copies.reached(5, {3: 5}.__getitem__)
+    assert told == [Outcome.COMMITTED]
+
+
+def test_those_who_ask_for_more_copies_than_there_are_in_sync_are_told_and_the_others_wait() -> (
+    None
+):
+    told: list[tuple[str, Outcome]] = []
+    copies = Copies()
+    copies.wait(1, 3, lambda outcome: told.append(("three", outcome)))
+    copies.wait(2, 2, lambda outcome: told.append(("two", outcome)))
+    copies.too_few(2)
+    assert told == [("three", Outcome.TOO_FEW)]
+    copies.lost()
+    assert told[1:] == [("two", Outcome.UNKNOWN)]
+    copies.reached(9, lambda _: 9)
+    assert len(told) == 2

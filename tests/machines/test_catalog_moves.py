@@ -31,9 +31,14 @@ def apply(catalog: Catalog, records: list[MachineRecord]) -> None:
         catalog.apply(record)
 
 
-def a_broker(node: NodeId, host: str = "somewhere") -> Registration:
+def a_broker(node: NodeId, incarnation: int = 7) -> Registration:
     return Registration(
-        node=node, host=host, port=9092, rack="", directory=bytes(15) + bytes([node]), incarnation=7
+        node=node,
+        host="somewhere",
+        port=9092,
+        rack="",
+        directory=bytes(15) + bytes([node]),
+        incarnation=incarnation,
     )
 
 
@@ -162,9 +167,15 @@ def test_nothing_is_moved_to_a_broker_that_is_drained_or_was_only_admitted() -> 
         move(catalog, [4])
     apply(catalog, drain_broker(catalog, 4, is_draining=False))
     assert move(catalog, [4]).targets == {0: (4,)}
-    apply(catalog, catalog.register(a_broker(7, host="")))
+    apply(catalog, catalog.register(a_broker(7, incarnation=0)))
     with pytest.raises(InvalidAssignment, match="never started"):
         move(catalog, [7])
+
+
+def test_a_drained_broker_may_keep_a_partition_while_its_other_replicas_move() -> None:
+    catalog = a_cluster()
+    apply(catalog, drain_broker(catalog, 1, is_draining=True))
+    assert move(catalog, [1, 2, 4]).targets == {0: (1, 2, 4)}
 
 
 def test_a_draining_broker_that_starts_anew_is_still_draining() -> None:

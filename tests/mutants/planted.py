@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         name="a leader counts itself before it has synced",
-        target=f"{_LEADER}.try_commit",
+        target=f"{_LEADER}._matches",
         old="raft.stable if node",
         new="raft.end if node",
     ),
@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         name="two changes of voters at once",
         target=f"{_LEADER}.change_voters",
-        old="or raft.voters_index >= raft.commit",
+        old="or raft.is_changing",
         new="",
     ),
     Mutant(

@@ -19,8 +19,8 @@ MOVE_MUTANTS = (
     ),
     Mutant(
         name="a late report ends a later move",
-        target=f"{_MOVES}:finish_move",
-        old="move.number != number or ",
+        target=f"{_MOVES}:_is_meant",
+        old="move.number == number and ",
         new="",
         world=Kind.BROKERS,
     ),
@@ -55,7 +55,7 @@ MOVE_MUTANTS = (
     Mutant(
         name="a move is done before its last change is committed",
         target=f"{_MOVER}._step",
-        old=" or raft.voters_index >= raft.commit",
+        old=" or raft.is_changing",
         new="",
         world=Kind.BROKERS,
     ),

@@ -72,6 +72,20 @@ VOTER_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
+        name="the replicas of a broker that is away are replaced at once",
+        target="kafkaesque.broker.caretaker:Caretaker._hosts",
+        old="is_lost=self.absences.absent_ms(broker.node) >= lost_ms",
+        new="is_lost=not self.absences.is_live(broker.node)",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="more partitions are moved at a time than is allowed",
+        target=f"{_PLANNER}._is_spent",
+        old="return len(self.moves) >= self._budget",
+        new="return False",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
         name="a partition is moved that has no majority",
         target=f"{_PLANNER}._is_movable",
         old="return live_count(nodes, self._hosts) > len(nodes) // 2",

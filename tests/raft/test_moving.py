@@ -13,7 +13,17 @@ from kafkaesque.raft.messages import (
     VoteResponse,
 )
 from kafkaesque.raft.raft import Role
-from tests.raft.replicas import Replica, a_leader, append, batch, opened, voters_mark
+from tests.raft.replicas import (
+    THREE,
+    Replica,
+    a_follower,
+    a_leader,
+    append,
+    batch,
+    opened,
+    vote_request,
+    voters_mark,
+)
 
 NOBODY = Voters(voters=())
 LEARNING = Voters(voters=(1, 2, 3), learners=(4,))
@@ -114,3 +124,20 @@ def test_what_a_learner_is_sent_is_taken_off_its_allowance() -> None:
     leader.propose(b"value")
     assert progress.allowance == -3
     assert leader.answers(4).messages == ()
+
+
+def test_a_group_whose_log_was_trimmed_to_its_end_can_be_changed() -> None:
+    replica = Replica(voters=THREE, term=1)
+    assert replica.raft.voters_index == replica.raft.commit == replica.raft.end
+    assert not replica.raft.is_changing, "who votes at the start of a log is committed"
+
+
+def test_one_that_was_removed_and_does_not_know_it_disturbs_nobody() -> None:
+    follower = a_follower([opened(0, 1)], term=1, leader=2)
+    asked = vote_request(9, 2, last_term=1, end=1, is_pre=True)
+    assert follower.step(asked).messages == ()
+    assert (follower.raft.leader, follower.raft.term) == (2, 1)
+    leader = a_leader()
+    asked = vote_request(9, leader.raft.term + 1, last_term=1, end=1, is_pre=True)
+    assert leader.step(asked).messages == ()
+    assert leader.raft.role is Role.LEADER

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from kafkaesque.entry import HardState
+from kafkaesque.raft.messages import Message
 from kafkaesque.raft.raft import Raft, Role
 from kafkaesque.raft.roster import Beat
 from tests.raft.rosters import CONFIG, NODES, Cluster, Node
@@ -152,3 +153,51 @@ def test_whoever_hears_us_but_is_not_heard_is_not_reachable() -> None:
     cluster.nodes[1].roster.meet([2, 3])
     cluster.run(3 * CONFIG.election_ticks)
     assert cluster.nodes[1].roster.reachable == {3}
+
+
+def test_a_node_that_falls_silent_is_told_of_once(resting: Cluster) -> None:
+    lost: list[int] = []
+    resting.nodes[1].roster.on_lost = lost.append
+    resting.isolate(3)
+    resting.run(4 * CONFIG.election_ticks)
+    assert lost == [3]
+    assert not resting.nodes[1].roster.is_reachable(3)
+    assert resting.nodes[1].roster.is_reachable(2)
+    resting.cuts.clear()
+    resting.run(4)
+    assert resting.nodes[1].roster.is_reachable(3)
+
+
+def test_a_node_that_restarts_is_told_of_however_fast_it_is(resting: Cluster) -> None:
+    lost: list[int] = []
+    resting.nodes[1].roster.on_lost = lost.append
+    resting.nodes[3] = Node(3, 33, GROUPS)
+    resting.run(2 * CONFIG.heartbeat_ticks)
+    assert lost == [3]
+
+
+def test_a_suspect_is_gone_until_it_beats(resting: Cluster) -> None:
+    roster = resting.nodes[1].roster
+    lost: list[int] = []
+    roster.on_lost = lost.append
+    roster.suspect(3)
+    assert lost == [3]
+    assert not roster.is_reachable(3)
+    assert roster.awake, "what rested on its word rests no more"
+    resting.run(2 * CONFIG.heartbeat_ticks)
+    assert roster.is_reachable(3)
+
+
+def test_a_member_that_has_not_answered_since_a_rest_ended_keeps_its_group_awake(
+    resting: Cluster,
+) -> None:
+    leader = resting.leader("a")
+    mute = next(node for node in NODES if node != leader)
+    resting.nodes[leader].roster.wake("a")
+    vars(resting.nodes[mute].replicas["a"])["step"] = _ignore
+    resting.run(3 * CONFIG.election_ticks)
+    assert "a" in resting.nodes[leader].roster.awake
+
+
+def _ignore(_: Message) -> None:
+    """Hear nothing."""

@@ -1,11 +1,13 @@
 """Brokers that join, stay away and leave: who votes on the catalog, with everything running."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.config import BrokerConfig, ClusterConfig
+from kafkaesque.cluster_config import ClusterConfig
+from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import BrokerInUse
 from kafkaesque.machines.catalog_commands import (
@@ -61,8 +63,7 @@ def ask(world: BrokerWorld, command: Command) -> Reply:
 def join(world: BrokerWorld, *, starts: bool = True) -> NodeId:
     """Let a broker with an empty disk join."""
     directory = world.chance.randbytes(16)
-    applies = AdmitBroker(directory=directory, host="there", port=9092, rack="")
-    reply = ask(world, applies)
+    reply = ask(world, AdmitBroker(directory=directory, host="new", port=9092, rack=""))
     assert isinstance(reply, Carried)
     node = reply.first_id
     if starts:
@@ -137,6 +138,21 @@ def test_a_learner_that_is_cut_off_gets_no_vote_and_the_other_does_not_vote_alon
     pass_ms(world, 3_000)
     assert voters(world) == Voters(voters=(1,), learners=(2, 3))
     world.network.heal()
+    wait(world, lambda: voters(world).voters == (1, 2, 3))
+
+
+def test_a_learner_whose_disk_is_behind_gets_no_vote() -> None:
+    world = a_world(2)
+    disk = world.nodes[2].disk
+    disk.faults = replace(disk.faults, sync_delay_min=1 << 30, sync_delay_max=1 << 30)
+    answers: list[object] = []
+    world.ask_broker(world.nodes[1], lambda b: b.create_topic("orders", 1, {}, answers.append))
+    join(world)
+    pass_ms(world, 2_000)
+    assert voters(world) == Voters(voters=(1,), learners=(2, 3))
+    world.nodes[2].kill()
+    disk.mend(world.settings.disk)
+    world.start(world.nodes[2])
     wait(world, lambda: voters(world).voters == (1, 2, 3))
 
 

@@ -8,7 +8,9 @@ import pytest
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.config import BrokerConfig, MoveConfig, RaftConfig
+from kafkaesque.cluster_config import MoveConfig
+from kafkaesque.config import BrokerConfig, RaftConfig
+from kafkaesque.entry import Voters
 from kafkaesque.errors import BrokerInUse, InvalidAssignment, KafkaesqueError, NotHere
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_run import check_holdings, is_of_one_mind
@@ -85,6 +87,38 @@ def test_a_partition_goes_to_other_brokers_with_all_its_records() -> None:
     assert broker_of(world, 4).partition("orders", 0).high_watermark == 20
     with pytest.raises(NotHere):
         broker_of(world, 1).partition("orders", 0)
+
+
+def test_a_new_replica_begins_without_knowing_who_votes() -> None:
+    world = a_world()
+    assert move(world, [4, 5, 3]) is None
+    wait(world, lambda: is_settled(world))
+    for node, voters in ((3, (1, 2, 3)), (4, ()), (5, ())):
+        assert broker_of(world, node).partition("orders", 0).replica.log.start.voters == Voters(
+            voters=voters
+        )
+
+
+def test_the_group_shows_the_number_of_every_move_even_of_one_that_changes_nothing() -> None:
+    world = a_world()
+    group = group_of(orders(world), 0)
+    for number, nodes in enumerate(([3, 2, 1], [4, 2, 1]), start=1):
+        assert move(world, nodes) is None
+        wait(world, lambda: is_settled(world))
+        leader = world.leading(group)
+        assert leader is not None
+        assert leader.raft.voters == Voters(voters=tuple(sorted(nodes)), move=number)
+
+
+def test_a_move_is_not_over_before_its_last_change_is_committed() -> None:
+    world = a_world([[4, 5]])
+    replica = broker_of(world, 4).partition("orders", 0).replica
+    assert move(world, [4]) is None
+    wait(world, lambda: replica.raft.voters.move == 1)
+    world.nodes[4].disk.faults = replace(SETTINGS.disk, sync_delay_max=2_000)
+    wait(world, lambda: is_done(world))
+    assert replica.raft.voters.voters == (4,)
+    assert replica.raft.voters_index < replica.raft.commit
 
 
 @pytest.mark.parametrize(
@@ -336,5 +370,6 @@ def test_a_broker_is_removed_when_it_holds_nothing_and_not_before() -> None:
     assert isinstance(remove(world, 2), BrokerInUse), "it votes on the catalog"
     assert move(world, [1, 2]) is None
     wait(world, lambda: is_settled(world))
-    assert remove(world, 4) is None
+    drain(world, 4)  # which takes its vote on the catalog from it, too
+    wait(world, lambda: remove(world, 4) is None)
     assert 4 not in broker_of(world, 1).committed_catalog.machine.brokers

@@ -128,7 +128,7 @@ class Broker:
         self._ready = ready
         alone = Voters(voters=(self.node,))
         first = alone if self._membership is None else self._membership.voters
-        replica = self.replicas.open(CATALOG_GROUP, first)
+        replica = self.replicas.open(CATALOG_GROUP, first, has_machine=True)
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
@@ -212,6 +212,18 @@ class Broker:
         """Carry out what another broker asks of the leader of the catalog, if that is this one."""
         self._changes.carry_out(command, reply)
         self.flush()
+
+    def suspect(self, node: NodeId) -> None:
+        """Take another broker for gone at once: its link is lost, and nobody listens there."""
+        self.replicas.suspect(node)
+        self.flush()
+
+    def hand_over(self, done: Callable[[], None]) -> None:
+        """Hand all leadership to others before a clean stop; `done` is told once, in time.
+
+        Ticks go on meanwhile: it takes some, and at most `RaftConfig.hand_over_ticks`.
+        """
+        self.replicas.hand_over(done)
 
     def flush(self) -> None:
         """Begin to sync what was written; call it after every input."""

@@ -17,7 +17,7 @@ from kafkaesque.broker.catalog_voters import CatalogVoters
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
-from kafkaesque.config import ClusterConfig
+from kafkaesque.cluster_config import ClusterConfig
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog import Catalog
 from kafkaesque.machines.catalog_commands import MovePartitions

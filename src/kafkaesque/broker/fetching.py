@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.fetch_sessions import TopicRef, Want
+from kafkaesque.broker.nearby import Nearby
 from kafkaesque.broker.partition import EMPTY, Partition
 from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import (
@@ -14,7 +15,7 @@ from kafkaesque.errors import (
     UnknownTopic,
     UnknownTopicId,
 )
-from kafkaesque.types import Offset, Term
+from kafkaesque.types import NodeId, Offset, Term
 
 
 class Share:
@@ -26,12 +27,19 @@ class Share:
         "error",
         "first_offset",
         "high_watermark",
+        "nearby",
         "partition",
+        "preferred",
         "want",
     )
 
-    def __init__(self, want: Want, found: Partition | KafkaesqueError) -> None:
+    def __init__(
+        self, want: Want, found: Partition | KafkaesqueError, nearby: Nearby | None = None
+    ) -> None:
         self.want = want
+        self.nearby = nearby
+        self.preferred: NodeId | None = None
+        """Who should be asked instead: a replica nearer to the consumer."""
         self.partition: Partition | None = None
         self.error: KafkaesqueError | None = None
         self.diverging: tuple[Term, Offset] | None = None
@@ -47,7 +55,7 @@ class Share:
     @property
     def is_odd(self) -> bool:
         """Whether there is something to be told at once that is no data."""
-        return self.error is not None or self.diverging is not None
+        return self.error is not None or self.diverging is not None or self.preferred is not None
 
     def read(self, bytes_max: int, *, first_always: bool) -> int:
         """Read anew, up to `bytes_max`; return how much came of it."""
@@ -55,13 +63,13 @@ class Share:
         if partition is None:
             return 0
         self.data = EMPTY
-        self.error = None
+        self.error = self.preferred = None
+        nearby = self.nearby
         try:
-            if want.known_term >= 0:
-                partition.check_term(want.known_term)
-            self.diverging = None if want.last_term < 0 else self._divergence(partition)
-            if self.diverging is None:
-                self.data = partition.read(want.offset, bytes_max, first_always=first_always)
+            if nearby is not None and nearby.is_here and not partition.replica.is_serving:
+                self._read_as_follower(partition, bytes_max, first_always=first_always)
+            else:
+                self._read(partition, bytes_max, first_always=first_always)
             self.high_watermark = partition.high_watermark
             self.first_offset = partition.first_offset
         except KafkaesqueError as error:
@@ -69,6 +77,24 @@ class Share:
             self.error = _by_its_name(error, want.topic).with_traceback(None)
             self.high_watermark = self.first_offset = -1
         return len(self.data)
+
+    def _read(self, partition: Partition, bytes_max: int, *, first_always: bool) -> None:
+        want = self.want
+        if want.known_term >= 0:
+            partition.check_term(want.known_term)
+        if self.nearby is not None:
+            self.preferred = self.nearby.better(partition, want.offset)
+        self.diverging = None if want.last_term < 0 else self._divergence(partition)
+        if self.diverging is None and self.preferred is None:
+            self.data = partition.read(want.offset, bytes_max, first_always=first_always)
+
+    def _read_as_follower(
+        self, partition: Partition, bytes_max: int, *, first_always: bool
+    ) -> None:
+        """Where logs depart is for the leader to say: what a follower shows is committed."""
+        want = self.want
+        partition.check_term_as_follower(want.known_term)
+        self.data = partition.read_as_follower(want.offset, bytes_max, first_always=first_always)
 
     def drop(self) -> None:
         """Let go of what was read: it will be read again, and waiting may take long."""
@@ -83,7 +109,7 @@ class Share:
         return known if term < want.last_term or end < want.offset else None
 
 
-def find_shares(broker: Broker, wants: Iterable[Want]) -> list[Share]:
+def find_shares(broker: Broker, wants: Iterable[Want], nearby: Nearby | None = None) -> list[Share]:
     """Return a share for each that is wanted, in order; nothing is read yet."""
     topics: dict[TopicRef, Sequence[Slot] | KafkaesqueError] = {}
     shares = []
@@ -94,7 +120,7 @@ def find_shares(broker: Broker, wants: Iterable[Want]) -> list[Share]:
         if isinstance(slots, KafkaesqueError):
             shares.append(Share(want, slots))
         elif 0 <= want.partition < len(slots):
-            shares.append(Share(want, slots[want.partition]))
+            shares.append(Share(want, slots[want.partition], nearby))
         else:
             shares.append(Share(want, UnknownTopic(f"there is no partition {want.partition}")))
     return shares

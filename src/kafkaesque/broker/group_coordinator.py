@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.machine_trim import MachineSaver, trim_covered
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
@@ -41,6 +42,9 @@ class GroupCoordinator:
         self._expires_ms = clock.monotonic_ms() + config.offsets_check_ms
         self._host = MachineHost(replica, clock, lambda: Groups(config), _ignore, failed, snapshots)
         self._host.on_lost = self._on_lost
+        self._replica = replica
+        self._snapshots = snapshots
+        self._saver = MachineSaver(replica, clock, lambda: Groups(config), failed, snapshots)
 
     def ask(self, decide: Decide, to: ReplyTo) -> None:
         """Have something decided, and `to` told the answer; an error is an answer too."""
@@ -58,6 +62,8 @@ class GroupCoordinator:
     def tick(self) -> None:
         """Let time pass for the groups, and save their state now and then."""
         self._host.tick()
+        self._saver.tick()
+        trim_covered(self._replica, self._snapshots)
         try:
             groups = self._host.machine
         except RaftError:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, Coordinators
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.housekeeper import Housekeeper
+from kafkaesque.broker.machine_trim import MachineState
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
@@ -14,8 +15,9 @@ from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.errors import DiskFailed, LogError
 from kafkaesque.machines.catalog import Topic
+from kafkaesque.machines.placement import Replicas
 from kafkaesque.topic_settings import TopicSettings
-from kafkaesque.types import GroupId, NodeId
+from kafkaesque.types import GroupId
 
 
 class Hosting:
@@ -63,15 +65,17 @@ class Hosting:
         """Let a replica have no more ticks whose group goes on elsewhere."""
         self._replicas.leave(group)
 
-    def prefer_leader(self, group: GroupId, node: NodeId) -> None:
-        """Let a node lead a group, whenever it can."""
-        self._replicas.prefer(group, node)
+    def prefer_leaders(self, group: GroupId, order: Replicas) -> None:
+        """Let the first of these lead a group whenever it can, and the others in their order."""
+        self._replicas.prefer(group, order)
 
     def new_partition(self, replica: Replica, settings: TopicSettings, topic: Topic) -> Partition:
         """Put the front of a partition before its replica, and look after it from now on."""
         partition = Partition(
             replica, settings, self._clock, self._config.producers, is_internal=topic.is_internal
         )
+        if topic.is_internal:
+            MachineState(replica, self._store.snapshots(replica.group))
         self._housekeeper.watch(
             replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset
         )

@@ -1,7 +1,8 @@
-"""Who leads which group, as far as this broker was told: soft state, in no log.
+"""Who leads which group, and who is in sync, as far as this broker was told: soft state, in no log.
 
-Every broker tells all others which groups it serves and in which term. Of two stories the one of
-the higher term holds, so that whatever arrives late or twice does no harm. Only changes are told:
+Every broker tells all others which groups it serves, in which term, and which replicas are in sync
+with it. Of two stories the one of the higher term holds, and of two that one broker tells in a term
+the newer, so that whatever arrives late or twice does no harm. Only changes are told:
 
     a broker's own facts have versions; a message carries those after what its receiver has, and
     what the sender has of the receiver's; one that is not acknowledged is told again.
@@ -48,13 +49,14 @@ class LeadersTold:
     version: int
     """`facts` are those that changed after `since`, up to here."""
 
-    facts: tuple[tuple[GroupId, Term, bool], ...]
-    """Group, term, and whether the sender leads it."""
+    facts: tuple[tuple[GroupId, Term, bool, tuple[NodeId, ...]], ...]
+    """Group, term, whether the sender leads it, and which replicas are in sync with it then."""
 
 
 class _Own(NamedTuple):
     term: Term
     is_leading: bool
+    in_sync: tuple[NodeId, ...]
     version: int
 
 
@@ -87,31 +89,37 @@ class Leaders:
         self._version = 0
         self._own: dict[GroupId, _Own] = {}
         self._known: dict[GroupId, Leader] = {}
+        self._in_sync: dict[GroupId, tuple[NodeId, ...]] = {}
         self._peers: dict[NodeId, _Peer] = {}
 
     def of(self, group: GroupId) -> Leader:
         """Return who leads a group."""
         return self._known.get(group, NOBODY)
 
+    def in_sync(self, group: GroupId) -> tuple[NodeId, ...]:
+        """Return which replicas are in sync, as the leader of a group last told; none without."""
+        return self._in_sync.get(group, ())
+
     @property
     def known(self) -> Mapping[GroupId, Leader]:
         """Every group that anybody told of."""
         return self._known
 
-    def lead(self, group: GroupId, term: Term) -> None:
-        """Note that this broker serves a group from now on."""
-        self._note(group, term, is_leading=True)
+    def lead(self, group: GroupId, term: Term, in_sync: tuple[NodeId, ...] = ()) -> None:
+        """Note that this broker serves a group from now on, and who is in sync with it."""
+        self._note(group, term, in_sync, is_leading=True)
 
     def cease(self, group: GroupId) -> None:
         """Note that this broker serves a group no more."""
         own = self._own.get(group)
         if own is not None and own.is_leading:
-            self._note(group, own.term, is_leading=False)
+            self._note(group, own.term, (), is_leading=False)
 
     def forget(self, group: GroupId) -> None:
         """Forget a group that is no more; everybody learns that from the catalog."""
         self._own.pop(group, None)
         self._known.pop(group, None)
+        self._in_sync.pop(group, None)
         self.on_change(group)
 
     def tick(self, peers: Iterable[NodeId]) -> list[LeadersTold]:
@@ -136,9 +144,11 @@ class Leaders:
             peer.is_owed = True
         if told.since > peer.held:
             return  # something between was lost: it will be told again from what we hold
-        peer.held = max(peer.held, told.version)
-        for group, term, is_leading in told.facts:
-            self._take(group, term, told.source, is_leading=is_leading)
+        if told.version <= peer.held:
+            return  # an older one, overtaken: what has changed since must not come back
+        peer.held = told.version
+        for group, term, is_leading, in_sync in told.facts:
+            self._take(group, term, told.source, in_sync, is_leading=is_leading)
 
     def _begin_anew(self, told: LeadersTold, peer: _Peer) -> None:
         """The other broker has restarted: it leads nothing that it led, and knows nothing."""
@@ -147,17 +157,28 @@ class Leaders:
         peer.session = told.session
         peer.held = 0
 
-    def _note(self, group: GroupId, term: Term, *, is_leading: bool) -> None:
+    def _note(
+        self, group: GroupId, term: Term, in_sync: tuple[NodeId, ...], *, is_leading: bool
+    ) -> None:
         self._version += 1
         self._own.pop(group, None)  # so that facts are in the order of their versions
-        self._own[group] = _Own(term, is_leading, self._version)
-        self._take(group, term, self._node, is_leading=is_leading)
+        self._own[group] = _Own(term, is_leading, in_sync, self._version)
+        self._take(group, term, self._node, in_sync, is_leading=is_leading)
 
-    def _take(self, group: GroupId, term: Term, node: NodeId, *, is_leading: bool) -> None:
+    def _take(
+        self,
+        group: GroupId,
+        term: Term,
+        node: NodeId,
+        in_sync: tuple[NodeId, ...],
+        *,
+        is_leading: bool,
+    ) -> None:
         known = self._known.get(group, NOBODY)
         if term < known.term:
             return
         if is_leading:
+            self._in_sync[group] = in_sync
             if known != Leader(term, node):
                 self._set(group, Leader(term, node))
         elif term > known.term or known.node == node:
@@ -165,6 +186,8 @@ class Leaders:
 
     def _set(self, group: GroupId, leader: Leader) -> None:
         self._known[group] = leader
+        if leader.node is None:
+            self._in_sync.pop(group, None)
         self.on_change(group)
 
     def _tell(self, node: NodeId, peer: _Peer) -> LeadersTold:
@@ -172,7 +195,7 @@ class Leaders:
         if peer.acknowledged < self._version:
             new = [item for item in self._own.items() if item[1].version > peer.acknowledged]
         version = self._version if len(new) <= FACTS_MAX else new[FACTS_MAX - 1][1].version
-        facts = [(group, own.term, own.is_leading) for group, own in new[:FACTS_MAX]]
+        facts = [(group, own.term, own.is_leading, own.in_sync) for group, own in new[:FACTS_MAX]]
         return LeadersTold(
             source=self._node,
             target=node,

@@ -23,7 +23,7 @@ from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.topic_folders import group_of
 from kafkaesque.clock import Clock
-from kafkaesque.config import MoveConfig
+from kafkaesque.cluster_config import MoveConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError, RaftError
 from kafkaesque.log.partition_log import PartitionLog
@@ -170,7 +170,8 @@ class Mover:
         ]
         if not behind:
             return
-        share = self._config.catch_up_bytes_per_second * elapsed_ms // 1000 // len(behind)
+        bytes_max = self._config.catch_up_bytes_per_second * elapsed_ms // 1000
+        share = max(1, bytes_max // len(behind))
         for progress in behind:
             progress.allowance = min(progress.allowance or 0, 0) + share
 
@@ -191,7 +192,7 @@ class Mover:
         """Do what comes next for one partition, if it can be done now."""
         raft, move = one.replica.raft, one.move
         voters = raft.voters
-        if one.leadership.transferee is not None or raft.voters_index >= raft.commit:
+        if one.leadership.transferee is not None or raft.is_changing:
             return  # one change at a time
         learners = self._learners(one, is_room=is_room)
         if voters.move < move.number or learners != voters.learners:

@@ -17,6 +17,7 @@ from kafkaesque.errors import (
     NotEnoughReplicas,
     NotHere,
     NotLeader,
+    OffsetNotAvailable,
     OffsetOutOfRange,
     PartitionOffline,
     StaleTerm,
@@ -57,6 +58,8 @@ class Partition:
         self._gone: UnknownTopic | NotHere | None = None
         self._clock = clock
         self._is_internal = is_internal
+        if not is_internal:  # else what goes with an install is the machine's state
+            replica.keep_state(self.producers)
         self.configure(settings)
         self._waiting: dict[Callable[[], None], None] = {}
         replica.on_commit = self._wake
@@ -103,41 +106,49 @@ class Partition:
         """Append the batch that a producer sent, or find that it did so before; `done` is told.
 
         Memory that can be written to is taken over: the batch is stamped in place. `needs_all` is
-        for those who will wait until it is committed (acks=all). A repeated batch is answered with
-        the place of the first, and its fate is that of the first. Raises BatchError and what the
-        topic's settings and the producer's sequence refuse; then nothing has happened. Raises
+        for those who will wait until it is safe (acks=all): committed, and held durably by as many
+        replicas as the topic wants. A repeated batch is answered with the place of the first, and
+        its fate is that of the first. Raises BatchError and what the topic's settings and the
+        producer's sequence refuse, and NotEnoughReplicas; then nothing has happened. Raises
         DiskFull when there is no room. With `needs_all` nothing has happened then either: clients
         take that error for "not written", and may give the same records another number. One who
         does not wait hears of it also for a batch that is appended later, when there is room.
         """
         if not self.replica.is_serving:
             self._check_serving()
-        if needs_all and self.settings.min_insync_replicas > 1:
-            self._check_replicas()
+        copies = 1
+        if needs_all:
+            copies = self.settings.min_insync_replicas
+            in_sync = self.replica.in_sync
+            if in_sync is None or in_sync.is_cut_off or len(in_sync.nodes) < copies:
+                self._check_replicas()
         admission = self._admission
         view = admission.check(batches)
         repeated = self.producers.check(view)
         if repeated is not None:
-            return self._append_again(repeated.base_offset, repeated.timestamp_ms, done)
+            self.replica.when_held(repeated.base_offset, copies, done)
+            is_append_time = admission.is_append_time
+            time_ms = repeated.timestamp_ms if is_append_time else NO_APPEND_TIME
+            return Appended(repeated.base_offset, time_ms)
         now_ms = self._clock.now_ms() if admission.is_append_time else NO_APPEND_TIME
         view = admission.prepare(view, now_ms)
-        offset = self.replica.propose(view.data, done, view.last_offset_delta + 1)
+        offset = self.replica.propose(view.data, done, view.last_offset_delta + 1, copies)
         self.producers.appended(view, offset)
         if not needs_all:
             self.replica.check_room()  # else a producer that does not wait would never hear of it
         return Appended(offset, now_ms)
 
-    def _append_again(self, offset: Offset, timestamp_ms: int, done: Done) -> Appended:
-        if offset < self.high_watermark:
-            done(Outcome.COMMITTED)
-        else:
-            self.replica.when_committed(done)
-        is_append_time = self._admission.is_append_time
-        return Appended(offset, timestamp_ms if is_append_time else NO_APPEND_TIME)
-
     def check_term(self, known: Term) -> None:
         """Raise unless this replica leads in the term that a client knows; -1 is any term."""
         self._check_serving()
+        self._compare_term(known)
+
+    def check_term_as_follower(self, known: Term) -> None:
+        """Raise unless this replica follows a leader in the term that a client knows."""
+        self._check_following()
+        self._compare_term(known)
+
+    def _compare_term(self, known: Term) -> None:
         if known in (-1, self.term):
             return
         if known < self.term:
@@ -150,16 +161,46 @@ class Partition:
         The first may be larger than `bytes_max`, unless `first_always` is taken away.
         """
         self._check_serving()
-        end = self.high_watermark
-        if not self.first_offset <= offset <= end:
-            raise OffsetOutOfRange(offset, self.first_offset, end)
-        if offset == end or (bytes_max <= 0 and not first_always):
+        if not self.first_offset <= offset <= self.high_watermark:
+            raise OffsetOutOfRange(offset, self.first_offset, self.high_watermark)
+        return self._read(offset, bytes_max, first_always=first_always)
+
+    def read_as_follower(
+        self, offset: Offset, bytes_max: int, *, first_always: bool = True
+    ) -> memoryview:
+        """Return the same from a replica that follows: up to what it knows to be committed.
+
+        Raises OffsetNotAvailable for what it has and does not know to be committed, and
+        OffsetOutOfRange for what it does not have: then the leader must be asked (KIP-392).
+        """
+        self._check_following()
+        end, log_end = self.high_watermark, self.replica.log.end_offset
+        if not self.first_offset <= offset <= log_end:
+            raise OffsetOutOfRange(offset, self.first_offset, log_end)
+        if offset > end:
+            raise OffsetNotAvailable(f"offset {offset} is not known to be committed, {end} is")
+        return self._read(offset, bytes_max, first_always=first_always)
+
+    def _read(self, offset: Offset, bytes_max: int, *, first_always: bool) -> memoryview:
+        log, end = self.replica.log, self._readable_end
+        if offset >= end or (bytes_max <= 0 and not first_always):
             return EMPTY
-        log = self.replica.log
         data = log.segments.tail(offset)
         if not data or len(data) > bytes_max:
             data = log.segments.read(offset, bytes_max, first_always=first_always)
-        return data if end == log.end_offset else _cut_at(data, end)
+        return data if end == log.end_offset and log.is_settled else _cut_at(data, end)
+
+    @property
+    def _readable_end(self) -> Offset:
+        """Up to here the segments hold what is committed.
+
+        While a cut waits for the disk they still hold what was there before; what is stable is
+        never cut.
+        """
+        log, end = self.replica.log, self.high_watermark
+        if log.is_settled:
+            return end
+        return min(end, log.offset_at(max(log.stable, log.start.index)))
 
     def bytes_from(self, offset: Offset) -> int:
         """Return about how many bytes there are to read from `offset`, without reading any.
@@ -184,13 +225,13 @@ class Partition:
         """Return offset and time of the first committed record that is not earlier."""
         self._check_serving()
         segments = self.replica.log.segments
-        return times.find_time(segments, timestamp_ms, self.first_offset, self.high_watermark)
+        return times.find_time(segments, timestamp_ms, self.first_offset, self._readable_end)
 
     def newest_time(self) -> tuple[Offset, int] | None:
         """Return offset and time of the committed record with the greatest time."""
         self._check_serving()
         segments = self.replica.log.segments
-        return times.newest_time(segments, self.first_offset, self.high_watermark)
+        return times.newest_time(segments, self.first_offset, self._readable_end)
 
     def trim(self, offset: Offset) -> bool:
         """Forget the records before `offset`; durable once the partition is settled.
@@ -239,10 +280,27 @@ class Partition:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
 
+    def _check_following(self) -> None:
+        replica = self.replica
+        if self._gone is not None:
+            raise type(self._gone)(str(self._gone))
+        if replica.error is not None:
+            raise PartitionOffline(str(replica.error))
+        if replica.raft.leader is None:
+            raise NotLeader(None)
+
     def _check_replicas(self) -> None:
-        replicas, wanted = len(self.replica.raft.voters.voters), self.settings.min_insync_replicas
-        if replicas < wanted:
-            raise NotEnoughReplicas(f"the topic wants {wanted} replicas in sync, of {replicas}")
+        """Look anew before refusing: the last look may be a heartbeat old."""
+        replica, wanted = self.replica, self.settings.min_insync_replicas
+        replica.look_in_sync()
+        in_sync, replicas = replica.in_sync, len(replica.raft.voters.voters)
+        if in_sync is None:
+            raise NotLeader(None)
+        if in_sync.is_cut_off:
+            raise NotEnoughReplicas(f"no majority of the {replicas} replicas can be reached")
+        found = len(in_sync.nodes)
+        if found < wanted:
+            raise NotEnoughReplicas(f"the topic wants {wanted} replicas in sync, it has {found}")
 
     def _on_serving(self) -> None:
         self.producers.serving_changed()

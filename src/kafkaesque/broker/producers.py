@@ -140,6 +140,25 @@ class Producers:
                 out += _BATCH.pack(*batch)
         return bytes(out)
 
+    def before(self, offset: Offset) -> "Producers":
+        """Return what is still known of the time before the record at `offset`.
+
+        That is enough for whoever reads the log from there on: a producer of whom nothing is
+        remembered from before has all that is remembered behind it.
+        """
+        known_before = Producers(self._config)
+        for producer_id, known in self._producers.items():
+            batches = [batch for batch in known.batches if batch.base_offset < offset]
+            if not batches:
+                continue
+            older = _Producer(known.epoch)
+            older.batches = batches
+            older.last = batches[-1].last_sequence
+            older.run = max(0, known.run - ((known.last - older.last) & SEQUENCE_MASK))
+            older.seen_ms = known.seen_ms
+            known_before._producers[producer_id] = older
+        return known_before
+
     @classmethod
     def from_state(cls, state: bytes, config: ProducerConfig, now_ms: int) -> "Producers":
         """Return what `state` was taken of; raises NewerFormat."""

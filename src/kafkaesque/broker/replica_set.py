@@ -8,6 +8,8 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from kafkaesque.broker.campaigns import Campaigns
+from kafkaesque.broker.hand_over import HandOver
 from kafkaesque.broker.leaders import Leaders, LeadersTold
 from kafkaesque.broker.peers import Peers
 from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
@@ -18,6 +20,7 @@ from kafkaesque.broker.topic_folders import group_of
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.machines.catalog import Topic
+from kafkaesque.machines.placement import Replicas
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat, Roster
 from kafkaesque.types import NO_TERM, GroupId, NodeId
@@ -46,7 +49,11 @@ class ReplicaSet:
         self._roster = Roster(node, config, session)
         self._ticks = 0
         self._by_group: dict[GroupId, Replica] = {}
-        self._preferred: dict[GroupId, NodeId] = {}
+        self._order: dict[GroupId, Replicas] = {}
+        """Who is to lead a partition before whom."""
+        self._campaigns = Campaigns(node, config, self.is_reachable)
+        self._roster.on_lost = self._on_lost
+        self._hand_over: HandOver | None = None
         self._newborn: set[GroupId] = set()
         """Groups that are ours to lead and have never had a leader: the others may not have opened
         theirs when we first ask for votes."""
@@ -67,14 +74,15 @@ class ReplicaSet:
 
     # ── opening and dropping ─────────────────────────────────────────────────────────────────
 
-    def open(self, group: GroupId, first_voters: Voters) -> Replica:
+    def open(self, group: GroupId, first_voters: Voters, *, has_machine: bool = False) -> Replica:
         """Open a group's replica, beginning its log if there is none; raises LogError."""
         if group in self._store.journal.groups:
-            log = self._store.open_log(group)
+            log = self._store.open_log(group, has_machine=has_machine)
         else:
             log = self._store.create_log(group, first_voters)
         replica = self._store.replica(log, self._config, self._chance, self._peers.send)
         replica.on_stopped = partial(self._on_stopped, replica)
+        replica.is_reachable = self.is_reachable
         self._by_group[group] = replica
         self._roster.add(group, replica.raft)
         self.on_opened(replica)
@@ -89,16 +97,16 @@ class ReplicaSet:
         group = group_of(topic, index)
         is_born_here = topic.is_birthplace(index, self._node)
         voters = Voters(voters=tuple(sorted(topic.replicas[index]))) if is_born_here else NOBODY
-        replica = self.open(group, voters)
-        self.prefer(group, topic.preferred(index))
+        replica = self.open(group, voters, has_machine=topic.is_internal)
+        self.prefer(group, topic.order(index))
         if is_born_here and replica.raft.term == NO_TERM and self._node == topic.preferred(index):
             self._newborn.add(group)
         return replica
 
-    def prefer(self, group: GroupId, node: NodeId) -> None:
-        """Let a node lead a group of this broker's, whenever it can."""
+    def prefer(self, group: GroupId, order: Replicas) -> None:
+        """Let the first of these lead a group whenever it can, and the others in their order."""
         if group in self._by_group:
-            self._preferred[group] = node
+            self._order[group] = order
 
     def tell_of_leading(self, replica: Replica) -> None:
         """Let everybody know from now on when this replica serves; its other hooks come first."""
@@ -107,11 +115,17 @@ class ReplicaSet:
         def on_serving() -> None:
             before()
             if replica.is_serving:
-                self.leaders.lead(replica.group, replica.raft.term)
+                replica.look_in_sync()
+                tell()
             else:
                 self.leaders.cease(replica.group)
 
+        def tell() -> None:
+            if replica.is_serving and replica.in_sync is not None:
+                self.leaders.lead(replica.group, replica.raft.term, replica.in_sync.nodes)
+
         replica.on_serving = on_serving
+        replica.on_in_sync = tell
 
     def drop(self, group: GroupId) -> None:
         """Let a replica have no more ticks; one that could not be opened has none anyway."""
@@ -126,7 +140,7 @@ class ReplicaSet:
     def _let_go(self, group: GroupId) -> None:
         self._roster.remove(group)
         self._by_group.pop(group, None)
-        self._preferred.pop(group, None)
+        self._order.pop(group, None)
         self._newborn.discard(group)
 
     def abandon(self) -> None:
@@ -140,19 +154,32 @@ class ReplicaSet:
     def tick(self, others: Iterable[NodeId]) -> None:
         """Let a tick pass for everything that is awake; `others` are all other brokers."""
         self._ticks += 1
+        self._roster.meet(others)
+        if self._ticks % self._config.heartbeat_ticks == 0:
+            self._look_in_sync()  # before some go to rest: nobody looks at them then
         for beat in self._roster.tick():
             self._peers.beat(beat)
         for group in list(self._roster.awake):
             replica = self._by_group.get(group)
             if replica is not None:  # else another's tick has led to its end
                 replica.tick()
+        self._campaigns.tick(self._by_group)
+        if self._hand_over is not None:
+            self._hand_over.tick(self._by_group.values())
         if self._ticks % self._config.heartbeat_ticks == 0:
             for told in self.leaders.tick(others):
                 self._peers.tell(told)
             self._ask_for_newborn()
-        if self._ticks % PREFERRED_TICKS == 0:
-            elsewhere = [(g, node) for g, node in self._preferred.items() if node != self._node]
+        if self._ticks % PREFERRED_TICKS == 0 and self._hand_over is None:
+            first = {group: order[0] for group, order in self._order.items()}
+            elsewhere = [(group, node) for group, node in first.items() if node != self._node]
             give_back((self._by_group[group], node) for group, node in elsewhere)
+
+    def _look_in_sync(self) -> None:
+        for group in list(self._roster.awake):
+            replica = self._by_group.get(group)
+            if replica is not None:
+                replica.look_in_sync()
 
     def _ask_for_newborn(self) -> None:
         for group in sorted(self._newborn):
@@ -172,13 +199,27 @@ class ReplicaSet:
         """Take another broker's beat."""
         self._roster.receive(beat)
 
-    def is_reachable(self, node: NodeId) -> bool:
-        """Whether another broker was heard, and has heard us, within an election."""
-        return self._roster.is_reachable(node)
-
     def receive_leaders(self, told: LeadersTold) -> None:
         """Take another broker's word of what it leads."""
         self.leaders.receive(told)
+
+    # ── other brokers that come and go ───────────────────────────────────────────────────────
+
+    def is_reachable(self, node: NodeId) -> bool:
+        """Whether another broker is heard and hears us, as far as is known; this one always is."""
+        return self._roster.is_reachable(node)
+
+    def suspect(self, node: NodeId) -> None:
+        """Take another broker for gone at once, without waiting for its silence to last."""
+        self._roster.suspect(node)
+        self._look_in_sync()
+
+    def hand_over(self, done: Callable[[], None]) -> None:
+        """Hand every group that is led here to another replica; `done` is told, once, in time."""
+        self._hand_over = HandOver(self._config, self._order, done)
+
+    def _on_lost(self, node: NodeId) -> None:
+        self._campaigns.leader_lost(node, self._by_group.values(), self._order)
 
     def _on_stopped(self, replica: Replica) -> None:
         """A replica that stopped must not be vouched for: its followers would never wake."""

@@ -57,8 +57,8 @@ class Replicas(Protocol):
         """Let a replica have no more ticks whose group goes on elsewhere."""
         ...
 
-    def prefer_leader(self, group: GroupId, node: NodeId) -> None:
-        """Let a node lead a group, whenever it can."""
+    def prefer_leaders(self, group: GroupId, order: tuple[NodeId, ...]) -> None:
+        """Let the first of these lead a group whenever it can, and the others in their order."""
         ...
 
     def new_partition(self, replica: Replica, settings: TopicSettings, topic: Topic) -> Partition:
@@ -245,7 +245,7 @@ class Topics:
                 found.slots[index] = self._new_slot(topic, index, settings, slot)
                 has_changed = True
             if is_held:
-                self._replicas.prefer_leader(group_of(topic, index), topic.preferred(index))
+                self._replicas.prefer_leaders(group_of(topic, index), topic.order(index))
         for index in range(len(found.slots), topic.partitions):
             found.slots.append(self._new_slot(topic, index, settings))
         if has_changed:

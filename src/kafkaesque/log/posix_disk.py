@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from kafkaesque.errors import FolderInUse
+from kafkaesque.log.boot import read_boot_id
 from kafkaesque.log.disk import File, Synced
 from kafkaesque.log.posix_descriptors import Descriptors, Node
 from kafkaesque.log.posix_sync import (
@@ -274,6 +275,10 @@ class PosixDisk:
     def location(self) -> str:
         """Return where this disk is, for people to read."""
         return str(self._root.resolve())
+
+    def boot_id(self) -> str:
+        """Return the name of the machine's present run; another one after a loss of power."""
+        return read_boot_id()
 
     def space(self) -> tuple[int, int]:
         """Return how many bytes the disk has in all, and how many of them we may still use."""

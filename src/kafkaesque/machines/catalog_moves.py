@@ -61,7 +61,7 @@ def finish_move(
     """
     topic = catalog.topic_of_id(topic_id)
     move = topic.moves.get(index)
-    if move is None or move.number != number or move.nodes != tuple(nodes):
+    if move is None or not _is_meant(move, nodes, number):
         raise NoMove(f"move {number} of partition {index} of topic {topic.name} is not under way")
     replicas = list(topic.replicas)
     is_elsewhere = set(replicas[index]) != set(move.nodes)
@@ -112,6 +112,10 @@ def _begun(topic: Topic, index: int, nodes: tuple[NodeId, ...]) -> Topic:
     leaving = tuple(node for node in dict.fromkeys(before) if node not in stay)
     new = Move(number=number, nodes=nodes, leaving=leaving)
     return replace(topic, moves={**topic.moves, index: new}, moves_begun=number)
+
+
+def _is_meant(move: Move, nodes: Sequence[NodeId], number: int) -> bool:
+    return move.number == number and move.nodes == tuple(nodes)
 
 
 def _check_target(catalog: Catalog, nodes: Sequence[NodeId], holders: Collection[NodeId]) -> None:

@@ -72,6 +72,11 @@ class Topic:
         move = self.moves.get(index)
         return self.replicas[index][0] if move is None else move.nodes[0]
 
+    def order(self, index: int) -> Replicas:
+        """Return who is to lead a partition before whom."""
+        nodes = self.replicas[index] if index not in self.moves else self.moves[index].nodes
+        return tuple(dict.fromkeys((*nodes, *self.replicas[index])))
+
     def is_birthplace(self, index: int, node: NodeId) -> bool:
         """Return whether a broker that begins a replica now is one of those that first had it.
 
@@ -98,5 +103,5 @@ class Registration:
 
     @property
     def was_there(self) -> bool:
-        """Whether it has ever told of itself: one that was only admitted has no address."""
+        """Whether it has ever been one of the cluster: one that was only admitted may never be."""
         return self.incarnation > 0

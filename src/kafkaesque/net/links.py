@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import (
     AnswerLost,
     CallRefused,
@@ -42,7 +42,13 @@ from kafkaesque.net.link import Link, LinkCounters
 from kafkaesque.net.outbox import Sort
 from kafkaesque.net.ports import LinkPorts, Question
 from kafkaesque.net.receiving import SLAB_BYTES
-from kafkaesque.raft.messages import AppendRequest, Heartbeat, HeartbeatResponse, Message
+from kafkaesque.raft.messages import (
+    AppendRequest,
+    Heartbeat,
+    HeartbeatResponse,
+    Message,
+    StatePiece,
+)
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import Buffer, GroupId, NodeId
 
@@ -158,6 +164,8 @@ class Links:
             return False
         match message:
             case AppendRequest(entries=entries) if entries:
+                sort = Sort.BULK
+            case StatePiece():
                 sort = Sort.BULK
             case Heartbeat() | HeartbeatResponse():
                 sort = Sort.HEARTBEAT

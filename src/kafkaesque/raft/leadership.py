@@ -31,6 +31,8 @@ class Leadership:
         self.progress: dict[NodeId, Progress] = {}
         self.opened_at: Index = raft.end
         self.transferee: NodeId | None = None
+        self.ticks = 0
+        """How many ticks this leadership has had; a group at rest has none."""
         self._raft = raft
         self._since_heartbeat = 0
         self._since_check = 0
@@ -44,10 +46,18 @@ class Leadership:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every member has everything and knows that it is committed."""
+        """Whether every member has everything, knows that it is committed, and answers.
+
+        One that was only taken for alive when a rest ended has not answered yet.
+        """
         raft = self._raft
+        since = self.ticks - raft.config.election_ticks + raft.config.heartbeat_ticks
         return raft.commit == raft.end and all(
-            p.match == raft.end and p.commit == raft.commit for p in self.progress.values()
+            p.match == raft.end
+            and p.commit == raft.commit
+            and p.low >= raft.log.low
+            and p.answered_at > since
+            for p in self.progress.values()
         )
 
     def open_term(self) -> None:
@@ -72,7 +82,7 @@ class Leadership:
         raft = self._raft
         if not self.may_serve:
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
-        if self.transferee is not None or raft.voters_index >= raft.commit:
+        if self.transferee is not None or raft.is_changing:
             raise ChangeInProgress("another change of the group is not yet committed")
         if len(set(voters.voters) ^ set(raft.voters.voters)) > 1:
             raise InvalidChange("only one voter may be added or removed at a time")
@@ -97,6 +107,7 @@ class Leadership:
 
     def tick(self) -> None:
         """Let one tick pass: heartbeats, the check of the quorum, the end of a stuck transfer."""
+        self.ticks += 1
         self._since_heartbeat += 1
         self._since_check += 1
         self._since_transfer += 1
@@ -116,13 +127,19 @@ class Leadership:
         self._since_check = 0
         for progress in self.progress.values():
             progress.is_active = True
+            progress.answered_at = self.ticks
 
     def heartbeat(self) -> None:
         """Tell every member that we lead and how far we committed."""
         self._since_heartbeat = 0
         raft = self._raft
+        low = raft.log.low
         for peer in self.progress:
-            raft.send(Heartbeat(source=raft.node, target=peer, term=raft.term, commit=raft.commit))
+            raft.send(
+                Heartbeat(
+                    source=raft.node, target=peer, term=raft.term, commit=raft.commit, low=low
+                )
+            )
 
     def step(self, message: AppendAccepted | AppendRejected | HeartbeatResponse) -> None:
         """Take a follower's answer."""
@@ -130,6 +147,7 @@ class Leadership:
         if progress is None:
             return
         progress.is_active = True
+        progress.answered_at = self.ticks
         match message:
             case AppendAccepted():
                 if progress.accepted(message.match, message.commit):
@@ -142,6 +160,7 @@ class Leadership:
                 self._step_rejected(message, progress)
             case HeartbeatResponse():
                 progress.commit = max(progress.commit, message.commit)
+                progress.low = max(progress.low, message.low)
                 # One that restarted has what we think, but cannot know it before it is told.
                 lacks = progress.match < self._raft.end or message.commit < self._raft.commit
                 if lacks and not progress.is_held_back:
@@ -156,16 +175,24 @@ class Leadership:
     def try_commit(self) -> None:
         """Commit what a majority holds durably, if it is of our own term (5.4.2, figure 8)."""
         raft = self._raft
-        matches = [
-            raft.stable if node == raft.node else self.progress[node].match
-            for node in raft.voters.voters
-        ]
-        agreed = agreed_index(matches)
+        agreed = agreed_index(self._matches())
         if agreed <= raft.commit or raft.term_at(agreed - 1) != raft.term:
             return
         raft.advance_commit(agreed)
         if raft.node not in raft.voters.voters and raft.commit > raft.voters_index:
             raft.step_down()  # we led the group through our own removal (4.2.2 of the thesis)
+
+    def held_by(self, count: int) -> Index:
+        """Return up to where at least `count` voters hold the log durably; -1 for nowhere."""
+        matches = self._matches()
+        return sorted(matches, reverse=True)[count - 1] if count <= len(matches) else -1
+
+    def _matches(self) -> list[Index]:
+        raft = self._raft
+        return [
+            raft.stable if node == raft.node else self.progress[node].match
+            for node in raft.voters.voters
+        ]
 
     def _step_rejected(self, message: AppendRejected, progress: Progress) -> None:
         is_stale = message.prev_end <= progress.match or (

@@ -28,10 +28,10 @@ from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
     AppendRequest,
+    CoreMessage,
     Heartbeat,
     HeartbeatResponse,
     InstallRequest,
-    Message,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
@@ -89,7 +89,7 @@ class Raft:
         self._install: LogStart | None = None
         self._truncate: Index | None = None
         self._append: list[Entry] = []
-        self._messages: list[Message] = []
+        self._messages: list[CoreMessage] = []
         self._is_recovered = False
 
     # ── inputs ───────────────────────────────────────────────────────────────────────────────
@@ -112,7 +112,7 @@ class Raft:
         if self.role in (Role.FOLLOWER, Role.PRE_CANDIDATE) and self._may_campaign():
             self._campaign(is_pre=True, is_forced=False)
 
-    def step(self, message: Message) -> None:
+    def step(self, message: CoreMessage) -> None:
         """Take a message that another replica sent to this one."""
         assert not self._append, "the last Ready was not taken"
         assert message.target == self.node
@@ -159,6 +159,10 @@ class Raft:
         """Hand leadership to `target`, a voter, as soon as it has the whole log."""
         self._leading().transfer(target)
 
+    def lacks(self, start: LogStart) -> bool:
+        """Return whether an install at `start` would make this replica begin anew."""
+        return not self._following.has(start)
+
     def rest(self) -> None:
         """Do without ticks from here on; the driver makes sure that the leader is vouched for."""
         assert self.commit == self.end, "only a group in which all is settled may rest"
@@ -172,6 +176,15 @@ class Raft:
             if self.leadership is not None:
                 self.leadership.resume()
             self.on_wake()
+
+    def leader_gone(self) -> None:
+        """Learn that the leader's node is gone: nobody is refused a vote for that leader's sake.
+
+        A word of that leader makes up for a mistake. The vote stays: it is bound to the term.
+        """
+        if self.role is Role.FOLLOWER and self.leader is not None:
+            self.wake()
+            self._become_follower(self.term, None)
 
     def stable_at(self, index: Index) -> None:
         """Learn that the log is durable up to `index`."""
@@ -219,7 +232,12 @@ class Raft:
         """Where the newest change of voters is."""
         return self._voters[-1][0]
 
-    def send(self, message: Message) -> None:
+    @property
+    def is_changing(self) -> bool:
+        """Whether the newest change of voters is not committed yet; those of the start are."""
+        return len(self._voters) > 1 and self.voters_index >= self.commit
+
+    def send(self, message: CoreMessage) -> None:
         """Add a message to the next Ready."""
         self._messages.append(message)
 
@@ -303,7 +321,7 @@ class Raft:
         It may be the only one that holds the change, and then nobody else can be elected
         (4.2.2 of the thesis).
         """
-        recent = self._voters[-2:] if self.voters_index >= self.commit else self._voters[-1:]
+        recent = self._voters[-2:] if self.is_changing else self._voters[-1:]
         is_voter = any(self.node in voters.voters for _, voters in recent)
         return is_voter and not self.is_recovering
 
@@ -390,7 +408,7 @@ class Raft:
         self._timeout = self._random_timeout()
         self._following.forget_leader()
 
-    def _adopt_term(self, message: Message) -> bool:
+    def _adopt_term(self, message: CoreMessage) -> bool:
         """Take over a higher term; return whether the message is still to be handled."""
         match message:
             case VoteRequest():
@@ -409,7 +427,7 @@ class Raft:
                 self._become_follower(message.term, None)
         return True
 
-    def _answer_stale(self, message: Message) -> None:
+    def _answer_stale(self, message: CoreMessage) -> None:
         """Tell those who live in an old term about the new one, so that they do not stay there."""
         match message:
             case AppendRequest() | Heartbeat() | InstallRequest():

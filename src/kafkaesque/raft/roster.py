@@ -15,7 +15,7 @@ ends, that wakes its leader, and the leader's heartbeats settle it. No clock and
 driver ticks, sends what `tick` returns, and hands in what it receives.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -72,6 +72,8 @@ class _Peer:
     """The version at which each group was last put on our table or taken off it."""
 
     acknowledged: int = _NOTHING_HELD
+    is_lost: bool = False
+    """Whether its silence was told of; also before it was ever heard."""
 
 
 class Roster:
@@ -81,6 +83,8 @@ class Roster:
         assert session > 0
         self.awake: dict[GroupId, Raft] = {}
         self.resting: dict[GroupId, Raft] = {}
+        self.on_lost: Callable[[NodeId], None] = _ignore
+        """Told when a node that was reachable is not any more, or has restarted."""
         self._node = node
         self._config = config
         self._session = session
@@ -130,23 +134,49 @@ class Roster:
     def tick(self) -> list[Beat]:
         """Let a tick pass; the driver ticks the replicas in `awake` and sends these beats."""
         self._ticks += 1
-        for peer in self._peers.values():
-            if not self._is_reachable(peer):
-                self._wake_all([*peer.held, *peer.led])
-                peer.held.clear()
-                peer.held_version = _NOTHING_HELD
+        self._look_for_lost()
         if self._ticks % self._config.heartbeat_ticks:
             return []
         self._rest_idle()
         self._sequence += 1
         return [self._beat(node, peer) for node, peer in self._peers.items()]
 
+    def _look_for_lost(self) -> None:
+        lost = []
+        for node, peer in self._peers.items():
+            if self._is_reachable(peer):
+                peer.is_lost = False
+                continue
+            self._wake_all([*peer.held, *peer.led])
+            peer.held.clear()
+            peer.held_version = _NOTHING_HELD
+            if not peer.is_lost:
+                peer.is_lost = True
+                lost.append(node)
+        for node in lost:
+            self.on_lost(node)
+
+    def is_reachable(self, node: NodeId) -> bool:
+        """Whether a node is heard and hears us, as far as we know; this one always is."""
+        peer = self._peers.get(node)
+        return node == self._node or (peer is not None and self._is_reachable(peer))
+
+    def suspect(self, node: NodeId) -> None:
+        """Take a node for gone until it beats again."""
+        peer = self._peers.get(node)
+        if peer is not None:
+            peer.heard_of_us = min(peer.heard_of_us, self._sequence - self._config.election_ticks)
+            self._look_for_lost()
+
     def receive(self, beat: Beat) -> None:
         """Take another node's beat."""
         peer = self._peer(beat.source)
         if beat.session != peer.session:
             self._wake_all([*peer.held, *peer.led])
-            self._peers[beat.source] = peer = _Peer(session=beat.session)
+            is_new = peer.session == 0
+            self._peers[beat.source] = peer = _Peer(session=beat.session, is_lost=True)
+            if not is_new:
+                self.on_lost(beat.source)
         elif beat.sequence <= peer.sequence:
             return  # an older one, overtaken
         peer.sequence = beat.sequence
@@ -155,13 +185,6 @@ class Roster:
             peer.acknowledged = beat.holds
         if beat.since in (peer.held_version, _NOTHING_HELD):
             self._take_table(peer, beat)
-
-    def is_reachable(self, node: NodeId) -> bool:
-        """Whether beats went both ways between a node and us within an election time-out.
-
-        One that was never asked about counts as reachable for that long, and is sent beats.
-        """
-        return self._is_reachable(self._peer(node))
 
     def _take_table(self, peer: _Peer, beat: Beat) -> None:
         listed = {group: term for group, term, _ in beat.rested}
@@ -239,6 +262,10 @@ class Roster:
 
     def _peer(self, node: NodeId) -> _Peer:
         return self._peers.setdefault(node, _Peer(heard_of_us=self._sequence))
+
+
+def _ignore(_: NodeId) -> None:
+    """Nobody wants to know."""
 
 
 def _note_change(peer: _Peer, group: GroupId) -> None:

@@ -37,6 +37,7 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.InvalidSetting: ErrorCode.INVALID_CONFIG,
     errors.RecordsRefused: ErrorCode.INVALID_RECORD,
     errors.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
+    errors.OffsetNotAvailable: ErrorCode.OFFSET_NOT_AVAILABLE,
     errors.InvalidAcks: ErrorCode.INVALID_REQUIRED_ACKS,
     errors.TransactionsUnsupported: ErrorCode.INVALID_TXN_STATE,
     errors.StaleProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,

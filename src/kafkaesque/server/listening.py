@@ -1,9 +1,14 @@
 """Sockets to listen on: one port, on every address that a name stands for."""
 
+import asyncio
 import socket
+from collections.abc import Sequence
 
 from kafkaesque.errors import BadConfiguration, CannotListen
 from kafkaesque.server.doorkeeper import is_loopback
+
+_TURNS_TO_ACCEPT = 5
+"""Turns of the loop in which a connection that was just accepted becomes known, to be closed."""
 
 PORT_TRIES_MAX = 20
 """With port 0 all addresses must get the same free port; one that is taken elsewhere is dropped."""
@@ -22,6 +27,23 @@ def listening_sockets(host: str, port: int, backlog: int) -> list[socket.socket]
                 reason = error.strerror or str(error)
                 raise CannotListen(f"cannot listen on {shown(host, port)}: {reason}") from error
     raise AssertionError("the last attempt returns or raises")
+
+
+async def stop_listening(servers: Sequence[asyncio.Server]) -> None:
+    """Accept no more; those just accepted become known first, to be closed like the others.
+
+    Python 3.11's own loop leaks a connection that it has accepted when its server is closed
+    before the next turns of the loop.
+    """
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, asyncio.SelectorEventLoop):
+        for server in servers:
+            for sock in server.sockets:
+                loop.remove_reader(sock.fileno())
+    for _ in range(_TURNS_TO_ACCEPT):
+        await asyncio.sleep(0)
+    for server in servers:
+        server.close()
 
 
 def shown(host: str, port: int) -> str:

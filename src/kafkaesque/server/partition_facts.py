@@ -1,10 +1,11 @@
 """What is told of a partition wherever topics are described."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.topics import Slot
+from kafkaesque.broker.topics import Slot, group_of
 from kafkaesque.errors import PartitionOffline
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.types import NodeId, Term
@@ -26,30 +27,39 @@ class PartitionFacts:
     offline: tuple[NodeId, ...]
 
 
-def facts_of(broker: Broker, topic: Topic, index: int, slot: Slot) -> PartitionFacts:
+def facts_of(
+    broker: Broker, topic: Topic, index: int, slot: Slot, there: Collection[NodeId]
+) -> PartitionFacts:
     """Return what is known here of a partition, wherever its replicas are.
 
-    One without a leader is told as such, and as nothing worse: clients then ask again.
+    `there` are the brokers that are present. One without a leader, or whose leader is not there, is
+    told as such, and as nothing worse: clients then ask again. Who is in sync is the leader's word;
+    a replica that it counts on is not offline, even if its broker cannot be reached from here.
     """
     replicas = topic.replicas[index]
     is_lost = isinstance(slot, PartitionOffline) or (
         isinstance(slot, Partition) and slot.replica.error is not None
     )
+    away = {node for node in replicas if node not in there}
+    if is_lost:
+        away.add(broker.node)
     term, leader = broker.partition_leader(topic, index)
-    if leader is None or (leader == broker.node and is_lost):
+    if leader is None or leader in away or leader not in there:
         return PartitionFacts(
             code=ErrorCode.LEADER_NOT_AVAILABLE,
             leader=NOBODY,
             term=_NO_TERM,
             replicas=replicas,
             in_sync=(),
-            offline=(broker.node,) if is_lost else (),
+            offline=tuple(node for node in replicas if node in away),
         )
+    told = broker.leaders.in_sync(group_of(topic, index))
+    in_sync = tuple(node for node in replicas if node in told)
     return PartitionFacts(
         code=ErrorCode.NONE,
         leader=leader,
         term=term,
         replicas=replicas,
-        in_sync=replicas,
-        offline=(broker.node,) if is_lost else (),
+        in_sync=in_sync,
+        offline=tuple(node for node in replicas if node in away and node not in in_sync),
     )

@@ -17,7 +17,7 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.peers import Beat, Message, ReplyTo
-from kafkaesque.config import GossipConfig, LinkConfig
+from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import AnswerLost, KafkaesqueError, LinkError, MalformedLink
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
@@ -115,6 +115,7 @@ class Peering:
             on_question=self._on_question,
             on_note=self._on_note,
             on_received=self._on_received,
+            on_suspect=self._on_suspect,
         )
         self.links = Links(identity, ports, link_config, chance)
         seeds = [*seeds, *((peer.host, peer.port) for peer in folder.peers)]
@@ -241,6 +242,13 @@ class Peering:
         self._broker.flush()
         if self._is_in_event:
             self._is_in_event = False
+            self._turn.end()
+
+    def _on_suspect(self, node: NodeId) -> None:
+        self._turn.begin()
+        try:
+            self._broker.suspect(node)
+        finally:
             self._turn.end()
 
     def _on_note(self, node: NodeId, kind: int, data: memoryview) -> None:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.presence import present
 from kafkaesque.server.session import Session
 from kafkaesque.types import NodeId
 
@@ -19,16 +20,16 @@ class Place(NamedTuple):
 
 
 def places(session: Session) -> list[Place]:
-    """Return all brokers: this one by the address that the client used, the others by theirs."""
+    """Return the brokers there are: this one by the client's address for it, others by theirs."""
     broker = session.broker
     known = broker.catalog.brokers
     mine = known.get(broker.node)
     rack = mine.rack if mine is not None else ""
     found = {broker.node: Place(broker.node, session.host, session.port, rack or None)}
+    there = present(broker)
     for one in known.values():
-        if not one.was_there:
-            continue
-        found.setdefault(one.node, Place(one.node, one.host, one.port, one.rack or None))
+        if one.node in there:
+            found.setdefault(one.node, Place(one.node, one.host, one.port, one.rack or None))
     return [found[node] for node in sorted(found)]
 
 

@@ -4,16 +4,21 @@
 - the newest term of a group that a broker knows of never goes back while the broker lives, so that
   its Metadata never names a leader of an older term again;
 - whoever is named as the leader of a term is the one who was elected in it;
+- what is acknowledged to acks=all lies durably on a majority, and on as many replicas as its topic
+  wants; nobody who leads counts a replica as in sync whose broker is long dead;
 - no producer id is given twice, no offset that a group was promised goes back, and a topic that was
   promised stays, unless somebody asks for its end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.topics import folder_of
+from kafkaesque.raft.messages import AppendAccepted
+from kafkaesque.raft.quorum import majority
 from kafkaesque.sim.checks import GroupChecks, Violation
-from kafkaesque.types import GroupId, NodeId, Offset, Term
+from kafkaesque.types import GroupId, Index, NodeId, Offset, Term
 
 
 class BrokerChecks:
@@ -25,8 +30,12 @@ class BrokerChecks:
         self._applied: dict[tuple[NodeId, int], Offset] = {}
         self._terms: dict[tuple[NodeId, int, GroupId], Term] = {}
         self._producer_ids: set[int] = set()
-        self.is_compacted = False
-        """Once true, a copy that is being rebuilt may lack what is superseded later."""
+        self._accepted: dict[tuple[GroupId, Term], dict[NodeId, Index]] = {}
+        self._missed: dict[tuple[NodeId, int], dict[NodeId, int]] = {}
+        """For how many ticks of a broker's life others have been dead."""
+        self._compared_from: dict[tuple[NodeId, int], Offset] = {}
+        """How far others were when a life began: a copy that is rebuilt from a compacted log lacks
+        what was superseded later, until it has come as far."""
 
     def after_step(self, node: NodeId, life: int, broker: Broker) -> None:
         """Check what the last step changed on one broker."""
@@ -49,6 +58,33 @@ class BrokerChecks:
                     f" elected was {elected}"
                 )
 
+    def accepted(self, group: GroupId, message: AppendAccepted) -> None:
+        """A follower says up to where it holds its leader's log durably."""
+        held = self._accepted.setdefault((group, message.term), {})
+        held[message.source] = max(message.match, held.get(message.source, 0))
+
+    def acknowledged(self, replica: Replica, end: Index, copies: int) -> None:
+        """A leader acknowledges what ends here to acks=all; the topic wants so many copies."""
+        raft = replica.raft
+        held = {**self._accepted.get((replica.group, raft.term), {}), raft.node: replica.log.stable}
+        voters = raft.voters.voters
+        found = sum(1 for node in voters if held.get(node, -1) >= end)
+        wanted = max(majority(len(voters)), copies)
+        if found < wanted:
+            raise Violation(f"{replica.group} acknowledged with {found} copies, not {wanted}")
+
+    def ticked(self, node: NodeId, life: int, broker: Broker, dead: Collection[NodeId]) -> None:
+        """A broker had a tick while these others are dead."""
+        before = self._missed.get((node, life), {})
+        missed = self._missed[node, life] = {one: before.get(one, 0) + 1 for one in dead}
+        raft = broker.config.raft
+        ticks_max = 2 * (raft.election_ticks + raft.heartbeat_ticks)
+        gone = {one for one, ticks in missed.items() if ticks > ticks_max}
+        for replica in broker.replicas.by_group.values():
+            counted = () if replica.in_sync is None else replica.in_sync.nodes
+            if gone.intersection(counted):
+                raise Violation(f"{replica.group} counts the dead as in sync: {counted}")
+
     def gave_producer_id(self, producer_id: int) -> None:
         """A client was given a producer id."""
         if producer_id in self._producer_ids:
@@ -57,9 +93,12 @@ class BrokerChecks:
 
     def _compare_catalog(self, node: NodeId, life: int, broker: Broker) -> None:
         copy = broker.committed_catalog
-        if self._applied.get((node, life)) == copy.applied or self.is_compacted:
+        if self._applied.get((node, life)) == copy.applied:
             return
         self._applied[node, life] = copy.applied
+        furthest = max(self._catalogs, default=0)
+        if copy.applied < self._compared_from.setdefault((node, life), furthest):
+            return
         # Whose files are still to be removed is each broker's own business.
         records: frozenset[object] = frozenset(r for r in copy.machine.records() if r.value)
         known = self._catalogs.setdefault(copy.applied, records)

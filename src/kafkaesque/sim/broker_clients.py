@@ -62,8 +62,17 @@ class BrokerClients:
             return
         machine = self._chance.choice(able)
         (wish,) = self._chance.choices(
-            (self._produce, self._commit, self._fetch, self._create, self._delete, self._take_id),
-            weights=(60, 10, 6, 6, 1, 3),
+            (
+                self._produce,
+                self._read,
+                self._commit,
+                self._fetch,
+                self._create,
+                self._delete,
+                self._take_id,
+                self._delete_records,
+            ),
+            weights=(60, 10, 10, 6, 6, 1, 3, 2),
         )
         self._try(machine, wish)
 
@@ -91,8 +100,10 @@ class BrokerClients:
                 self._world.count(f"create: {type(error).__name__}")
 
         replication = self._chance.choice([1, 3, 3, self._world.settings.brokers])
+        copies = min(replication, self._chance.choice([1, 1, 2, 3]))
+        settings = {"min.insync.replicas": str(copies)}
         broker.create_topic(
-            name, 1 + self._chance.randrange(3), {}, answer, replication=replication
+            name, 1 + self._chance.randrange(3), settings, answer, replication=replication
         )
 
     def _delete(self, broker: Broker) -> None:
@@ -136,12 +147,15 @@ class BrokerClients:
         ]
         replica = partition.replica
         next_offset = replica.log.end_offset
+        end = replica.raft.end + len(records)
+        copies = partition.settings.min_insync_replicas
 
         def done(outcome: Outcome) -> None:
             if outcome is not Outcome.COMMITTED:
-                self._world.count("unknown")
+                self._world.count("too few copies" if outcome is Outcome.TOO_FEW else "unknown")
                 return
             group = replica.group
+            self._world.checks.acknowledged(replica, end, copies)
             self.acknowledged[group] = self.acknowledged.get(group, 0) + 1
             values = [record.value for record in records]
             self._world.groups[group].acknowledge(next_offset, values)
@@ -151,6 +165,40 @@ class BrokerClients:
         appended = partition.append(batch, done, needs_all=True)
         if appended.offset != next_offset:
             raise Violation(f"a batch was given offset {appended.offset}, not {next_offset}")
+
+    def _delete_records(self, broker: Broker) -> None:
+        topics = [t for t in broker.catalog.topics.values() if not t.is_internal]
+        if not topics:
+            return
+        topic = self._chance.choice(topics)
+        index = self._chance.randrange(topic.partitions)
+        leader = broker.partition_leader(topic, index).node
+        machine = None if leader is None else self._world.nodes[leader]
+        if machine is None or machine not in self._world.able():
+            return
+
+        def ask(found: Broker) -> None:
+            partition = found.partition(topic.name, index)
+            first, end = partition.first_offset, partition.high_watermark
+            if end > first:
+                offset = first + 1 + self._chance.randrange(end - first)
+                found.delete_records(topic.name, index, offset, lambda _: None)
+                self._world.count("deletions of records")
+
+        self._world.schedule(1, lambda: self._able_try(machine, ask))
+
+    def _read(self, broker: Broker) -> None:
+        """Read from any replica, as a consumer in its rack may: all that it gives is committed."""
+        topics = [t for t in broker.topics.names if not broker.topics.topic(t).is_internal]
+        found = [one for name in topics for one in broker.partitions(name)]
+        if not found:
+            return
+        partition = self._chance.choice(found)
+        offset = self._chance.randrange(partition.replica.log.end_offset + 2)
+        is_leading = partition.replica.is_serving
+        read = partition.read if is_leading else partition.read_as_follower
+        self._world.groups[partition.replica.group].was_read(read(offset, 1 << 16))
+        self._world.count("read from a leader" if is_leading else "read from a follower")
 
     def _take_id(self, broker: Broker) -> None:
         def give(given: int | KafkaesqueError) -> None:

@@ -64,7 +64,7 @@ class BrokerMischief:
             return
         self._world.schedule(1 + self._chance.randrange(_REVIVE_PAUSE), self._revive)
         for machine in self._world.nodes.values():
-            if not machine.is_up and self._chance.random() < 0.5:
+            if not machine.is_up and not machine.is_late and self._chance.random() < 0.5:
                 self._world.start(machine)
 
     def _some(self) -> list[BrokerNode]:
@@ -76,11 +76,34 @@ class BrokerMischief:
     def _kill(self) -> None:
         for machine in self._some():
             if self._chance.random() < 0.3 and not self._world.is_paused(machine):
-                self._world.count("clean stops")
-                self._world.act(machine, machine.stop_cleanly)
+                self._stop(machine)
             else:
                 self._world.count("kills")
                 machine.kill()
+                if self._chance.random() < 0.5:
+                    self._suspect(machine)
+
+    def _stop(self, machine: BrokerNode) -> None:
+        """Stop a broker cleanly, usually after it has handed over what it leads."""
+        world, broker, life = self._world, machine.broker, machine.life
+
+        def stop() -> None:
+            if machine.broker is not None and machine.life == life:
+                world.count("clean stops")
+                world.act(machine, machine.stop_cleanly)
+
+        if broker is None or self._chance.random() < 0.3:
+            stop()
+        else:
+            world.act(machine, lambda: broker.hand_over(lambda: world.schedule(0, stop)))
+
+    def _suspect(self, machine: BrokerNode) -> None:
+        """Let the others find that nobody listens there any more; now and then they are wrong."""
+        for other in self._world.nodes.values():
+            broker = other.broker
+            if broker is not None and other is not machine and not self._world.is_paused(other):
+                self._world.count("suspicions")
+                self._world.act(other, partial(broker.suspect, machine.node))
 
     def _lose_power(self) -> None:
         for machine in self._some():
@@ -107,6 +130,8 @@ class BrokerMischief:
     def _pause(self) -> None:
         for machine in self._some()[:2]:
             self._world.count("pauses")
+            if self._chance.random() < 0.2:
+                self._suspect(machine)
             machine.paused_until = self._world.clock.time + self._chance.randrange(_PAUSE_MAX)
 
     # ── what an administrator does in the middle of it ───────────────────────────────────────
@@ -140,7 +165,8 @@ class BrokerMischief:
             self._world.count("moves called off")
             return ()
         nodes = list(self._world.nodes)
-        return self._chance.sample(nodes, self._chance.choice([1, 2, 3, 3, len(nodes)]))
+        count = self._chance.choice([1, 2, 3, 3, len(nodes)])
+        return self._chance.sample(nodes, min(count, len(nodes)))
 
     def _drain(self, broker: Broker) -> None:
         node = self._chance.choice(list(self._world.nodes))

@@ -153,7 +153,7 @@ def partitions(world: BrokerWorld) -> Iterator[tuple[Topic, int, GroupId]]:
 
 
 def is_of_one_mind(world: BrokerWorld) -> bool:
-    """Whether all copies of the catalog, all replicas and all words of leaders agree."""
+    """Whether all copies of the catalog and all replicas agree, and whoever leads says so."""
     world.heal()
     if len(world.able()) < len(world.nodes):
         return False
@@ -191,11 +191,18 @@ def _has_agreed(world: BrokerWorld, group: GroupId) -> bool:
         for machine in world.nodes.values()
         if machine.broker is not None
     }
+    in_sync = {
+        machine.broker.leaders.in_sync(group)
+        for machine in world.nodes.values()
+        if machine.broker is not None
+    }
     return (
         named == {(leader.raft.term, leader.raft.node)}
+        and in_sync == {leader.raft.voters.voters}
         and len(replicas) == len(leader.raft.voters.members)
         and all(
             replica.raft.commit == replica.raft.end == leader.raft.end
+            and replica.log.low >= leader.log.low
             and replica.log.stable == replica.raft.end
             for replica in replicas
         )

@@ -3,7 +3,8 @@
 import random
 from dataclasses import dataclass, field
 
-from kafkaesque.config import BrokerConfig, ClusterConfig, GroupConfig, LogConfig, RaftConfig
+from kafkaesque.cluster_config import ClusterConfig
+from kafkaesque.config import BrokerConfig, GroupConfig, LogConfig, RaftConfig
 from kafkaesque.sim.inode import DiskFaults
 from kafkaesque.sim.settings import NetworkFaults
 
@@ -30,6 +31,9 @@ class BrokerSettings:
 
     pause_mean: int = 400
     """The mean time between two faults."""
+
+    late_ms: int = 0
+    """The last broker, if it does not vote, first starts when so much time has passed."""
 
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
@@ -61,6 +65,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         drift=chance.choice([0.0, 0.1, 0.3]),
         work_pause_max=chance.choice([8, 20, 60]),
         pause_mean=chance.choice([150, 300, 1000]),
+        late_ms=chance.choice([0, 1_000, 4_000]),
         faults=tuple(kind for kind in KINDS if chance.random() < 0.5),
         log=LogConfig(
             segment_bytes_max=chance.choice([700, 2000, 100_000]),
@@ -80,6 +85,11 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
             raft=RaftConfig(
                 append_bytes_max=chance.choice([150, 1000, 100_000]),
                 inflight_max=chance.choice([1, 8]),
+                lag_ticks_max=chance.choice([3, 20, 200]),
+                lag_entries_max=chance.choice([20, 1 << 22]),
+                campaigns_per_tick=chance.choice([1, 100]),
+                transfers_per_tick=chance.choice([1, 50]),
+                piece_bytes_max=chance.choice([50, 300, 1 << 20]),
             ),
         ),
         disk=DiskFaults(

@@ -18,11 +18,11 @@ from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.membership import Membership
 from kafkaesque.broker.peers import ReplyTo
 from kafkaesque.broker.replica import Replica
-from kafkaesque.entry import Voters
+from kafkaesque.entry import LogStart, Voters
 from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.machines.catalog_commands import Command, Reply, Unknown
-from kafkaesque.raft.messages import Message
+from kafkaesque.raft.messages import AppendAccepted, Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.sim.broker_checks import BrokerChecks
 from kafkaesque.sim.broker_node import BrokerNode
@@ -73,6 +73,8 @@ class Carrier:
 
     def send(self, group: GroupId, message: Message) -> None:
         """Carry a message of a group."""
+        if isinstance(message, AppendAccepted):
+            self._world.checks.accepted(group, message)
         self._world.network.send(group, message)
 
     def beat(self, beat: Beat) -> None:
@@ -205,6 +207,7 @@ class BrokerWorld:
         for machine in self.nodes.values():
             machine.paused_until = 0
             machine.disk.mend(self.settings.disk)
+            machine.is_late = False
             if not machine.is_up:
                 self.start(machine)
 
@@ -216,14 +219,17 @@ class BrokerWorld:
             if machine.broker is not None:
                 machine.broker.flush()
                 machine.after_event()
+            self._check(machine)  # which reads, and what reads may repair an index
         except PowerLost:
             self.count("power lost while writing")
             machine.lose_power()
+        self.on_acted(machine.node)
+
+    def _check(self, machine: BrokerNode) -> None:
         if machine.broker is not None:
             for replica in machine.broker.replicas.by_group.values():
                 self._watches[replica].after_step()
             self.checks.after_step(machine.node, machine.life, machine.broker)
-        self.on_acted(machine.node)
 
     def watch_now(self, replica: Replica) -> None:
         """Check a replica at once: somebody is being told of its commit."""
@@ -265,18 +271,31 @@ class BrokerWorld:
         machine = BrokerNode(node, disk, self.clock, self.chance, configs, membership, self._opened)
         self.nodes[node] = machine
         self.directories[node] = directory
-        self.start(machine)
+        if node == settings.brokers > settings.voters and settings.late_ms:
+            self.count("brokers that came late")
+            machine.is_late = True
+            self.schedule(settings.late_ms, partial(self._come_late, machine))
+        else:
+            self.start(machine)
         drift = settings.drift * (2 * self.chance.random() - 1)
         period = max(1, round(settings.tick_ms * (1 + drift)))
         self.schedule(self.chance.randrange(period), partial(self._tick, machine, period))
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
 
+    def _come_late(self, machine: BrokerNode) -> None:
+        machine.is_late = False
+        if not machine.is_up:
+            self.start(machine)
+
     def _tick(self, machine: BrokerNode, period: int) -> None:
         self.schedule(period, partial(self._tick, machine, period))
         if machine.broker is not None and not self.is_paused(machine):
             self.steps += 1
             self.act(machine, machine.broker.tick)
+        if machine.broker is not None and not self.is_paused(machine):
+            dead = [node for node, other in self.nodes.items() if not other.is_up]
+            self.checks.ticked(machine.node, machine.life, machine.broker, dead)
 
     def _deliver(self, group: GroupId, frame: Frame) -> None:
         machine = self.nodes.get(frame.target)
@@ -339,6 +358,13 @@ class BrokerWorld:
             topic = group.split(".")[0]
             self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)
         self._watches[replica] = Watch(replica, self.groups[group])
+        install = replica.log.install
+
+        def counted(start: LogStart) -> None:
+            self.count("installs")
+            install(start)
+
+        replica.log.install = counted  # type: ignore[method-assign]
 
 
 def _ignore(_: NodeId) -> None:

@@ -7,7 +7,7 @@ The five properties of Raft (figure 3 of the paper), and what clients were promi
 - log matching: entries with the same index and term are equal, and so are their predecessors;
 - leader completeness: a new leader holds everything that was committed in earlier terms;
 - state machine safety: one value per index, whoever commits it;
-- nothing is cut below a replica's commit, and the commit never goes back;
+- nothing is cut below a replica's commit, the commit never goes back, no log begins beyond it;
 - offsets are dense; what was acknowledged is committed, and found again at the end. Under a flush
   policy that allows it, a loss of power may take what was not synced, and nothing else may.
 
@@ -23,7 +23,7 @@ from kafkaesque.errors import CorruptLog
 from kafkaesque.raft.leadership import Leadership
 from kafkaesque.raft.raft import Role
 from kafkaesque.record.read import read_records
-from kafkaesque.record.view import BatchView
+from kafkaesque.record.view import BatchView, split_batches
 from kafkaesque.types import GroupId, Index, NodeId, Offset, Term
 
 _READ_BYTES = 1 << 16
@@ -118,11 +118,25 @@ class GroupChecks:
                 raise Violation(f"committed entry {first} of term {entry.term} is not in the log")
         self._compare_values(replica, start)
 
+    def last_committed(self) -> tuple[Index, Term]:
+        """Return where what was committed ends, and the term of the last of it."""
+        newest = max(self.committed, default=None)
+        return self.committed_end, 0 if newest is None else self.committed[newest].term
+
     def acknowledge(self, offset: Offset, sent: list[bytes | None]) -> None:
         """A client was told that its batch is safe at this offset; proven after the step."""
         self.acknowledged += 1
         self.promised.append((offset, sent))
         self._unproven.append((offset, sent))
+
+    def was_read(self, data: memoryview) -> None:
+        """A consumer was given these batches, by whomever: each must be committed, as it is."""
+        for view in split_batches(data):
+            index = self._index_at.get(view.base_offset)
+            if index is None:
+                raise Violation(f"offset {view.base_offset} was read but is not committed")
+            if values(self.committed[index]) != values_of(view):
+                raise Violation(f"offset {view.base_offset} was read with another value")
 
     def forgot(self, replica: Replica, durable: Index) -> None:
         """The only voter lost power under a policy that lets it forget what was not synced."""
@@ -242,6 +256,8 @@ class Watch:
         raft = self.replica.raft
         if self.replica.error is not None:
             return
+        if self.replica.log.start.index > raft.commit:
+            raise Violation(f"a log begins beyond what is committed there, at {raft.commit}")
         if raft.commit != self._commit:
             old, self._commit = self._commit, raft.commit
             self._checks.committed_to(self.replica, old, raft.commit)
@@ -261,4 +277,9 @@ def digest(entry: Entry) -> object:
 def values(entry: Entry) -> dict[Offset, tuple[bytes | None, bytes | None]]:
     """Return key and value by offset."""
     assert isinstance(entry.payload, bytes | bytearray | memoryview)
-    return {r.offset: (r.key, r.value) for r in read_records(BatchView(entry.payload))}
+    return values_of(BatchView(entry.payload))
+
+
+def values_of(view: BatchView) -> dict[Offset, tuple[bytes | None, bytes | None]]:
+    """Return key and value of a batch by offset."""
+    return {r.offset: (r.key, r.value) for r in read_records(view)}

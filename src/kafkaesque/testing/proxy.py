@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kafkaesque.server.listening import stop_listening
 from kafkaesque.types import NodeId
 
 HOST = "127.0.0.1"
@@ -71,8 +72,8 @@ class Proxy:
     async def hang_up(self) -> None:
         """Accept none any more, as the system does for a process that has ended."""
         if self._server is not None:
-            self._server.close()
-            self._server = None
+            server, self._server = self._server, None
+            await stop_listening([server])
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

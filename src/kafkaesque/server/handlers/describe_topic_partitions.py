@@ -1,11 +1,15 @@
 """DescribeTopicPartitions: topics in the order of their names, a page at a time."""
 
+from collections.abc import Collection
+
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.presence import present
 from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import UnknownTopic
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.partition_facts import facts_of
 from kafkaesque.server.session import Session
+from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.describe_topic_partitions import (
@@ -61,8 +65,9 @@ def _describe(
             error_code=unknown, name=name, topic_id=NO_UUID, partitions=()
         )
         return missing, False
+    there = present(broker)
     partitions = tuple(
-        _describe_partition(broker, topic, index, slots[index])
+        _describe_partition(broker, topic, index, slots[index], there)
         for index in range(first, min(first + count, len(slots)))
     )
     found = DescribeTopicPartitionsResponseTopic(
@@ -76,9 +81,9 @@ def _describe(
 
 
 def _describe_partition(
-    broker: Broker, topic: Topic, index: int, slot: Slot
+    broker: Broker, topic: Topic, index: int, slot: Slot, there: Collection[NodeId]
 ) -> DescribeTopicPartitionsResponsePartition:
-    facts = facts_of(broker, topic, index, slot)
+    facts = facts_of(broker, topic, index, slot, there)
     return DescribeTopicPartitionsResponsePartition(
         error_code=facts.code,
         partition_index=index,

@@ -15,8 +15,10 @@ from kafkaesque.broker.fetch_sessions import (
     Want,
 )
 from kafkaesque.broker.fetching import Share, bytes_waiting, find_shares, read_shares
+from kafkaesque.broker.nearby import nearby
 from kafkaesque.errors import FetchSessionError
 from kafkaesque.server.errors import code_of
+from kafkaesque.server.hints import Hints
 from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Moment
 from kafkaesque.server.stopping import Stopping
@@ -27,6 +29,8 @@ from kafkaesque.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
@@ -35,6 +39,8 @@ IDS_SINCE = 13
 
 READ_COMMITTED = 1
 NO_DIVERGENCE = EpochEndOffset()
+NO_LEADER = LeaderIdAndEpoch()
+NO_REPLICA = -1
 
 
 async def handle(request: FetchRequest, version: int, session: Session) -> FetchResponse:
@@ -46,15 +52,16 @@ async def handle(request: FetchRequest, version: int, session: Session) -> Fetch
         memory = _session(request, wants, broker.fetch_sessions, uses_ids=version >= IDS_SINCE)
     except FetchSessionError as error:
         return FetchResponse(error_code=code_of(error), responses=())
-    shares = find_shares(broker, wants if is_full or memory is None else memory.wants())
+    wanted = wants if is_full or memory is None else memory.wants()
+    shares = find_shares(broker, wanted, nearby(broker, request.rack_id))
     await _read(shares, request, session)
     if memory is None:
-        return _answer(shares, request, NO_SESSION)
+        return _answer(shares, request, NO_SESSION, Hints(session))
     if not is_full and memory.epoch != request.session_epoch:
         # Another request of the same session overtook this one, as none of a client's should.
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, responses=())
     news = [share for share in shares if _is_news(share, memory)]
-    return _answer(shares if is_full else news, request, memory.session_id)
+    return _answer(shares if is_full else news, request, memory.session_id, Hints(session))
 
 
 def _wants(request: FetchRequest, *, uses_ids: bool) -> list[Want]:
@@ -109,7 +116,7 @@ def _is_news(share: Share, memory: FetchSession) -> bool:
     if share.data:
         memory.served(place)
         return True
-    return is_news or share.diverging is not None
+    return is_news or share.diverging is not None or share.preferred is not None
 
 
 async def _read(shares: Sequence[Share], request: FetchRequest, session: Session) -> None:
@@ -163,11 +170,13 @@ async def _more(shares: Sequence[Share], deadline: float, stopping: Stopping) ->
             forget()
 
 
-def _answer(shares: Sequence[Share], request: FetchRequest, session_id: int) -> FetchResponse:
+def _answer(
+    shares: Sequence[Share], request: FetchRequest, session_id: int, hints: Hints
+) -> FetchResponse:
     topics: dict[TopicRef, list[PartitionData]] = {}
     aborted = () if request.isolation_level == READ_COMMITTED else None
     for share in shares:
-        topics.setdefault(share.want.topic, []).append(_partition(share, aborted))
+        topics.setdefault(share.want.topic, []).append(_partition(share, aborted, hints))
     return FetchResponse(
         session_id=session_id,
         responses=tuple(
@@ -176,21 +185,32 @@ def _answer(shares: Sequence[Share], request: FetchRequest, session_id: int) -> 
             else FetchableTopicResponse(topic_id=topic, partitions=tuple(partitions))
             for topic, partitions in topics.items()
         ),
+        node_endpoints=tuple(
+            NodeEndpoint(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
+            for one in hints.places
+        ),
     )
 
 
-def _partition(share: Share, aborted: tuple[()] | None) -> PartitionData:
+def _partition(share: Share, aborted: tuple[()] | None, hints: Hints) -> PartitionData:
     """There are no transactions yet, so all that is committed is also stable."""
     diverging = NO_DIVERGENCE
     if share.diverging is not None:
         diverging = EpochEndOffset(epoch=share.diverging[0], end_offset=share.diverging[1])
+    code, leader = ErrorCode.NONE, NO_LEADER
+    if share.error is not None:
+        code = code_of(share.error)
+        node, term = hints.leader(share.want.topic, share.want.partition, code)
+        leader = LeaderIdAndEpoch(leader_id=node, leader_epoch=term)
     return PartitionData(
         partition_index=share.want.partition,
-        error_code=ErrorCode.NONE if share.error is None else code_of(share.error),
+        error_code=code,
         high_watermark=share.high_watermark,
         last_stable_offset=share.high_watermark,
         log_start_offset=share.first_offset,
         diverging_epoch=diverging,
+        current_leader=leader,
+        preferred_read_replica=NO_REPLICA if share.preferred is None else share.preferred,
         aborted_transactions=aborted,
         records=share.data,
     )

@@ -1,6 +1,9 @@
 """Metadata: where topics live; a topic that is asked for by name may come to be by it."""
 
+from collections.abc import Collection
+
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.presence import present
 from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import KafkaesqueError, TopicExists, UnknownTopic
 from kafkaesque.machines.catalog import Topic
@@ -9,6 +12,7 @@ from kafkaesque.server.partition_facts import facts_of
 from kafkaesque.server.places import controller, places
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import topic_created
+from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.metadata import (
@@ -90,22 +94,23 @@ def _describe(topic: Topic, session: Session) -> MetadataResponseTopic:
         # Decided on but not committed: nobody is told its id, for the name may still lead to the
         # one that was deleted before it.
         return _missing(topic.name, NO_UUID, ErrorCode.LEADER_NOT_AVAILABLE)
+    there = present(session.broker)
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=tuple(
-            _describe_partition(session.broker, topic, index, slot)
+            _describe_partition(session.broker, topic, index, slot, there)
             for index, slot in enumerate(slots)
         ),
     )
 
 
 def _describe_partition(
-    broker: Broker, topic: Topic, index: int, slot: Slot
+    broker: Broker, topic: Topic, index: int, slot: Slot, there: Collection[NodeId]
 ) -> MetadataResponsePartition:
-    facts = facts_of(broker, topic, index, slot)
+    facts = facts_of(broker, topic, index, slot, there)
     return MetadataResponsePartition(
         error_code=facts.code,
         partition_index=index,

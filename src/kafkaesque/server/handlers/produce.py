@@ -13,6 +13,7 @@ from kafkaesque.errors import (
 )
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.hints import Hints
 from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Moment
 from kafkaesque.server.waiting import WAIT_MS_MAX
@@ -21,6 +22,8 @@ from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -98,15 +101,20 @@ async def handle(request: ProduceRequest, version: int, session: Session) -> Pro
         return None
     if acks == ACKS_ALL and shares.left:
         await shares.wait(request.timeout_ms)
+    hints = Hints(session)
     return ProduceResponse(
         responses=tuple(
             TopicProduceResponse(
                 topic_id=topic.topic_id,
                 name=topic.name,
-                partition_responses=tuple([_answer(share, acks) for share in parts]),
+                partition_responses=tuple([_answer(share, acks, topic, hints) for share in parts]),
             )
             for topic, parts in topics
-        )
+        ),
+        node_endpoints=tuple(
+            NodeEndpoint(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
+            for one in hints.places
+        ),
     )
 
 
@@ -155,15 +163,19 @@ def _name_of(topic: TopicProduceData, session: Session) -> str:
     return name
 
 
-def _answer(share: _Share, acks: int) -> PartitionProduceResponse:
+def _answer(
+    share: _Share, acks: int, topic: TopicProduceData, hints: Hints
+) -> PartitionProduceResponse:
     error = share.error
     if error is not None:
+        code = code_of(error)
         return PartitionProduceResponse(
             index=share.index,
-            error_code=code_of(error),
+            error_code=code,
             base_offset=-1,
             record_errors=_record_errors(error),
             error_message=message_of(error),
+            current_leader=_leader(topic, share.index, code, hints),
         )
     if acks == ACKS_ALL and share.outcome is not Outcome.COMMITTED:
         code, message = ErrorCode.REQUEST_TIMED_OUT, "not committed in the time given"
@@ -172,12 +184,16 @@ def _answer(share: _Share, acks: int) -> PartitionProduceResponse:
         elif share.outcome is Outcome.UNKNOWN:
             # Retriable, and it says that the leader changed: what the client must find out.
             code, message = ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership was lost meanwhile"
+        elif share.outcome is Outcome.TOO_FEW:
+            code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            message = "too few replicas are in sync by now; it may yet be committed"
         return PartitionProduceResponse(
             index=share.index,
             error_code=code,
             base_offset=-1,
             log_start_offset=share.first_offset,
             error_message=message,
+            current_leader=_leader(topic, share.index, code, hints),
         )
     return PartitionProduceResponse(
         index=share.index,
@@ -186,6 +202,11 @@ def _answer(share: _Share, acks: int) -> PartitionProduceResponse:
         log_append_time_ms=share.append_time_ms,
         log_start_offset=share.first_offset,
     )
+
+
+def _leader(topic: TopicProduceData, index: int, code: int, hints: Hints) -> LeaderIdAndEpoch:
+    node, term = hints.leader(topic.name or topic.topic_id, index, code)
+    return LeaderIdAndEpoch(leader_id=node, leader_epoch=term)
 
 
 def _record_errors(error: KafkaesqueError) -> tuple[BatchIndexAndErrorMessage, ...]:

@@ -1,0 +1,39 @@
+"""Who leads instead: told beside an error, so that a client need not ask for metadata first."""
+
+from kafkaesque.broker.fetch_sessions import TopicRef
+from kafkaesque.server.places import Place, places
+from kafkaesque.server.session import Session
+from kafkaesque.types import NodeId, Term
+from kafkaesque.wire.error_codes import ErrorCode
+
+NO_HINT: tuple[NodeId, Term] = (-1, -1)
+_HINTED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+class Hints:
+    """The leaders that one answer names, and where they are."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._named: dict[NodeId, Place] = {}
+
+    def leader(self, topic: TopicRef, index: int, code: int) -> tuple[NodeId, Term]:
+        """Return who leads a partition and in which term, if that helps against this error."""
+        if code not in _HINTED:
+            return NO_HINT
+        broker = self._session.broker
+        catalog = broker.catalog
+        found = catalog.topics.get(topic) if isinstance(topic, str) else catalog.topic_by_id(topic)
+        if found is None or not 0 <= index < found.partitions:
+            return NO_HINT
+        term, node = broker.partition_leader(found, index)
+        place = next((one for one in places(self._session) if one.node == node), None)
+        if place is None:
+            return NO_HINT
+        self._named[place.node] = place
+        return place.node, term
+
+    @property
+    def places(self) -> list[Place]:
+        """Where the brokers are that were named."""
+        return [self._named[node] for node in sorted(self._named)]

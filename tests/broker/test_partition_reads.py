@@ -1,0 +1,29 @@
+"""Reads of a replica whose disk is behind: what it is about to cut is never shown."""
+
+from kafkaesque.entry import Entry, TermOpened
+from kafkaesque.record.read import read_records
+from kafkaesque.record.view import split_batches
+from tests.broker.nodes import THREE, a_batch, append, entry
+from tests.broker.partitions import PartitionNode
+
+
+def read(node: PartitionNode) -> list[bytes | None]:
+    data = node.partition.read_as_follower(0, 1 << 16)
+    return [record.value for view in split_batches(data) for record in read_records(view)]
+
+
+def test_a_follower_shows_nothing_that_is_yet_to_be_cut_from_its_segments() -> None:
+    node = PartitionNode(THREE)
+    end = node.replica.raft.end
+    old = entry(end + 1, 1, a_batch(b"old", b"older", base=0, term=1))
+    node.step(append(1, end, Entry(end, end + 1, 1, TermOpened()), old))
+    assert read(node) == []
+    node.holds_syncs = True
+    mark = Entry(end + 1, end + 2, 2, TermOpened())
+    new = entry(end + 2, 2, a_batch(b"new", base=0, term=2))
+    node.step(append(2, end + 1, mark, new, prev_term=1, commit=end + 3))
+    assert node.partition.high_watermark == 1
+    assert read(node) == [], "the segments still hold what was there before"
+    node.holds_syncs = False
+    node.sync()
+    assert read(node) == [b"new"]

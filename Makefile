@@ -11,7 +11,7 @@ SEEDS ?= 200
 QUICK ?=
 FIELD ?=
 
-.PHONY: help setup spark test test-all demo check format docs sim mutants bench bench-field figures requirements clean
+.PHONY: help setup spark test test-all demo check format docs sim chaos mutants bench bench-field figures requirements clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -33,6 +33,7 @@ test-all: $(READY) $(SPARK_READY) ## run everything, also what takes long
 	@.venv/bin/python -m tools.run_tests --all
 	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory sim SEEDS=2000
+	@$(MAKE) --no-print-directory chaos
 
 demo: $(READY) ## use a broker, kill it, ask it by telnet; then a cluster, simulated
 	@.venv/bin/kafkaesque demo
@@ -57,6 +58,9 @@ docs: $(READY) ## write the generated pages of docs/reference anew
 sim: $(READY) ## run the simulator on SEEDS seeds
 	@.venv/bin/kafkaesque sim --seeds $(SEEDS)
 	@.venv/bin/kafkaesque sim --seeds $(SEEDS) --world brokers
+
+chaos: $(READY) ## kill, pause, cut off and starve real brokers, and check what clients saw
+	@.venv/bin/python -m tests.chaos $(STORY)
 
 mutants: $(READY) ## break known rules one at a time and see that something notices
 	@.venv/bin/python -m tests.mutants

@@ -176,6 +176,24 @@ def test_on_a_full_disk_writes_are_refused_reads_go_on_and_writes_come_back_with
     assert outcomes == [Outcome.COMMITTED]
 
 
+def test_a_batch_that_is_on_its_way_to_a_full_disk_is_not_said_to_be_refused() -> None:
+    """The client would send the records again under another number, and they would be twice."""
+    machine = ABroker()
+    partition = machine.topic("orders")
+    machine.disk.faults = DiskFaults(full_at_bytes=machine.disk.used_bytes + 20)
+    outcomes: list[Outcome] = []
+    partition.append(memoryview(a_batch(b"x" * 100)), outcomes.append, needs_all=True)
+    with pytest.raises(DiskFull):
+        partition.append(memoryview(a_batch(b"y" * 100)), outcomes.append, needs_all=True)
+    assert outcomes == []
+    machine.disk.faults = DiskFaults()
+    machine.tick(3)
+    machine.broker.flush()
+    machine.sync()
+    assert outcomes == [Outcome.COMMITTED]
+    assert partition.high_watermark == 1
+
+
 def test_a_sync_that_fails_is_final_as_ever() -> None:
     machine = ABroker()
     partition = machine.topic("orders")

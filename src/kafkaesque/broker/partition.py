@@ -141,7 +141,9 @@ class Partition:
         replicas as the topic wants. A repeated batch is answered with the place of the first, and
         its fate is that of the first. Raises BatchError and what the topic's settings and the
         producer's sequence refuse, and NotEnoughReplicas; then nothing has happened. Raises
-        DiskFull when there is no room: then it may be appended later, when there is.
+        DiskFull when there is no room. With `needs_all` nothing has happened then either: clients
+        take that error for "not written", and may give the same records another number. One who
+        does not wait hears of it also for a batch that is appended later, when there is room.
 
         A batch of a transaction is taken if one of its producer's is open here, or if `verified`
         gives the number of the one that its coordinator knows; else TransactionUnverified.
@@ -171,7 +173,8 @@ class Partition:
         self.producers.appended(view, offset)
         if is_transactional:
             self.producers.known.set_number(view.producer_id, verified)
-        self.replica.check_room()  # else a producer that does not wait would never hear of it
+        if not needs_all:
+            self.replica.check_room()  # else a producer that does not wait would never hear of it
         return Appended(offset, now_ms)
 
     def needs_check(self, view: BatchView) -> bool:

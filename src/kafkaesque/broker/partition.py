@@ -15,6 +15,7 @@ from kafkaesque.broker.watermark import Done, Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
+    CorruptLog,
     FutureTerm,
     LeaderNotReady,
     NotEnoughReplicas,
@@ -29,7 +30,7 @@ from kafkaesque.errors import (
 )
 from kafkaesque.machines.transaction_errors import CoordinatorFenced, TransactionUnverified
 from kafkaesque.record.control import ControlType, build_control_batch
-from kafkaesque.record.view import TRANSACTIONAL_BIT, BatchView, peek_size
+from kafkaesque.record.view import TRANSACTIONAL_BIT, BatchView, first_damage, peek_size
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
@@ -150,20 +151,19 @@ class Partition:
         """
         if not self.replica.is_serving:
             self._check_serving()
-        copies = 1
-        if needs_all:
-            copies = self.settings.min_insync_replicas
-            in_sync = self.replica.in_sync
-            if in_sync is None or in_sync.is_cut_off or len(in_sync.nodes) < copies:
-                self._check_replicas()
         admission = self._admission
+        copies = self.settings.min_insync_replicas if needs_all else 1
         view = admission.check(batches)
         repeated = self.producers.check(view)
-        if repeated is not None:
+        if repeated is not None:  # also when there are too few replicas now: it is written
             self.replica.when_held(repeated.base_offset, copies, done)
             is_append_time = admission.is_append_time
             time_ms = repeated.timestamp_ms if is_append_time else NO_APPEND_TIME
             return Appended(repeated.base_offset, time_ms)
+        if needs_all:
+            in_sync = self.replica.in_sync
+            if in_sync is None or in_sync.is_cut_off or len(in_sync.nodes) < copies:
+                self._check_replicas()
         is_transactional = view.attributes & TRANSACTIONAL_BIT
         if is_transactional and verified == NO_NUMBER and not self.has_open(view):
             raise TransactionUnverified("the partition does not belong to the transaction")
@@ -286,7 +286,20 @@ class Partition:
         data = log.segments.tail(offset)
         if not data or len(data) > bytes_max:
             data = log.segments.read(offset, bytes_max, first_always=first_always)
+            self._check_sound(offset, data)
         return data if end == log.end_offset and log.is_settled else _cut_at(data, end)
+
+    def _check_sound(self, offset: Offset, data: memoryview) -> None:
+        """See that the disk gave back what was written to it: clients need not look.
+
+        If not, this replica takes part no more, so that another one leads.
+        """
+        position = first_damage(data)
+        if position is not None:
+            where = f"{self.replica.group}, {position} bytes behind the batch of offset {offset},"
+            error = CorruptLog(where, position, "a batch read from disk has a wrong checksum")
+            self.replica.stop(error)
+            raise PartitionOffline(f"this partition is offline here: {error}")
 
     @property
     def _readable_end(self) -> Offset:

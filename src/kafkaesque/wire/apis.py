@@ -11,6 +11,7 @@ from typing import Any
 from kafkaesque.wire.message import Api
 from kafkaesque.wire.messages import (
     alter_configs,
+    alter_partition_reassignments,
     alter_user_scram_credentials,
     api_versions,
     create_acls,
@@ -25,8 +26,10 @@ from kafkaesque.wire.messages import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_quorum,
     describe_topic_partitions,
     describe_user_scram_credentials,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -36,6 +39,7 @@ from kafkaesque.wire.messages import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -45,6 +49,7 @@ from kafkaesque.wire.messages import (
     sasl_authenticate,
     sasl_handshake,
     sync_group,
+    unregister_broker,
 )
 
 
@@ -206,9 +211,24 @@ APIS: Mapping[int, Messages] = {
             response=delete_groups.DeleteGroupsResponse,
         ),
         Messages(
+            api=elect_leaders.API,
+            request=elect_leaders.ElectLeadersRequest,
+            response=elect_leaders.ElectLeadersResponse,
+        ),
+        Messages(
             api=incremental_alter_configs.API,
             request=incremental_alter_configs.IncrementalAlterConfigsRequest,
             response=incremental_alter_configs.IncrementalAlterConfigsResponse,
+        ),
+        Messages(
+            api=alter_partition_reassignments.API,
+            request=alter_partition_reassignments.AlterPartitionReassignmentsRequest,
+            response=alter_partition_reassignments.AlterPartitionReassignmentsResponse,
+        ),
+        Messages(
+            api=list_partition_reassignments.API,
+            request=list_partition_reassignments.ListPartitionReassignmentsRequest,
+            response=list_partition_reassignments.ListPartitionReassignmentsResponse,
         ),
         Messages(
             api=offset_delete.API,
@@ -226,9 +246,19 @@ APIS: Mapping[int, Messages] = {
             response=alter_user_scram_credentials.AlterUserScramCredentialsResponse,
         ),
         Messages(
+            api=describe_quorum.API,
+            request=describe_quorum.DescribeQuorumRequest,
+            response=describe_quorum.DescribeQuorumResponse,
+        ),
+        Messages(
             api=describe_cluster.API,
             request=describe_cluster.DescribeClusterRequest,
             response=describe_cluster.DescribeClusterResponse,
+        ),
+        Messages(
+            api=unregister_broker.API,
+            request=unregister_broker.UnregisterBrokerRequest,
+            response=unregister_broker.UnregisterBrokerResponse,
         ),
         Messages(
             api=describe_topic_partitions.API,

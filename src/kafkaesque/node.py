@@ -212,13 +212,27 @@ class Node:
         self._repeat("tick", self._config.tick_ms, self.broker.tick)
         self._repeat("gossip", GOSSIP_TICK_MS, self._peering.gossiping.tick)
         waiting = self._loop.call_later(WAITING_S, lambda: self.on_waiting())
+        standing = self._loop.create_task(
+            self._peering.watch_standing(lambda said: self._on_failed(LogError(said)))
+        )
         try:
             await ready.wait()
         finally:
             waiting.cancel()
+            standing.cancel()
         if self.failure.done():
             raise self.failure.result()
         self.edge.open()
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The brokers without a link, as `3 at host:port`: the cluster may need them to serve."""
+        linked = set(self._peering.links.nodes)
+        return [
+            f"{peer.node} at {shown(peer.host, peer.port)}"
+            for peer in self._peering.known
+            if peer.node not in linked
+        ]
 
     @property
     def join_command(self) -> str:
@@ -361,12 +375,15 @@ async def serve(
     settings: NodeSettings,
     started: Callable[[Node], None],
     broker: BrokerConfig | None = None,
+    on_waiting: Callable[[Node], None] | None = None,
 ) -> LogError | None:
     """Run until a signal comes, or until the disk fails; return what failed.
 
-    A second signal ends the process at once, as a crash would: what was acknowledged is durable.
+    `on_waiting` is told if the cluster does not let the broker serve for a while. A second signal ends the process at once, as a crash would: what was acknowledged is durable.
     """
     node = Node(settings, broker)
+    if on_waiting is not None:
+        node.on_waiting = partial(on_waiting, node)
     await node.start()
     settle_memory()
     stopped = asyncio.Event()

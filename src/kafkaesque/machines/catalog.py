@@ -45,7 +45,15 @@ from kafkaesque.machines.placement import Replicas
 from kafkaesque.topic_settings import resolve
 from kafkaesque.types import NodeId
 
-__all__ = ["INTERNAL_TOPICS", "Catalog", "Move", "Registration", "Topic", "check_name", "removed_text"]
+__all__ = [
+    "INTERNAL_TOPICS",
+    "Catalog",
+    "Move",
+    "Registration",
+    "Topic",
+    "check_name",
+    "removed_text",
+]
 
 NAME_CHARS_MAX = 249
 PARTITIONS_MAX = 10_000

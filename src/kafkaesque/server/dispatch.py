@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.server.handlers import (
     alter_configs,
+    alter_partition_reassignments,
     api_versions,
     create_partitions,
     create_topics,
@@ -16,7 +17,9 @@ from kafkaesque.server.handlers import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_quorum,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -26,6 +29,7 @@ from kafkaesque.server.handlers import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -33,6 +37,7 @@ from kafkaesque.server.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    unregister_broker,
 )
 from kafkaesque.server.session import Session
 from kafkaesque.types import Buffer
@@ -50,6 +55,9 @@ from kafkaesque.wire.header import (
 )
 from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.alter_configs import AlterConfigsRequest
+from kafkaesque.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+)
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
 from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
@@ -60,7 +68,9 @@ from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
 from kafkaesque.wire.messages.describe_configs import DescribeConfigsRequest
 from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest
 from kafkaesque.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from kafkaesque.wire.messages.describe_quorum import DescribeQuorumRequest
 from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kafkaesque.wire.messages.elect_leaders import ElectLeadersRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
 from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafkaesque.wire.messages.heartbeat import HeartbeatRequest
@@ -70,6 +80,7 @@ from kafkaesque.wire.messages.join_group import JoinGroupRequest
 from kafkaesque.wire.messages.leave_group import LeaveGroupRequest
 from kafkaesque.wire.messages.list_groups import ListGroupsRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
+from kafkaesque.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
 from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
 from kafkaesque.wire.messages.offset_delete import OffsetDeleteRequest
@@ -77,6 +88,7 @@ from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
 from kafkaesque.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafkaesque.wire.messages.produce import ProduceRequest
 from kafkaesque.wire.messages.sync_group import SyncGroupRequest
+from kafkaesque.wire.messages.unregister_broker import UnregisterBrokerRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Awaitable[Any]]
 
@@ -99,6 +111,11 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     DescribeLogDirsRequest: describe_log_dirs.handle,
     DescribeClusterRequest: describe_cluster.handle,
     DescribeTopicPartitionsRequest: describe_topic_partitions.handle,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments.handle,
+    DescribeQuorumRequest: describe_quorum.handle,
+    ElectLeadersRequest: elect_leaders.handle,
+    ListPartitionReassignmentsRequest: list_partition_reassignments.handle,
+    UnregisterBrokerRequest: unregister_broker.handle,
     FindCoordinatorRequest: find_coordinator.handle,
     JoinGroupRequest: join_group.handle,
     SyncGroupRequest: sync_group.handle,

@@ -9,7 +9,7 @@ from kafkaesque.net.receiving import SLAB_BYTES
 from kafkaesque.server.budget import Budget
 from kafkaesque.server.counters import Counters
 from kafkaesque.server.doorkeeper import Doorkeeper
-from kafkaesque.server.session import Session
+from kafkaesque.server.session import Forward, Session
 from kafkaesque.server.stopping import Stopping
 from kafkaesque.server.turn import Turn
 
@@ -33,6 +33,8 @@ class Edge:
         self.slab = memoryview(bytearray(SLAB_BYTES))
         self.stopping = Stopping()
         self.turn = turn or Turn()
+        self.forward: Forward | None = None
+        """How requests are handed on to other brokers."""
         self._advertised = advertised
         self.is_open = False
         """Whether clients are served: a broker that has just started must first catch up."""
@@ -47,6 +49,7 @@ class Edge:
             port=port,
             client_host=str(peername[0]) if peername else "",
             stopping=self.stopping,
+            forward=self.forward,
         )
 
     def open(self) -> None:

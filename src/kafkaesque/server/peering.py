@@ -341,9 +341,7 @@ class Peering:
         def addresses() -> list[tuple[str, int]]:
             return [(peer.host, peer.port) for peer in self.known]
 
-        await watch_standing(
-            self.links, Ask.STANDING, self._folder.node, addresses, on_removed
-        )
+        await watch_standing(self.links, Ask.STANDING, self._folder.node, addresses, on_removed)
 
     def _admission(self, node: NodeId) -> Buffer:
         mine = self._broker.committed_catalog.machine.brokers[self._folder.node]

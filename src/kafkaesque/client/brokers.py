@@ -117,7 +117,7 @@ class Brokers:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def list(self) -> list[BrokerInfo]:
+    def list(self) -> Sequence[BrokerInfo]:
         """Return every broker of the cluster, also those that are away."""
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=True
@@ -183,7 +183,7 @@ class Brokers:
             learners=tuple(map(member, one.observers)),
         )
 
-    def moves(self) -> list[MoveInfo]:
+    def moves(self) -> Sequence[MoveInfo]:
         """Return the partitions that are being moved."""
         request = ListPartitionReassignmentsRequest(topics=None)
 

@@ -7,7 +7,6 @@ from kafkaesque.client.admin import Admin
 from kafkaesque.client.brokers import BrokerInfo, FolderInfo, MoveInfo, QuorumInfo
 from kafkaesque.client.topics import PartitionInfo, Place, TopicInfo
 from kafkaesque.errors import ClientError
-from kafkaesque.machines.layout import Host, Layout
 from kafkaesque.types import NodeId
 
 REPLICATION = 3
@@ -73,27 +72,6 @@ class Overview:
         if not whole or not had:
             return 100
         return min(100, min(size or 0 for size in had) * 100 // whole)
-
-    @property
-    def hosts(self) -> dict[NodeId, Host]:
-        """The brokers, as planning knows them."""
-        return {
-            one.node: Host(rack=one.rack, is_live=one.is_there, is_draining=one.is_draining)
-            for one in self.brokers
-        }
-
-    @property
-    def layout(self) -> Layout:
-        """Where partitions are and will be, as planning knows it."""
-        ids = {topic.name: topic.topic_id for topic in self.topics}
-        targets = {
-            (ids[move.topic], move.partition): move.nodes
-            for move in self.moves
-            if move.topic in ids
-        }
-        replicas = {(t.topic_id, one.index): one.replicas for t, one in self.partitions()}
-        internal = [topic.topic_id for topic in self.topics if topic.is_internal]
-        return Layout(replicas=replicas, targets=targets, internal=internal)
 
 
 def look(admin: Admin) -> Overview:

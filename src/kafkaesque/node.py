@@ -139,6 +139,7 @@ class Node:
         local = LocalChannel(self.broker, settings.host, settings.port)
         self._peering.on_request = Forwarded(local).answer
         self.edge.forward = partial(hand_on, self._peering.links)
+        self.edge.links = self._peering.links.counters
         channel = ClusterChannel(self.broker, local, self._peering.links)
         self._text = TextGateway(TextDesk(channel, self._clock, settings.text))
         await self._listen(sockets)
@@ -213,14 +214,13 @@ class Node:
         self._repeat("tick", self._config.tick_ms, self.broker.tick)
         self._repeat("gossip", GOSSIP_TICK_MS, self._peering.gossiping.tick)
         waiting = self._loop.call_later(WAITING_S, lambda: self.on_waiting())
-        standing = self._loop.create_task(
+        self._standing = self._loop.create_task(
             self._peering.watch_standing(lambda said: self._on_failed(LogError(said)))
         )
         try:
             await ready.wait()
         finally:
             waiting.cancel()
-            standing.cancel()
         if self.failure.done():
             raise self.failure.result()
         self.edge.open()
@@ -315,6 +315,7 @@ class Node:
         await asyncio.sleep(0)  # lets the connections learn of it
         await self._text.stop()
         self._stop_timers()
+        self._standing.cancel()
         await self._peering.close()
         self._close()
 

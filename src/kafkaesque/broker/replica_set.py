@@ -43,6 +43,8 @@ class ReplicaSet:
         """Told of every replica that is opened."""
         self.removed: frozenset[NodeId] = frozenset()
         """Brokers that are no more: nothing is sent to them, nor expected of them."""
+        self.elections = 0
+        """How often a group came to be led here."""
         self._node = node
         self._store = store
         self._config = config
@@ -117,6 +119,7 @@ class ReplicaSet:
         def on_serving() -> None:
             before()
             if replica.is_serving:
+                self.elections += 1
                 replica.look_in_sync()
                 tell()
             else:

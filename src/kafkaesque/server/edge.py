@@ -1,10 +1,11 @@
 """What all connections of one broker share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.clock import Clock
 from kafkaesque.config import LimitsConfig
+from kafkaesque.net.link import LinkCounters
 from kafkaesque.net.receiving import SLAB_BYTES
 from kafkaesque.server.budget import Budget
 from kafkaesque.server.counters import Counters
@@ -12,6 +13,7 @@ from kafkaesque.server.doorkeeper import Doorkeeper
 from kafkaesque.server.session import Forward, Session
 from kafkaesque.server.stopping import Stopping
 from kafkaesque.server.turn import Turn
+from kafkaesque.types import NodeId
 
 
 class Edge:
@@ -35,6 +37,8 @@ class Edge:
         self.turn = turn or Turn()
         self.forward: Forward | None = None
         """How requests are handed on to other brokers."""
+        self.links: Mapping[NodeId, LinkCounters] = {}
+        """What went to other brokers and came from them."""
         self._advertised = advertised
         self.is_open = False
         """Whether clients are served: a broker that has just started must first catch up."""

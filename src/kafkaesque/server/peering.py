@@ -336,10 +336,11 @@ class Peering:
             question.refuse(f"the question cannot be read: {error}")
 
     async def watch_standing(self, on_removed: Callable[[str], None]) -> None:
-        """Ask the others whether this broker was removed, until cancelled; tell if so."""
+        """Ask those who have no link with us whether we were removed; goes on until cancelled."""
 
         def addresses() -> list[tuple[str, int]]:
-            return [(peer.host, peer.port) for peer in self.known]
+            linked = set(self.links.nodes)
+            return [(peer.host, peer.port) for peer in self.known if peer.node not in linked]
 
         await watch_standing(self.links, Ask.STANDING, self._folder.node, addresses, on_removed)
 

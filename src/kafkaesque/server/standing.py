@@ -1,7 +1,7 @@
-"""How a broker that comes back finds out that it was removed meanwhile.
+"""How a broker finds out that it was removed, while it ran or while it was away.
 
-The others hold no links to it any more, and might never dial it: so it visits them and asks. Their
-answer is a sentence if it was removed, and nothing otherwise.
+The others cut their links to it, and might never dial it again: so it visits those with whom it
+has no link, and asks. Their answer is a sentence if it was removed, and nothing otherwise.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ async def watch_standing(
     says nothing of it.
     """
     question = msgspec.msgpack.encode(node)
-    while True:  # ends when this broker serves, or knows that it never will
+    while True:  # ends when this broker stops, or knows that it must
         await asyncio.sleep(ASK_EVERY_S)
         for address in addresses():
             try:

@@ -57,6 +57,7 @@ def findings(now: Overview, before: Overview | None = None) -> list[Finding]:
         *_moves(now, before),
         *_sizes(now),
         *_leaders(now),
+        *_crowded(now),
         *_emptied(now),
     ]
     order = list(Kind)
@@ -202,6 +203,23 @@ def _leaders(now: Overview) -> Iterator[Finding]:
             f"{counts[least]}",
             command="kafkaesque cluster rebalance --yes",
         )
+
+
+def _crowded(now: Overview) -> Iterator[Finding]:
+    """Find brokers whose partitions nobody can take: each needs as many brokers as replicas."""
+    able = sum(1 for one in now.there if not one.is_draining)
+    for one in now.brokers:
+        if not one.is_draining:
+            continue
+        held = [len(each.replicas) for _, each in now.partitions() if one.node in each.replicas]
+        if held and max(held) > able:
+            yield Finding(
+                kind=Kind.STUCK,
+                text=f"broker {one.node} cannot be drained: it holds partitions with {max(held)} "
+                f"replicas, and {able} brokers take any",
+                command="add a broker with kafkaesque serve --join, or have fewer copies: "
+                f"kafkaesque topic alter TOPIC --replicas {max(1, able)} --yes",
+            )
 
 
 def _emptied(now: Overview) -> Iterator[Finding]:

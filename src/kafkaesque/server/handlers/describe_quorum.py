@@ -3,7 +3,6 @@
 from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.quorum import Member, Quorum, quorum_of
 from kafkaesque.errors import LinkError
-from kafkaesque.server.places import places
 from kafkaesque.server.session import Session
 from kafkaesque.types import Offset
 from kafkaesque.wire.error_codes import ErrorCode
@@ -67,8 +66,8 @@ def _answer(
             node_id=one.node,
             listeners=(QuorumListener(name="PLAINTEXT", host=one.host, port=one.port),),
         )
-        for one in places(session)
-        if one.node in members
+        for one in session.broker.catalog.brokers.values()
+        if one.node in members and one.was_there
     )
     return DescribeQuorumResponse(error_code=ErrorCode.NONE, topics=topics, nodes=nodes)
 

@@ -1,13 +1,14 @@
 """The reference page of the metrics, made from their declarations."""
 
 from kafkaesque.server.counters import TIME_BOUNDS_S, Kind, Refusal
-from kafkaesque.server.metrics import METRICS, REQUEST_SECONDS, REQUEST_SECONDS_TEXT, Metric
+from kafkaesque.server.metric import Metric
+from kafkaesque.server.metrics import METRICS, REQUEST_SECONDS, REQUEST_SECONDS_TEXT
 
 _HEAD = """\
 # Metrics
 
 What `GET /metrics` on the broker's port tells Prometheus. Generated from
-`src/kafkaesque/server/metrics.py` by `make docs`; do not edit.
+`src/kafkaesque/server/metrics.py` and `cluster_metrics.py` by `make docs`; do not edit.
 
 `GET /health` beside it answers 200 and `ok` while the broker serves, and else 503 with a sentence.
 

@@ -225,6 +225,10 @@ class InvalidAssignment(BrokerError):
     """The replicas cannot be placed on the brokers that were named."""
 
 
+class BrokerRemoved(InvalidAssignment):
+    """The broker was removed from the cluster, for good: its number is never given again."""
+
+
 class NoMove(BrokerError):
     """The partition is not being moved, or not by the move that was meant."""
 

@@ -29,7 +29,7 @@ from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.gossip.messages import Member
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
-from kafkaesque.server.cluster_channel import ClusterChannel, Forwarded
+from kafkaesque.server.cluster_channel import ClusterChannel, Forwarded, hand_on
 from kafkaesque.server.door import Door
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.founding import SECRET_NAME, Place, begin, identify, secret_of
@@ -131,6 +131,8 @@ class Node:
         self.edge = Edge(self.broker, settings.limits, self._clock, advertised, self._turn)
         local = LocalChannel(self.broker, settings.host, settings.port)
         self._peering.on_request = Forwarded(local).answer
+        self.edge.forward = partial(hand_on, self._peering.links)
+        self.edge.links = self._peering.links.counters
         channel = ClusterChannel(self.broker, local, self._peering.links)
         self._text = TextGateway(TextDesk(channel, self._clock, settings.text))
         await self._listen(sockets)
@@ -205,6 +207,9 @@ class Node:
         self._repeat("tick", self._config.tick_ms, self.broker.tick)
         self._repeat("gossip", GOSSIP_TICK_MS, self._peering.gossiping.tick)
         waiting = self._loop.call_later(WAITING_S, lambda: self.on_waiting())
+        self._standing = self._loop.create_task(
+            self._peering.watch_standing(lambda said: self._on_failed(LogError(said)))
+        )
         try:
             await ready.wait()
         finally:
@@ -212,6 +217,16 @@ class Node:
         if self.failure.done():
             raise self.failure.result()
         self.edge.open()
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The brokers without a link, as `3 at host:port`: the cluster may need them to serve."""
+        linked = set(self._peering.links.nodes)
+        return [
+            f"{peer.node} at {shown(peer.host, peer.port)}"
+            for peer in self._peering.known
+            if peer.node not in linked
+        ]
 
     @property
     def join_command(self) -> str:
@@ -293,6 +308,7 @@ class Node:
         await asyncio.sleep(0)  # lets the connections learn of it
         await self._text.stop()
         self._stop_timers()
+        self._standing.cancel()
         await self._peering.close()
         self._close()
 
@@ -354,12 +370,16 @@ async def serve(
     settings: NodeSettings,
     started: Callable[[Node], None],
     broker: BrokerConfig | None = None,
+    on_waiting: Callable[[Node], None] | None = None,
 ) -> LogError | None:
     """Run until a signal comes, or until the disk fails; return what failed.
 
-    A second signal ends the process at once, as a crash would: what was acknowledged is durable.
+    `on_waiting` is told if the cluster does not let the broker serve for a while. A second signal
+    ends the process at once, as a crash would: what was acknowledged is durable.
     """
     node = Node(settings, broker)
+    if on_waiting is not None:
+        node.on_waiting = partial(on_waiting, node)
     await node.start()
     settle_memory()
     stopped = asyncio.Event()

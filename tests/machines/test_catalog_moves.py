@@ -7,6 +7,7 @@ import pytest
 
 from kafkaesque.errors import (
     BrokerInUse,
+    BrokerRemoved,
     InvalidAssignment,
     NoMove,
     UnknownBroker,
@@ -198,6 +199,26 @@ def test_only_a_broker_that_holds_nothing_and_votes_on_nothing_is_removed() -> N
         drain_broker(catalog, 9, is_draining=True)
     apply(catalog, remove_broker(catalog, 4, [1, 2, 3]))
     assert 4 not in catalog.brokers
+
+
+def test_the_number_of_a_removed_broker_is_never_given_again() -> None:
+    catalog = a_cluster()
+    last = max(catalog.brokers)
+    apply(catalog, remove_broker(catalog, last, []))
+    again = Catalog()
+    apply(again, list(catalog.records()))
+    for one in (catalog, again):
+        node, records = one.admit(b"n" * 16, "elsewhere", 9092, "")
+        assert node == last + 1
+        apply(one, records)
+        assert one.removed == {last}
+
+
+def test_a_removed_broker_that_comes_back_is_refused_with_a_sentence() -> None:
+    catalog = a_cluster()
+    apply(catalog, remove_broker(catalog, 4, []))
+    with pytest.raises(BrokerRemoved, match="broker 4 was removed from the cluster"):
+        catalog.register(a_broker(4))
 
 
 def test_a_broker_to_which_something_is_being_moved_is_not_removed() -> None:

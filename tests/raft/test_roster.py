@@ -201,3 +201,11 @@ def test_a_member_that_has_not_answered_since_a_rest_ended_keeps_its_group_awake
 
 def _ignore(_: Message) -> None:
     """Hear nothing."""
+
+
+def test_a_node_that_is_forgotten_gets_no_beats_and_vouches_for_nothing(resting: Cluster) -> None:
+    node = resting.nodes[1]
+    node.roster.forget([2, 3])
+    assert not node.roster.reachable
+    assert not node.roster.resting
+    assert not any(node.roster.tick() for _ in range(CONFIG.heartbeat_ticks - 1))

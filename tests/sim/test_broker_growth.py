@@ -214,6 +214,10 @@ def test_a_drained_broker_gives_up_its_vote_and_can_be_removed() -> None:
     wait(world, lambda: node not in voters(world).members)
     pass_ms(world, 1_000)
     assert set(voters(world).members) == set(world.nodes) - {node}
+    for other in set(world.nodes) - {node}:
+        broker = world.nodes[other].broker
+        assert broker is not None
+        assert not broker.replicas.is_reachable(node), "no beats go to it any more"
 
 
 def test_three_brokers_without_one_are_one_voter_and_one_that_learns() -> None:

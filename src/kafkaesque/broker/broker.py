@@ -36,7 +36,7 @@ from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import LogError, OutcomeUnknown
-from kafkaesque.machines.catalog import Catalog, Topic
+from kafkaesque.machines.catalog import Catalog, Topic, removed_text
 from kafkaesque.machines.catalog_commands import (
     DEFAULT_REPLICATION,
     AddPartitions,
@@ -328,9 +328,18 @@ class Broker:
         """Delete a topic; raises at once what the catalog refuses, if it is led here."""
         self._change(DeleteTopic(name=name), answer, name)
 
-    def add_partitions(self, name: str, partitions: int, answer: Answer) -> None:
+    def add_partitions(
+        self,
+        name: str,
+        partitions: int,
+        answer: Answer,
+        *,
+        assignment: Sequence[Sequence[NodeId]] = (),
+    ) -> None:
         """Give a topic this many partitions in all; raises as `create_topic` does."""
-        self._change(AddPartitions(name=name, partitions=partitions), answer, name)
+        assigned = [list(nodes) for nodes in assignment]
+        command = AddPartitions(name=name, partitions=partitions, assignment=assigned)
+        self._change(command, answer, name)
 
     def set_settings(self, name: str, settings: Mapping[str, str], answer: Answer) -> None:
         """Replace what was set for a topic; raises as `create_topic` does."""
@@ -371,6 +380,10 @@ class Broker:
     def _open_partitions(self) -> Iterator[Partition]:
         """Yield the partitions of the topics there are now, but of those deleted meanwhile."""
         return self.topics.each_partition()
+
+    def now_ms(self) -> int:
+        """Return the time of day, as this broker's clock has it."""
+        return self._clock.now_ms()
 
     def space(self) -> tuple[int, int]:
         """Return the bytes of the disk in all, and those of them that are free."""
@@ -433,6 +446,11 @@ class Broker:
 
     def _on_applied(self) -> None:
         """Follow the committed catalog, once this broker is known to have caught up with it."""
+        removed = self._committed.machine.removed
+        if removed != self.replicas.removed:
+            self.replicas.removed = removed
+            if self.node in removed:
+                self._failed(LogError(removed_text(self.node)))
         if self._registering is not None and self._registering.is_done(self._committed.machine):
             self._start_topics()
         self.topics.follow()

@@ -137,8 +137,11 @@ class Changes:
                 catalog.add_partitions(command.name, command.partitions)  # raises what cannot be
                 topic = catalog.topic(command.name)
                 count = command.partitions - topic.partitions
-                replication = min(len(topic.replicas[0]), len(self._racks(catalog)))
-                added = self._new_replicas(catalog, count, replication)
+                if command.assignment:
+                    added = self._assigned(catalog, command.assignment)
+                else:
+                    replication = min(len(topic.replicas[0]), len(self._racks(catalog)))
+                    added = self._new_replicas(catalog, count, replication)
                 return catalog.add_partitions(command.name, command.partitions, added)
             case SetSettings():
                 return catalog.set_settings(command.name, command.settings)
@@ -169,16 +172,22 @@ class Changes:
     def _place(self, catalog: Catalog, command: CreateTopic) -> Sequence[Replicas]:
         racks = self._racks(catalog)
         if command.assignment:
-            for nodes in command.assignment:
-                if not set(nodes) <= racks.keys():
-                    raise InvalidAssignment(f"there are no brokers {list(nodes)}")
-            return [tuple(nodes) for nodes in command.assignment]
+            return self._assigned(catalog, command.assignment)
         # Before chance is asked and a large number is placed, see that it can be.
         catalog.create_topic(command.name, command.partitions, command.topic_id, command.settings)
         replication = command.replication
         if replication == DEFAULT_REPLICATION:
             replication = min(REPLICATION, len(racks))
         return self._new_replicas(catalog, command.partitions, replication)
+
+    def _assigned(
+        self, catalog: Catalog, assignment: Sequence[Sequence[NodeId]]
+    ) -> tuple[Replicas, ...]:
+        racks = self._racks(catalog)
+        for nodes in assignment:
+            if not set(nodes) <= racks.keys():
+                raise InvalidAssignment(f"there are no brokers {list(nodes)} that take partitions")
+        return tuple(tuple(nodes) for nodes in assignment)
 
     def _new_replicas(
         self, catalog: Catalog, partitions: int, replication: int

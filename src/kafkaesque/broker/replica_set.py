@@ -41,6 +41,10 @@ class ReplicaSet:
         self.leaders = Leaders(node, session)
         self.on_opened: Callable[[Replica], None] = _ignore
         """Told of every replica that is opened."""
+        self.removed: frozenset[NodeId] = frozenset()
+        """Brokers that are no more: nothing is sent to them, nor expected of them."""
+        self.elections = 0
+        """How often a group came to be led here."""
         self._node = node
         self._store = store
         self._config = config
@@ -115,6 +119,7 @@ class ReplicaSet:
         def on_serving() -> None:
             before()
             if replica.is_serving:
+                self.elections += 1
                 replica.look_in_sync()
                 tell()
             else:
@@ -157,6 +162,7 @@ class ReplicaSet:
         self._roster.meet(others)
         if self._ticks % self._config.heartbeat_ticks == 0:
             self._look_in_sync()  # before some go to rest: nobody looks at them then
+        self._roster.forget(self.removed)
         for beat in self._roster.tick():
             self._peers.beat(beat)
         for group in list(self._roster.awake):

@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from kafkaesque.broker.identity import PATH as IDENTITY
+from kafkaesque.cli.cluster_admin import drain, move, rebalance, remove, status
 from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.recover import recover
 from kafkaesque.config import ServerConfig
 from kafkaesque.testing.process import HOST, BrokerProcess, free_port
 
@@ -20,6 +22,10 @@ BROKERS_MAX = 9
 @click.group()
 def cluster() -> None:
     """Start brokers on this machine, and look after a cluster."""
+
+
+for command in (status, drain, move, rebalance, remove, recover):
+    cluster.add_command(command)
 
 
 @cluster.command(epilog="Example: kafkaesque cluster up --brokers 3")

@@ -59,7 +59,12 @@ def serve(config: Path | None, **given: Value | None) -> int:
         click.echo(f"kafkaesque listens on {where}, data in {folder}, broker {node.node}")
         click.echo(f"to add a broker: {node.join_command}")
 
-    error = run(serve_node(node_settings(settings), started, settings.broker))
+    def waiting(node: Node) -> None:
+        others = ", ".join(node.waits_for)
+        missing = f"no link to broker {others}" if others else "its catalog has no leader yet"
+        click.echo(f"broker {node.node} waits for its cluster: {missing}")
+
+    error = run(serve_node(node_settings(settings), started, settings.broker, waiting))
     if error is not None:
         raise error
     return 0

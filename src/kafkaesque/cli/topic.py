@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from kafkaesque.cli.cluster_plan import resized, table_of, wanted
 from kafkaesque.cli.options import (
     NOT_DONE,
     bootstrap_option,
@@ -13,6 +14,7 @@ from kafkaesque.cli.options import (
 )
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.overview import look
 from kafkaesque.client.topics import (
     AS_THE_BROKER_LIKES,
     EARLIEST,
@@ -128,6 +130,7 @@ def describe(*, topic: str, bootstrap: str, is_json: bool) -> None:
 @topic.command(epilog="Example: kafkaesque topic alter orders --set retention.ms=3600000")
 @click.argument("topic")
 @click.option("--partitions", type=click.IntRange(min=1), help="Have this many; never fewer.")
+@click.option("--replicas", type=click.IntRange(min=1), help="Have this many copies; needs --yes.")
 @click.option(
     "--set",
     "put",
@@ -139,26 +142,44 @@ def describe(*, topic: str, bootstrap: str, is_json: bool) -> None:
 @click.option(
     "--unset", "drop", multiple=True, metavar="NAME", help="Let a setting have its default again."
 )
+@yes_option
 @bootstrap_option
 @json_option
-def alter(
+def alter(  # noqa: PLR0913 - each is an option
     *,
     topic: str,
     partitions: int | None,
+    replicas: int | None,
     put: Sequence[tuple[str, str]],
     drop: Sequence[str],
+    is_sure: bool,
     bootstrap: str,
     is_json: bool,
-) -> None:
-    """Change settings of a topic, or add partitions."""
-    if partitions is None and not put and not drop:
-        raise click.UsageError("nothing to change: give --partitions, --set or --unset")
+) -> int:
+    """Change settings of a topic, add partitions, or have more or fewer copies.
+
+    Copies are made and removed while the topic is used; without --yes nothing is changed, and
+    shown is where they would be.
+    """
+    if partitions is None and replicas is None and not put and not drop:
+        raise click.UsageError("nothing to change: give --partitions, --replicas, --set or --unset")
+    output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
+        if replicas is not None:
+            seen = look(admin)
+            moves = resized(seen, topic, replicas)
+            if not is_sure:
+                output.table(table_of(seen, moves))
+                output.not_done(f"{len(moves)} partitions of topic {topic} to change")
+                return NOT_DONE
+            if moves:
+                admin.brokers.move(wanted(seen, moves))
         if put or drop:
             admin.topics.alter(topic, put=dict(put), drop=drop)
         if partitions is not None:
             admin.topics.add_partitions(topic, partitions)
-    Output(is_json=is_json).done(f"topic {topic} was changed", topic=topic, changed=True)
+    output.done(f"topic {topic} was changed", topic=topic, changed=True)
+    return 0
 
 
 @topic.command(epilog="Example: kafkaesque topic delete orders --yes")

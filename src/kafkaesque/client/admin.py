@@ -9,6 +9,7 @@ from typing import Any
 
 from kafkaesque.client.address import Address, parse_addresses
 from kafkaesque.client.batches import Batches
+from kafkaesque.client.brokers import Brokers
 from kafkaesque.client.groups import Groups
 from kafkaesque.client.pipeline import Pipeline
 from kafkaesque.client.producer import Producer
@@ -31,7 +32,7 @@ class ClusterInfo:
 
 
 class Admin:
-    """Topics, groups and batches of one cluster, for one thread; close it when done.
+    """Brokers, topics, groups and batches of one cluster, for one thread; close it when done.
 
     Nothing is connected before the first question. Raises InvalidAddress for a bootstrap that
     names no broker.
@@ -47,6 +48,7 @@ class Admin:
             clock=SystemClock(), chance=random.Random(), sleep=time.sleep
         )
         self._router = Router(parse_addresses(bootstrap), config or ClientConfig(), around)
+        self.brokers = Brokers(self._router)
         self.topics = Topics(self._router)
         self.groups = Groups(self._router)
         self.transactions = Transactions(self._router)

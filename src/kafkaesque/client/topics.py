@@ -194,6 +194,24 @@ class Topics:
 
         return self._router.question(ask)
 
+    def numbers(self, names: Sequence[str], setting: str) -> dict[str, int]:
+        """Return the value of one setting of many topics, where it is a number."""
+        request = DescribeConfigsRequest(
+            resources=tuple(
+                DescribeConfigsResource(
+                    resource_type=_TOPIC, resource_name=name, configuration_keys=(setting,)
+                )
+                for name in names
+            )
+        )
+        said = self._router.question(lambda: self._router.ask_any(request, DescribeConfigsResponse))
+        return {
+            one.resource_name: int(config.value)
+            for one in said.results
+            for config in one.configs
+            if config.name == setting and config.value and config.value.isdecimal()
+        }
+
     def alter(self, name: str, *, put: Mapping[str, str], drop: Iterable[str] = ()) -> None:
         """Change single settings of a topic, and let others go back to their defaults."""
         changes = [

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kafkaesque.errors import (
+    BrokerRemoved,
     InvalidAssignment,
     InvalidPartitions,
     InvalidTopic,
@@ -20,8 +21,10 @@ from kafkaesque.machines.catalog_records import (
     BROKER_PREFIX,
     CLUSTER_KEY,
     PRODUCER_IDS_KEY,
+    REMOVED_KEY,
     TOPIC_PREFIX,
     BrokerSet,
+    BrokersRemoved,
     ClusterNamed,
     ProducerIdsGiven,
     TopicPlaced,
@@ -42,7 +45,15 @@ from kafkaesque.machines.placement import Replicas
 from kafkaesque.topic_settings import resolve
 from kafkaesque.types import NodeId
 
-__all__ = ["INTERNAL_TOPICS", "Catalog", "Move", "Registration", "Topic", "check_name"]
+__all__ = [
+    "INTERNAL_TOPICS",
+    "Catalog",
+    "Move",
+    "Registration",
+    "Topic",
+    "check_name",
+    "removed_text",
+]
 
 NAME_CHARS_MAX = 249
 PARTITIONS_MAX = 10_000
@@ -72,6 +83,8 @@ class Catalog:
         """
         self.brokers: dict[NodeId, Registration] = {}
         """Every broker that ever told of itself and was not removed, by its id."""
+        self.removed: frozenset[NodeId] = frozenset()
+        """The numbers of brokers that were removed: one that comes back is refused."""
         self._changed: dict[bytes, None] = {}
 
     def take_changed(self) -> list[bytes]:
@@ -110,7 +123,12 @@ class Catalog:
         return [record(CLUSTER_KEY, ClusterNamed(cluster_id=cluster_id))]
 
     def register(self, broker: Registration) -> list[MachineRecord]:
-        """Decide what tells of a broker; raises InvalidAssignment if its id is another's."""
+        """Decide what tells of a broker; raises InvalidAssignment if its id is another's.
+
+        Raises BrokerRemoved for one that was removed.
+        """
+        if broker.node in self.removed:
+            raise BrokerRemoved(removed_text(broker.node))
         known = self.brokers.get(broker.node)
         if known is not None and known.directory != broker.directory:
             raise InvalidAssignment(f"broker {broker.node} has another data folder: take a new id")
@@ -127,7 +145,7 @@ class Catalog:
                 return known.node, []
         if len(self.brokers) >= BROKERS_MAX:
             raise InvalidAssignment(f"a cluster has at most {BROKERS_MAX} brokers")
-        node = 1 + max(self.brokers, default=0)
+        node = 1 + max({*self.brokers, *self.removed}, default=0)
         admitted = Registration(
             node=node, host=host, port=port, rack=rack, directory=directory, incarnation=0
         )
@@ -211,6 +229,8 @@ class Catalog:
                 self.cluster_id = value.cluster_id
             case ProducerIdsGiven():
                 self.next_producer_id = value.next_id
+            case BrokersRemoved():
+                self.removed = frozenset(value.nodes)
 
     def records(self) -> Iterator[MachineRecord]:
         """Return records that rebuild the catalog as it is now, and what is still to be removed."""
@@ -218,6 +238,8 @@ class Catalog:
             yield record(CLUSTER_KEY, ClusterNamed(cluster_id=self.cluster_id))
         if self.next_producer_id:
             yield record(PRODUCER_IDS_KEY, ProducerIdsGiven(next_id=self.next_producer_id))
+        if self.removed:
+            yield record(REMOVED_KEY, BrokersRemoved(nodes=sorted(self.removed)))
         for broker in self.brokers.values():
             yield broker_record(broker)
         for topic in self._topics.values():
@@ -255,6 +277,14 @@ class Catalog:
         # A tombstone may have outlived its topic, and the name may be another's by now.
         if topic is not None and self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
+
+
+def removed_text(node: NodeId) -> str:
+    """Return what a broker is told that was removed and comes back."""
+    return (
+        f"broker {node} was removed from the cluster and its number is never given again: "
+        "start it with an empty data folder and --join to add it as a new broker"
+    )
 
 
 def check_name(name: str) -> None:

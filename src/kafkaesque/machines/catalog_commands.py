@@ -38,6 +38,8 @@ class AddPartitions(msgspec.Struct, array_like=True, frozen=True, kw_only=True, 
 
     name: str
     partitions: int
+    assignment: list[list[NodeId]] = []
+    """The brokers of the new partitions; without them the leader places their replicas."""
 
 
 class SetSettings(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=4):
@@ -156,6 +158,7 @@ _ERRORS = {
     kind.__name__: kind
     for kind in (
         errors.BrokerInUse,
+        errors.BrokerRemoved,
         errors.InvalidAssignment,
         errors.InvalidPartitions,
         errors.InvalidReplicas,

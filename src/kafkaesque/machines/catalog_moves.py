@@ -17,7 +17,14 @@ from dataclasses import replace
 
 from kafkaesque.errors import BrokerInUse, InvalidAssignment, NoMove, UnknownBroker, UnknownTopic
 from kafkaesque.machines.catalog import Catalog
-from kafkaesque.machines.catalog_records import broker_key, broker_record, topic_record
+from kafkaesque.machines.catalog_records import (
+    REMOVED_KEY,
+    BrokersRemoved,
+    broker_key,
+    broker_record,
+    record,
+    topic_record,
+)
 from kafkaesque.machines.catalog_values import Move, Topic
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.types import NodeId
@@ -98,7 +105,8 @@ def remove_broker(
                 raise BrokerInUse(
                     f"broker {node} still holds partition {index} of topic {topic.name}"
                 )
-    return [MachineRecord(broker_key(node), None)]
+    removed = BrokersRemoved(nodes=sorted({*catalog.removed, node}))
+    return [record(REMOVED_KEY, removed), MachineRecord(broker_key(node), None)]
 
 
 def _begun(topic: Topic, index: int, nodes: tuple[NodeId, ...]) -> Topic:

@@ -14,7 +14,7 @@ from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas
 from kafkaesque.types import NodeId
 
-FORMAT = 3
+FORMAT = 4
 FIRST_BROKER: NodeId = 1
 """Where all partitions of a topic are that says nothing of replicas: there was one broker then."""
 
@@ -22,6 +22,7 @@ CLUSTER_KEY = b"cluster"
 PRODUCER_IDS_KEY = b"producer-ids"
 TOPIC_PREFIX = b"topic/"
 BROKER_PREFIX = b"broker/"
+REMOVED_KEY = b"removed-brokers"
 
 
 class TopicSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
@@ -77,7 +78,15 @@ class BrokerSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=
     is_draining: bool = False
 
 
-Value: TypeAlias = TopicSet | ClusterNamed | ProducerIdsGiven | TopicPlaced | BrokerSet
+class BrokersRemoved(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=6):
+    """These brokers are no more, and their numbers are never given again."""
+
+    nodes: list[NodeId]
+
+
+Value: TypeAlias = (
+    TopicSet | ClusterNamed | ProducerIdsGiven | TopicPlaced | BrokerSet | BrokersRemoved
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Value] = msgspec.msgpack.Decoder(Value)

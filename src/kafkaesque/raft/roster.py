@@ -111,6 +111,13 @@ class Roster:
         for node in nodes:
             self._peer(node)
 
+    def forget(self, nodes: Iterable[NodeId]) -> None:
+        """Exchange no more beats with these; their word for groups at rest holds no longer."""
+        for node in nodes:
+            peer = self._peers.pop(node, None)
+            if peer is not None:
+                self._wake_all([*peer.held, *peer.led])
+
     def remove(self, group: GroupId) -> None:
         """Forget a replica that was stopped, so that its group can rest no longer."""
         self.wake(group)

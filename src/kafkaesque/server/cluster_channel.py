@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.errors import KafkaesqueError, UnknownTopic, WireError
+from kafkaesque.errors import KafkaesqueError, MalformedLink, UnknownTopic, WireError
 from kafkaesque.net.links import Links
 from kafkaesque.net.ports import Question
 from kafkaesque.server.local_channel import LocalChannel
@@ -65,9 +65,9 @@ class ClusterChannel:
         """Have a request handled by one broker; without one this one says what is wrong."""
         if node is None or node == self._broker.node:
             return await self._local.call(request, response)
-        api = api_of(type(request))
-        data = _HEAD.pack(api.key, api.last) + encode(request, api.last)
-        return decode(response, api.last, await self._links.call(node, Ask.REQUEST, data))
+        answer = await hand_on(self._links, node, request, api_of(type(request)).last)
+        assert isinstance(answer, response), "the answer is that of the API"
+        return answer
 
     async def _produce(self, request: ProduceRequest) -> ProduceResponse:
         (topic,) = request.topic_data
@@ -118,6 +118,16 @@ class ClusterChannel:
         if not 0 <= partition < found.partitions:
             return None
         return self._broker.partition_leader(found, partition).node
+
+
+async def hand_on(links: Links, node: NodeId, request: Any, version: int) -> Any:
+    """Have a request answered by another broker; raises LinkError."""
+    api = api_of(type(request))
+    data = _HEAD.pack(api.key, version) + encode(request, version)
+    try:
+        return decode(APIS[api.key].response, version, await links.call(node, Ask.REQUEST, data))
+    except WireError as error:
+        raise MalformedLink(f"the answer of broker {node} cannot be read: {error}") from error
 
 
 class Forwarded:

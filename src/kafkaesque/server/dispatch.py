@@ -8,6 +8,7 @@ from kafkaesque.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
+    alter_partition_reassignments,
     api_versions,
     create_partitions,
     create_topics,
@@ -19,8 +20,10 @@ from kafkaesque.server.handlers import (
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_quorum,
     describe_topic_partitions,
     describe_transactions,
+    elect_leaders,
     end_txn,
     fetch,
     find_coordinator,
@@ -31,6 +34,7 @@ from kafkaesque.server.handlers import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
     metadata,
     offset_commit,
@@ -40,6 +44,7 @@ from kafkaesque.server.handlers import (
     produce,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
     write_txn_markers,
 )
 from kafkaesque.server.session import Session
@@ -60,6 +65,9 @@ from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkaesque.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkaesque.wire.messages.alter_configs import AlterConfigsRequest
+from kafkaesque.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+)
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
 from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
@@ -71,8 +79,10 @@ from kafkaesque.wire.messages.describe_configs import DescribeConfigsRequest
 from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest
 from kafkaesque.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from kafkaesque.wire.messages.describe_producers import DescribeProducersRequest
+from kafkaesque.wire.messages.describe_quorum import DescribeQuorumRequest
 from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkaesque.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kafkaesque.wire.messages.elect_leaders import ElectLeadersRequest
 from kafkaesque.wire.messages.end_txn import EndTxnRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
 from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -83,6 +93,7 @@ from kafkaesque.wire.messages.join_group import JoinGroupRequest
 from kafkaesque.wire.messages.leave_group import LeaveGroupRequest
 from kafkaesque.wire.messages.list_groups import ListGroupsRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
+from kafkaesque.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkaesque.wire.messages.list_transactions import ListTransactionsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
 from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
@@ -92,6 +103,7 @@ from kafkaesque.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpoc
 from kafkaesque.wire.messages.produce import ProduceRequest
 from kafkaesque.wire.messages.sync_group import SyncGroupRequest
 from kafkaesque.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kafkaesque.wire.messages.unregister_broker import UnregisterBrokerRequest
 from kafkaesque.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Awaitable[Any]]
@@ -115,6 +127,11 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     DescribeLogDirsRequest: describe_log_dirs.handle,
     DescribeClusterRequest: describe_cluster.handle,
     DescribeTopicPartitionsRequest: describe_topic_partitions.handle,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments.handle,
+    DescribeQuorumRequest: describe_quorum.handle,
+    ElectLeadersRequest: elect_leaders.handle,
+    ListPartitionReassignmentsRequest: list_partition_reassignments.handle,
+    UnregisterBrokerRequest: unregister_broker.handle,
     FindCoordinatorRequest: find_coordinator.handle,
     JoinGroupRequest: join_group.handle,
     SyncGroupRequest: sync_group.handle,

@@ -1,17 +1,19 @@
 """What all connections of one broker share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.clock import Clock
 from kafkaesque.config import LimitsConfig
+from kafkaesque.net.link import LinkCounters
 from kafkaesque.net.receiving import SLAB_BYTES
 from kafkaesque.server.budget import Budget
 from kafkaesque.server.counters import Counters
 from kafkaesque.server.doorkeeper import Doorkeeper
-from kafkaesque.server.session import Session
+from kafkaesque.server.session import Forward, Session
 from kafkaesque.server.stopping import Stopping
 from kafkaesque.server.turn import Turn
+from kafkaesque.types import NodeId
 
 
 class Edge:
@@ -33,6 +35,10 @@ class Edge:
         self.slab = memoryview(bytearray(SLAB_BYTES))
         self.stopping = Stopping()
         self.turn = turn or Turn()
+        self.forward: Forward | None = None
+        """How requests are handed on to other brokers."""
+        self.links: Mapping[NodeId, LinkCounters] = {}
+        """What went to other brokers and came from them."""
         self._advertised = advertised
         self.is_open = False
         """Whether clients are served: a broker that has just started must first catch up."""
@@ -50,6 +56,7 @@ class Edge:
             port=port,
             client_host=str(peername[0]) if peername else "",
             stopping=self.stopping,
+            forward=self.forward,
         )
 
     def open(self) -> None:

@@ -4,43 +4,22 @@ Names end in their unit, and in `_total` where they only grow. How many topics a
 lines of their own is limited; the sums always count them all.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
+from kafkaesque.server.cluster_metrics import CLUSTER_METRICS
 from kafkaesque.server.counters import TIME_BOUNDS_S
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.http import Page
+from kafkaesque.server.metric import Metric, Samples, one
 from kafkaesque.wire.apis import APIS
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
 
-Samples = Iterable[tuple[tuple[str, ...], float]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One metric: what it is called, and how its values are read."""
-
-    name: str
-    text: str
-    labels: tuple[str, ...] = ()
-    read: Callable[[Edge], Samples]
-
-    @property
-    def is_counter(self) -> bool:
-        """Whether it only grows."""
-        return self.name.endswith("_total")
-
-
 REQUEST_SECONDS = "kafkaesque_request_seconds"
 REQUEST_SECONDS_TEXT = "From the last byte of a request to its answer, waiting included."
-
-
-def _one(value: float) -> Samples:
-    return [((), value)]
 
 
 def _api_name(key: int) -> str:
@@ -70,7 +49,7 @@ def _count_partitions(edge: Edge) -> int:
 
 def _log_bytes(edge: Edge) -> int:
     partitions = edge.broker.open_partitions.values()
-    return sum(one.size_bytes for some in partitions for one in some)
+    return sum(each.size_bytes for some in partitions for each in some)
 
 
 METRICS: tuple[Metric, ...] = (
@@ -93,12 +72,12 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         name="kafkaesque_received_bytes_total",
         text="Bytes received from clients.",
-        read=lambda edge: _one(edge.counters.received_bytes),
+        read=lambda edge: one(edge.counters.received_bytes),
     ),
     Metric(
         name="kafkaesque_sent_bytes_total",
         text="Bytes sent to Kafka and HTTP clients.",
-        read=lambda edge: _one(edge.counters.sent_bytes),
+        read=lambda edge: one(edge.counters.sent_bytes),
     ),
     Metric(
         name="kafkaesque_connections",
@@ -121,27 +100,27 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         name="kafkaesque_inflight_bytes",
         text="Bytes of requests received and not yet answered.",
-        read=lambda edge: _one(edge.budget.held_bytes),
+        read=lambda edge: one(edge.budget.held_bytes),
     ),
     Metric(
         name="kafkaesque_connections_waiting",
         text="Connections that are not read from because too many bytes are in flight.",
-        read=lambda edge: _one(edge.budget.waiting),
+        read=lambda edge: one(edge.budget.waiting),
     ),
     Metric(
         name="kafkaesque_topics",
         text="Topics that can be used.",
-        read=lambda edge: _one(len(edge.broker.open_partitions)),
+        read=lambda edge: one(len(edge.broker.open_partitions)),
     ),
     Metric(
         name="kafkaesque_partitions",
         text="Partitions that can be used.",
-        read=lambda edge: _one(_count_partitions(edge)),
+        read=lambda edge: one(_count_partitions(edge)),
     ),
     Metric(
         name="kafkaesque_log_bytes",
         text="Bytes of the segments of all partitions.",
-        read=lambda edge: _one(_log_bytes(edge)),
+        read=lambda edge: one(_log_bytes(edge)),
     ),
     Metric(
         name="kafkaesque_topic_log_bytes",
@@ -169,13 +148,14 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         name="kafkaesque_sync_rounds_total",
         text="Rounds of syncing; each makes everything durable that was written before it.",
-        read=lambda edge: _one(edge.broker.sync_rounds[0]),
+        read=lambda edge: one(edge.broker.sync_rounds[0]),
     ),
     Metric(
         name="kafkaesque_sync_seconds_total",
         text="The time that rounds of syncing took.",
-        read=lambda edge: _one(edge.broker.sync_rounds[1] / 1000),
+        read=lambda edge: one(edge.broker.sync_rounds[1] / 1000),
     ),
+    *CLUSTER_METRICS,
 )
 
 

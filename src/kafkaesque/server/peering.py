@@ -21,6 +21,7 @@ from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import AnswerLost, KafkaesqueError, LinkError, MalformedLink
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
+from kafkaesque.machines.catalog import removed_text
 from kafkaesque.machines.catalog_commands import (
     AdmitBroker,
     Carried,
@@ -34,6 +35,7 @@ from kafkaesque.net.gossiping import Gossiping
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links, Peer
 from kafkaesque.net.ports import LinkPorts, Question
+from kafkaesque.server.standing import standing_of, watch_standing
 from kafkaesque.server.turn import Turn
 from kafkaesque.types import Buffer, GroupId, NodeId
 
@@ -48,6 +50,7 @@ class Ask(IntEnum):
     JOIN = 2
     GOSSIP = 3
     REQUEST = 4
+    STANDING = 5
 
 
 class Tell(IntEnum):
@@ -116,6 +119,7 @@ class Peering:
             on_note=self._on_note,
             on_received=self._on_received,
             on_suspect=self._on_suspect,
+            admits=self._admits,
         )
         self.links = Links(identity, ports, link_config, chance)
         seeds = [*seeds, *((peer.host, peer.port) for peer in folder.peers)]
@@ -279,6 +283,8 @@ class Peering:
             case Ask.GOSSIP:
                 self.gossiping.receive(question.data)
                 question.reply(b"")
+            case Ask.STANDING:
+                self._tell_standing(question)
             case _:
                 question.refuse(f"this broker knows no call of kind {question.kind}")
 
@@ -314,6 +320,29 @@ class Peering:
             self._broker.ask(command, replied)
         except KafkaesqueError as error:
             question.refuse(str(error) or "the cluster has no leader at the moment")
+
+    def _admits(self, node: NodeId | None, directory: bytes) -> str | None:
+        """Say why a broker may have no link; one that was removed never has one again."""
+        return None if node is None else self._removed(node)
+
+    def _removed(self, node: NodeId) -> str | None:
+        is_removed = node in self._broker.replicas.removed
+        return removed_text(node) if is_removed else None
+
+    def _tell_standing(self, question: Question) -> None:
+        try:
+            question.reply(standing_of(question.data, self._removed))
+        except msgspec.MsgspecError as error:
+            question.refuse(f"the question cannot be read: {error}")
+
+    async def watch_standing(self, on_removed: Callable[[str], None]) -> None:
+        """Ask those who have no link with us whether we were removed; goes on until cancelled."""
+
+        def addresses() -> list[tuple[str, int]]:
+            linked = set(self.links.nodes)
+            return [(peer.host, peer.port) for peer in self.known if peer.node not in linked]
+
+        await watch_standing(self.links, Ask.STANDING, self._folder.node, addresses, on_removed)
 
     def _admission(self, node: NodeId) -> Buffer:
         mine = self._broker.committed_catalog.machine.brokers[self._folder.node]

@@ -33,10 +33,20 @@ def places(session: Session) -> list[Place]:
     return [found[node] for node in sorted(found)]
 
 
+def absent(broker: Broker) -> list[Place]:
+    """Return the brokers of the cluster that are away, and where they were last."""
+    there = present(broker)
+    return [
+        Place(one.node, one.host, one.port, one.rack or None)
+        for node, one in sorted(broker.catalog.brokers.items())
+        if node not in there and one.was_there
+    ]
+
+
 def controller(broker: Broker) -> NodeId:
-    """Return who leads the catalog, which clients know as the controller."""
+    """Return who leads the catalog, which clients know as the controller; NOBODY if none does."""
     leader = broker.leader_of(CATALOG_GROUP).node
-    return NOBODY if leader is None else leader
+    return NOBODY if leader is None or leader not in present(broker) else leader
 
 
 def nodes_of(broker: Broker) -> list[NodeId]:

@@ -1,7 +1,8 @@
 """What has settings, and how settings are told: shared by all that describe or change them.
 
 Topics have settings that can be changed. A broker's are told under Kafka's names where Kafka has
-them; they come from its command line and its configuration, and cannot be changed from afar.
+them; they come from its command line and its configuration, and cannot be changed from afar, but
+for one (`server/draining.py`).
 """
 
 from collections import Counter
@@ -10,6 +11,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.changes import REPLICATION
 from kafkaesque.config import BrokerConfig
 from kafkaesque.errors import InvalidRequest
 from kafkaesque.machines.catalog import Topic
@@ -38,6 +40,7 @@ class Source(IntEnum):
     """Kafka's numbers for where a value comes from."""
 
     TOPIC = 1
+    DYNAMIC_BROKER = 2
     STATIC_BROKER = 4
     DEFAULT = 5
 
@@ -104,7 +107,9 @@ def settings_of_new(overrides: Mapping[str, str]) -> list[Setting]:
 def broker_settings(broker: Broker, address: str) -> list[Setting]:
     """Return all settings of a broker, which the client reaches by `address`."""
     known = [_fixed("node.id", str(broker.node), SettingType.INT, Source.STATIC_BROKER)]
-    known.append(_fixed("default.replication.factor", "1", SettingType.INT, Source.DEFAULT))
+    brokers = sum(1 for one in broker.catalog.brokers.values() if one.was_there)
+    replication = str(min(REPLICATION, max(1, brokers)))
+    known.append(_fixed("default.replication.factor", replication, SettingType.INT, Source.DEFAULT))
     known.append(_fixed("log.dirs", broker.data_folder, SettingType.STRING, Source.STATIC_BROKER))
     listener = f"PLAINTEXT://{address}"
     known.append(_fixed("advertised.listeners", listener, SettingType.STRING, Source.STATIC_BROKER))
@@ -117,16 +122,10 @@ def broker_settings(broker: Broker, address: str) -> list[Setting]:
     return sorted([*known, *_config_settings(broker.config)], key=lambda setting: setting.name)
 
 
-def check_broker_name(name: str, broker: Broker) -> None:
-    """Raise InvalidRequest unless this names the broker that is asked."""
-    if name != str(broker.node):
-        raise InvalidRequest(f"this is broker {broker.node}; ask broker {name!r} itself")
-
-
 def check_alterable(resource_type: int) -> None:
     """Raise InvalidRequest unless the settings of this kind of resource can be changed."""
     if resource_type == ResourceType.BROKER:
-        raise InvalidRequest("a broker's settings cannot be changed while it runs")
+        raise InvalidRequest("a broker's settings cannot be replaced while it runs")
     if resource_type != ResourceType.TOPIC:
         raise InvalidRequest(f"there are no settings of resource type {resource_type}")
 

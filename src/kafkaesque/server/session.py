@@ -1,9 +1,15 @@
 """What a handler knows of the one who asks."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.server.stopping import Stopping
+from kafkaesque.types import NodeId
+
+Forward: TypeAlias = Callable[[NodeId, Any, int], Awaitable[Any]]
+"""Has a request, in a version, answered by another broker; raises LinkError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +28,8 @@ class Session:
     """What the client calls itself in the request at hand."""
     stopping: Stopping = field(default_factory=Stopping)
     """Heard by those who wait for more: they answer with what there is."""
+    forward: Forward | None = None
+    """For what only another broker can answer; what was handed on once is not handed on again."""
     _named: list["Session"] = field(default_factory=list, compare=False, repr=False)
     """This session under the last name that it was asked for: a client hardly changes its own."""
 

@@ -13,6 +13,7 @@ from kafkaesque.wire.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
+    alter_partition_reassignments,
     alter_user_scram_credentials,
     api_versions,
     create_acls,
@@ -28,9 +29,11 @@ from kafkaesque.wire.messages import (
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_quorum,
     describe_topic_partitions,
     describe_transactions,
     describe_user_scram_credentials,
+    elect_leaders,
     end_txn,
     fetch,
     find_coordinator,
@@ -41,6 +44,7 @@ from kafkaesque.wire.messages import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
     metadata,
     offset_commit,
@@ -52,6 +56,7 @@ from kafkaesque.wire.messages import (
     sasl_handshake,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
     write_txn_markers,
 )
 
@@ -214,9 +219,24 @@ APIS: Mapping[int, Messages] = {
             response=delete_groups.DeleteGroupsResponse,
         ),
         Messages(
+            api=elect_leaders.API,
+            request=elect_leaders.ElectLeadersRequest,
+            response=elect_leaders.ElectLeadersResponse,
+        ),
+        Messages(
             api=incremental_alter_configs.API,
             request=incremental_alter_configs.IncrementalAlterConfigsRequest,
             response=incremental_alter_configs.IncrementalAlterConfigsResponse,
+        ),
+        Messages(
+            api=alter_partition_reassignments.API,
+            request=alter_partition_reassignments.AlterPartitionReassignmentsRequest,
+            response=alter_partition_reassignments.AlterPartitionReassignmentsResponse,
+        ),
+        Messages(
+            api=list_partition_reassignments.API,
+            request=list_partition_reassignments.ListPartitionReassignmentsRequest,
+            response=list_partition_reassignments.ListPartitionReassignmentsResponse,
         ),
         Messages(
             api=offset_delete.API,
@@ -234,9 +254,19 @@ APIS: Mapping[int, Messages] = {
             response=alter_user_scram_credentials.AlterUserScramCredentialsResponse,
         ),
         Messages(
+            api=describe_quorum.API,
+            request=describe_quorum.DescribeQuorumRequest,
+            response=describe_quorum.DescribeQuorumResponse,
+        ),
+        Messages(
             api=describe_cluster.API,
             request=describe_cluster.DescribeClusterRequest,
             response=describe_cluster.DescribeClusterResponse,
+        ),
+        Messages(
+            api=unregister_broker.API,
+            request=unregister_broker.UnregisterBrokerRequest,
+            response=unregister_broker.UnregisterBrokerResponse,
         ),
         Messages(
             api=describe_topic_partitions.API,

@@ -40,12 +40,15 @@ async def handle(
 async def _grow(topic: CreatePartitionsTopic, session: Session, *, is_dry_run: bool) -> None:
     broker = session.broker
     broker.catalog.add_partitions(topic.name, topic.count)  # only decides
+    assignment: tuple[tuple[int, ...], ...] = ()
     if topic.assignments is not None:
         added = topic.count - broker.catalog.topic(topic.name).partitions
         if len(topic.assignments) != added:
             raise InvalidAssignment(
                 f"{added} partitions are added, {len(topic.assignments)} are assigned"
             )
-        check_assignments([a.broker_ids for a in topic.assignments], nodes_of(broker))
+        assignment = tuple(one.broker_ids for one in topic.assignments)
+        check_assignments(assignment, nodes_of(broker))
     if not is_dry_run:
-        await done(partial(broker.add_partitions, topic.name, topic.count))
+        grow = partial(broker.add_partitions, topic.name, topic.count, assignment=assignment)
+        await done(grow)

@@ -1,6 +1,6 @@
 """DescribeCluster: who the brokers are."""
 
-from kafkaesque.server.places import controller, places
+from kafkaesque.server.places import absent, controller, places
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_cluster import (
@@ -26,13 +26,20 @@ async def handle(
             cluster_id=cluster_id,
             brokers=(),
         )
+    away = absent(broker) if request.include_fenced_brokers else []
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
         endpoint_type=BROKERS,
         cluster_id=cluster_id,
         controller_id=controller(broker),
         brokers=tuple(
-            DescribeClusterBroker(broker_id=one.node, host=one.host, port=one.port, rack=one.rack)
-            for one in places(session)
+            DescribeClusterBroker(
+                broker_id=one.node,
+                host=one.host,
+                port=one.port,
+                rack=one.rack,
+                is_fenced=one in away,
+            )
+            for one in sorted([*places(session), *away])
         ),
     )

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from kafkaesque.errors import InvalidRequest, KafkaesqueError
+from kafkaesque.server.draining import draining_setting, node_named
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.listening import shown
 from kafkaesque.server.resources import (
     ResourceType,
     Setting,
     broker_settings,
-    check_broker_name,
     described,
 )
 from kafkaesque.server.session import Session
@@ -70,8 +70,11 @@ def _settings(resource: DescribeConfigsResource, session: Session) -> Sequence[S
         case ResourceType.BROKER if name == "":
             return ()  # what was set for all brokers at once: nothing can be
         case ResourceType.BROKER:
-            check_broker_name(name, session.broker)
-            return broker_settings(session.broker, shown(session.host, session.port))
+            node = node_named(name, session.broker)
+            draining = draining_setting(session.broker, node)
+            if node != session.broker.node:  # the rest only that broker itself can tell
+                return [draining]
+            return [*broker_settings(session.broker, shown(session.host, session.port)), draining]
         case other:
             raise InvalidRequest(f"there are no settings of resource type {other}")
 

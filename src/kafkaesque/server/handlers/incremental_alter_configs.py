@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: single settings of topics are changed, the others stay."""
+"""IncrementalAlterConfigs: single settings of topics and brokers change, the others stay."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -6,7 +6,8 @@ from functools import partial
 
 from kafkaesque.errors import InvalidRequest, InvalidSetting
 from kafkaesque.server.altering import altered
-from kafkaesque.server.resources import check_alterable, check_unique
+from kafkaesque.server.draining import alter_broker
+from kafkaesque.server.resources import ResourceType, check_alterable, check_unique
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
 from kafkaesque.topic_settings import CleanupPolicy, kind_of, resolve, value_text
@@ -48,8 +49,11 @@ async def handle(
 
 async def _alter(resource: AlterConfigsResource, *, session: Session, is_dry_run: bool) -> None:
     broker, name = session.broker, resource.resource_name
-    check_alterable(resource.resource_type)
     check_unique([config.name for config in resource.configs], "setting")
+    if resource.resource_type == ResourceType.BROKER:
+        await alter_broker(broker, name, resource.configs, is_dry_run=is_dry_run)
+        return
+    check_alterable(resource.resource_type)
     settings = changed(broker.catalog.topic(name).settings, resource.configs)
     if is_dry_run:
         broker.catalog.set_settings(name, settings)

@@ -1,0 +1,224 @@
+"""`kafkaesque cluster status`, `drain`, `move`, `rebalance` and `remove`."""
+
+from collections.abc import Sequence
+
+import click
+
+from kafkaesque.cli.cluster_plan import MOVE_COLUMNS, balanced, table_of, wanted
+from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
+from kafkaesque.cli.output import Output, Table
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.brokers import BrokerInfo
+from kafkaesque.client.overview import NOBODY, Overview, look
+from kafkaesque.errors import UnknownBroker, UnknownTopic
+from kafkaesque.types import NodeId
+
+
+@click.command(epilog="Example: kafkaesque cluster status --json")
+@bootstrap_option
+@json_option
+def status(*, bootstrap: str, is_json: bool) -> None:
+    """Show brokers, the quorum, partitions in need and moves.
+
+    `kafkaesque doctor` says what is wrong, and what to do about it.
+    """
+    with Admin(bootstrap) as admin:
+        seen = look(admin)
+    quorum = seen.quorum
+    head: dict[str, object] = {
+        "cluster": seen.cluster_id,
+        "catalog leader": None if quorum is None else quorum.leader,
+        "topics": len(seen.topics),
+        "partitions": sum(1 for _ in seen.partitions()),
+        **_shortfalls(seen),
+    }
+    if is_json:
+        head = {name.replace(" ", "_"): value for name, value in head.items()}
+    Output(is_json=is_json).tables(head, [_brokers(seen), _members(seen), _moves(seen)])
+
+
+def _shortfalls(seen: Overview) -> dict[str, object]:
+    leaderless = behind = few = 0
+    for topic, one in seen.partitions():
+        least = min(seen.min_in_sync.get(topic.name, 1), len(one.replicas))
+        leaderless += one.leader == NOBODY
+        behind += len(one.in_sync) < len(one.replicas)
+        few += len(one.in_sync) < least
+    return {
+        "without leader": leaderless,
+        "below replication": behind,
+        "below min in sync": few,
+    }
+
+
+def _brokers(seen: Overview) -> Table:
+    rows = []
+    for one in seen.brokers:
+        folder = seen.folders.get(one.node)
+        rows.append(
+            (
+                one.node,
+                str(one.address),
+                one.rack or None,
+                "up" if one.is_there else "down",
+                seen.led_by(one.node),
+                len(seen.held_by(one.node)),
+                None if folder is None else sum(folder.sizes.values()),
+                None if folder is None or folder.free_bytes < 0 else folder.free_bytes,
+                one.is_draining,
+            )
+        )
+    columns = ("broker", "address", "rack", "state", "leads", "replicas", "bytes", "free", "drains")
+    return Table(kind="broker", columns=columns, rows=rows)
+
+
+def _members(seen: Overview) -> Table:
+    rows: list[tuple[object, ...]] = []
+    if seen.quorum is not None:
+        rows += [(one.node, "voter", one.lag) for one in seen.quorum.voters]
+        rows += [(one.node, "learner", one.lag) for one in seen.quorum.learners]
+    return Table(kind="member", columns=("broker", "role", "lag"), rows=rows)
+
+
+def _moves(seen: Overview) -> Table:
+    rows = [
+        (one.topic, one.partition, one.nodes, one.adding, one.removing, seen.progress(one))
+        for one in seen.moves
+    ]
+    columns = ("topic", "partition", "to", "adding", "removing", "percent")
+    return Table(kind="move", columns=columns, rows=rows)
+
+
+@click.command(epilog="Example: kafkaesque cluster drain 3 --yes")
+@click.argument("node", type=click.IntRange(min=1))
+@click.option("--undo", "is_undone", is_flag=True, help="Let it take partitions again.")
+@yes_option
+@bootstrap_option
+@json_option
+def drain(*, node: NodeId, is_undone: bool, is_sure: bool, bootstrap: str, is_json: bool) -> int:
+    """Move everything off a broker, so that it can be removed.
+
+    Its partitions go to the others, a few at a time; nothing new is put on it. Without --yes only
+    what it holds is shown. `cluster status` shows how it goes.
+    """
+    output = Output(is_json=is_json)
+    with Admin(bootstrap) as admin:
+        seen = look(admin)
+        _known(seen, node)
+        held = seen.held_by(node)
+        if not is_undone and not is_sure:
+            able = [one.node for one in seen.there if one.node != node and not one.is_draining]
+            row = (node, len(held), seen.led_by(node), able)
+            columns = ("broker", "replicas", "leads", "others")
+            output.table(Table(kind="broker", columns=columns, rows=[row]))
+            output.not_done(f"{len(held)} replicas to move off broker {node}")
+            return NOT_DONE
+        admin.brokers.drain(node, is_draining=not is_undone)
+    sentence = (
+        f"broker {node} takes partitions again"
+        if is_undone
+        else f"broker {node} is being drained of {len(held)} replicas: see "
+        "`kafkaesque cluster status`"
+    )
+    output.done(sentence, broker=node, draining=not is_undone, replicas=len(held))
+    return 0
+
+
+@click.command(epilog="Example: kafkaesque cluster move orders 0 3 1 2 --yes")
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(min=0))
+@click.argument("nodes", nargs=-1, type=click.IntRange(min=1))
+@click.option("--cancel", "is_cancelled", is_flag=True, help="Call its move off.")
+@yes_option
+@bootstrap_option
+@json_option
+def move(
+    *,
+    topic: str,
+    partition: int,
+    nodes: Sequence[NodeId],
+    is_cancelled: bool,
+    is_sure: bool,
+    bootstrap: str,
+    is_json: bool,
+) -> int:
+    """Let a partition be on these brokers, the preferred leader first.
+
+    It goes on being used meanwhile. Without --yes nothing is moved.
+    """
+    if bool(nodes) == is_cancelled:
+        raise click.UsageError("name the brokers that are to hold it, or give --cancel")
+    output = Output(is_json=is_json)
+    with Admin(bootstrap) as admin:
+        found = admin.topics.describe(topic)
+        held = {one.index: one.replicas for one in found.partitions}
+        if partition not in held:
+            raise UnknownTopic(f"topic {topic} has no partition {partition}")
+        if not is_sure:
+            row = (topic, partition, held[partition], nodes or None)
+            output.table(Table(kind="move", columns=MOVE_COLUMNS, rows=[row]))
+            output.not_done("1 move to call off" if is_cancelled else "1 move to begin")
+            return NOT_DONE
+        admin.brokers.move({(topic, partition): None if is_cancelled else nodes})
+    done = "is called off" if is_cancelled else "has begun"
+    sentence = f"the move of partition {partition} of topic {topic} {done}"
+    output.done(sentence, topic=topic, partition=partition, to=list(nodes))
+    return 0
+
+
+@click.command(epilog="Example: kafkaesque cluster rebalance --yes")
+@yes_option
+@bootstrap_option
+@json_option
+def rebalance(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
+    """Even out partitions and leaders over the brokers and racks.
+
+    As few partitions as possible are moved. Without --yes the moves are only shown.
+    """
+    output = Output(is_json=is_json)
+    with Admin(bootstrap) as admin:
+        seen = look(admin)
+        planned = balanced(seen)
+        if not is_sure:
+            output.table(table_of(seen, planned))
+            output.not_done(f"{len(planned)} partitions to move")
+            return NOT_DONE
+        if planned:
+            admin.brokers.move(wanted(seen, planned))
+        handed = admin.brokers.elect_preferred()
+    sentence = f"{len(planned)} moves have begun, {handed} partitions were handed over"
+    output.done(sentence, moves=len(planned), handed_over=handed)
+    return 0
+
+
+@click.command(epilog="Example: kafkaesque cluster remove 3 --yes")
+@click.argument("node", type=click.IntRange(min=1))
+@yes_option
+@bootstrap_option
+@json_option
+def remove(*, node: NodeId, is_sure: bool, bootstrap: str, is_json: bool) -> int:
+    """Forget a broker that holds nothing, for good.
+
+    Its number is never given again; a broker that runs stops by itself. `cluster drain` comes
+    first.
+    """
+    output = Output(is_json=is_json)
+    with Admin(bootstrap) as admin:
+        if not is_sure:
+            seen = look(admin)
+            one = _known(seen, node)
+            row = (node, str(one.address), len(seen.held_by(node)), one.is_draining)
+            columns = ("broker", "address", "replicas", "drains")
+            output.table(Table(kind="broker", columns=columns, rows=[row]))
+            output.not_done(f"broker {node} to remove")
+            return NOT_DONE
+        admin.brokers.remove(node)
+    output.done(f"broker {node} was removed", broker=node, removed=True)
+    return 0
+
+
+def _known(seen: Overview, node: NodeId) -> BrokerInfo:
+    found = seen.broker.get(node)
+    if found is None:
+        raise UnknownBroker(f"there is no broker {node}")
+    return found

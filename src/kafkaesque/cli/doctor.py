@@ -1,0 +1,43 @@
+"""`kafkaesque doctor`: what is wrong with a cluster, and the command that mends it."""
+
+import time
+
+import click
+
+from kafkaesque.cli.main import FAILED
+from kafkaesque.cli.options import bootstrap_option, json_option
+from kafkaesque.cli.output import Output, Table
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.findings import findings
+from kafkaesque.client.overview import look
+
+SECOND_LOOK_S = 3.0
+"""Moves are looked at twice: only so it shows whether they get on."""
+
+
+@click.command(epilog="Example: kafkaesque doctor --bootstrap localhost:9092")
+@bootstrap_option
+@json_option
+def doctor(*, bootstrap: str, is_json: bool) -> int:
+    """Say what is wrong with a cluster, and what mends it.
+
+    One line for each finding, the worst first. The exit code is 0 when there is none, else 1.
+    """
+    with Admin(bootstrap) as admin:
+        seen = look(admin)
+        before = None
+        if seen.moves:
+            time.sleep(SECOND_LOOK_S)
+            before, seen = seen, look(admin)
+    found = findings(seen, before)
+    if is_json:
+        rows = [(one.kind.value, one.text, one.command) for one in found]
+        table = Table(kind="finding", columns=("kind", "text", "command"), rows=rows)
+        Output(is_json=True).table(table)
+    for one in found if not is_json else ():
+        click.echo(f"{one.text}  →  {one.command}")
+    if not found and not is_json:
+        count = len(seen.brokers)
+        plural = "" if count == 1 else "s"
+        click.echo(f"healthy: {count} broker{plural}, {len(seen.topics)} topics")
+    return FAILED if found else 0

@@ -1,0 +1,110 @@
+"""`kafkaesque cluster recover`: what is left goes on when most voters are gone for good."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.broker.forcing import force_groups, forced_voters
+from kafkaesque.broker.identity import load_identity
+from kafkaesque.broker.store import Store
+from kafkaesque.cli.options import NOT_DONE, json_option, yes_option
+from kafkaesque.cli.output import Output, Table
+from kafkaesque.clock import SystemClock
+from kafkaesque.config import LogConfig
+from kafkaesque.errors import BadConfiguration, DiskFailed, LogError
+from kafkaesque.log.look import Damage, SeenBatch, look_at_journal, look_at_segment
+from kafkaesque.log.posix_disk import PosixDisk
+from kafkaesque.types import GroupId, NodeId, Offset, Term
+
+_COLUMNS = ("group", "voters", "last term", "end")
+
+
+@click.command(epilog="Example: kafkaesque cluster recover --data data --lost 1 --lost 3 --yes")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="The data folder of the broker that is to go on; it must not run.",
+)
+@click.option(
+    "--lost",
+    type=click.IntRange(min=1),
+    multiple=True,
+    required=True,
+    help="A broker that is gone for good; may be repeated.",
+)
+@yes_option
+@json_option
+def recover(*, data: Path, lost: Sequence[NodeId], is_sure: bool, is_json: bool) -> int:
+    """Let one broker's copies go on when most voters are gone for good.
+
+    What only the lost brokers had is gone. They must never come back with their old disks. Where
+    several brokers are left, choose the one whose catalog has the highest term, then the highest
+    end. Without --yes only the groups that need it are shown.
+    """
+    output = Output(is_json=is_json)
+    try:
+        disk = PosixDisk(data)
+    except OSError as error:
+        raise DiskFailed(f"cannot use {data}: {error.strerror}") from error
+    try:
+        disk.lock()
+        identity = load_identity(disk)
+        if identity is None:
+            raise LogError(f"{data} is no broker's data folder")
+        if identity.node in lost:
+            raise BadConfiguration(f"{data} is the folder of broker {identity.node} itself")
+        if not is_sure:
+            rows = _preview(data, identity.node, lost)
+            output.table(Table(kind="group", columns=_COLUMNS, rows=rows))
+            output.not_done(f"{len(rows)} groups to go on with broker {identity.node} alone")
+            return NOT_DONE
+        forced = _force(disk, identity.node, lost)
+    finally:
+        disk.close()
+    sentence = (
+        f"{len(forced)} groups go on with broker {identity.node} alone: start it, and never start "
+        f"broker {', '.join(map(str, sorted(set(lost))))} with its old data again"
+    )
+    output.done(sentence, broker=identity.node, groups=len(forced))
+    return 0
+
+
+def _preview(
+    data: Path, node: NodeId, lost: Sequence[NodeId]
+) -> list[tuple[GroupId, tuple[NodeId, ...], Term, Offset]]:
+    """Return the groups that need force, and the catalog in any case, without changing anything."""
+    rows = []
+    for seen in look_at_journal(data / "journal"):
+        if isinstance(seen, Damage):
+            raise LogError(f"{seen.path} is damaged at byte {seen.position}: {seen.reason}")
+        group, state = seen.group, seen.state
+        voters = state.marks.voters()[-1][1]
+        is_needed = forced_voters(voters, node, set(lost)) is not None
+        if group == CATALOG_GROUP or (is_needed and not state.is_recovering):
+            marks = state.marks.all()
+            term = marks[-1].term if marks else state.marks.start.prev_term
+            rows.append((group, voters.voters, term, _end(data / group)))
+    return rows
+
+
+def _end(folder: Path) -> Offset:
+    """Return the offset behind the last whole batch of a log."""
+    end = 0
+    newest = max(folder.glob("*.log"), default=None)
+    for seen in () if newest is None else look_at_segment(newest):
+        if isinstance(seen, SeenBatch):
+            end = seen.view.base_offset + seen.view.last_offset_delta + 1
+    return end
+
+
+def _force(disk: PosixDisk, node: NodeId, lost: Sequence[NodeId]) -> list[GroupId]:
+    failures: list[LogError] = []
+    store = Store.open(disk, LogConfig(), SystemClock(), node, failures.append)
+    forced = force_groups(store, set(lost))
+    store.close()
+    if failures:
+        raise failures[0]
+    return forced

@@ -1,0 +1,96 @@
+"""A whole cluster at one moment, as far as its brokers tell: what status and doctor look at."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.brokers import BrokerInfo, FolderInfo, MoveInfo, QuorumInfo
+from kafkaesque.client.topics import PartitionInfo, Place, TopicInfo
+from kafkaesque.errors import ClientError
+from kafkaesque.types import NodeId
+
+REPLICATION = 3
+"""Replicas that a topic should have, if there are as many brokers."""
+
+MIN_IN_SYNC = "min.insync.replicas"
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What is known of a cluster."""
+
+    cluster_id: str | None = None
+    brokers: tuple[BrokerInfo, ...]
+    quorum: QuorumInfo | None
+    """None while nobody leads the catalog."""
+    topics: tuple[TopicInfo, ...] = ()
+    moves: tuple[MoveInfo, ...] = ()
+    folders: Mapping[NodeId, FolderInfo] = field(default_factory=dict)
+    """Of those brokers that tell."""
+    min_in_sync: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def broker(self) -> Mapping[NodeId, BrokerInfo]:
+        """The brokers by their numbers."""
+        return {one.node: one for one in self.brokers}
+
+    @property
+    def there(self) -> tuple[BrokerInfo, ...]:
+        """The brokers that are there."""
+        return tuple(one for one in self.brokers if one.is_there)
+
+    @property
+    def default_replication(self) -> int:
+        """How many replicas a new topic gets."""
+        return min(REPLICATION, len(self.there))
+
+    def partitions(self) -> Iterator[tuple[TopicInfo, PartitionInfo]]:
+        """Yield every partition with its topic."""
+        for topic in self.topics:
+            for one in topic.partitions:
+                yield topic, one
+
+    def held_by(self, node: NodeId) -> list[Place]:
+        """Return the partitions that a broker holds, or is to hold."""
+        held = {(t.name, one.index) for t, one in self.partitions() if node in one.replicas}
+        held |= {(m.topic, m.partition) for m in self.moves if node in (*m.nodes, *m.removing)}
+        return sorted(held)
+
+    def led_by(self, node: NodeId) -> int:
+        """Return how many partitions a broker leads."""
+        return sum(one.leader == node for _, one in self.partitions())
+
+    def progress(self, move: MoveInfo) -> int | None:
+        """Return how much of a partition its new replicas have, in percent; None if unknown."""
+        place = move.topic, move.partition
+        sizes = {node: folder.sizes.get(place) for node, folder in self.folders.items()}
+        whole = max((size for size in sizes.values() if size is not None), default=None)
+        had = [sizes.get(node) for node in move.adding]
+        if whole is None or None in had:
+            return None
+        if not whole or not had:
+            return 100
+        return min(100, min(size or 0 for size in had) * 100 // whole)
+
+
+def look(admin: Admin) -> Overview:
+    """Ask the brokers for everything; one that does not answer is left out of the folders."""
+    brokers = admin.brokers.list()
+    topics = tuple(admin.topics.list())
+    folders: dict[NodeId, FolderInfo] = {}
+    for one in brokers:
+        if one.is_there:
+            try:
+                folders[one.node] = admin.brokers.folder(one.node)
+            except ClientError:
+                continue  # it has gone meanwhile
+    return Overview(
+        cluster_id=admin.cluster().cluster_id,
+        brokers=tuple(brokers),
+        quorum=admin.brokers.quorum(),
+        topics=topics,
+        moves=tuple(admin.brokers.moves()),
+        folders=folders,
+        min_in_sync=admin.topics.numbers([topic.name for topic in topics], MIN_IN_SYNC),
+    )

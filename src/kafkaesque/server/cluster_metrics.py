@@ -1,0 +1,106 @@
+"""What a broker tells Prometheus of its part in the cluster, and of its links to the others."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from kafkaesque.broker.in_sync import InSync
+from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.quorum import catalog_lag
+from kafkaesque.server.edge import Edge
+from kafkaesque.server.metric import Metric, Samples, one
+
+
+def _of_links(field: str, edge: Edge) -> Samples:
+    """Read a counter of the links to each other broker."""
+    return [((str(node),), getattr(found, field)) for node, found in sorted(edge.links.items())]
+
+
+def _link_metric(name: str, text: str, field: str) -> Metric:
+    return Metric(name=name, text=text, labels=("node",), read=partial(_of_links, field))
+
+
+def _led(edge: Edge) -> Iterator[tuple[Partition, InSync]]:
+    for partitions in edge.broker.open_partitions.values():
+        for partition in partitions:
+            in_sync = partition.replica.in_sync
+            if partition.replica.is_serving and in_sync is not None:
+                yield partition, in_sync
+
+
+def _is_behind(partition: Partition, in_sync: InSync) -> bool:
+    return len(in_sync.nodes) < len(partition.replica.raft.voters.voters)
+
+
+def _is_too_few(partition: Partition, in_sync: InSync) -> bool:
+    few = len(in_sync.nodes) < partition.settings.min_insync_replicas
+    return few or in_sync.is_cut_off
+
+
+def _behind_bytes(edge: Edge) -> int:
+    return sum(lack.bytes for move in edge.broker.moves() for lack in (move.behind or {}).values())
+
+
+CLUSTER_METRICS: tuple[Metric, ...] = (
+    _link_metric("kafkaesque_link_sent_bytes_total", "Bytes sent to another broker.", "sent_bytes"),
+    _link_metric(
+        "kafkaesque_link_received_bytes_total",
+        "Bytes received from another broker.",
+        "received_bytes",
+    ),
+    _link_metric(
+        "kafkaesque_link_sent_messages_total", "Messages sent to another broker.", "sent_messages"
+    ),
+    _link_metric(
+        "kafkaesque_link_received_messages_total",
+        "Messages received from another broker.",
+        "received_messages",
+    ),
+    _link_metric(
+        "kafkaesque_link_dropped_messages_total",
+        "Messages for another broker that were dropped because it does not read fast enough.",
+        "dropped_messages",
+    ),
+    _link_metric(
+        "kafkaesque_link_opened_total", "How often a link to another broker was opened.", "opened"
+    ),
+    Metric(
+        name="kafkaesque_replicas",
+        text="Replicas of groups that are open here, that of the catalog included.",
+        read=lambda edge: one(len(edge.broker.replicas.by_group)),
+    ),
+    Metric(
+        name="kafkaesque_leaders",
+        text="Partitions that are led here.",
+        read=lambda edge: one(sum(1 for _ in _led(edge))),
+    ),
+    Metric(
+        name="kafkaesque_elections_total",
+        text="How often a group came to be led here.",
+        read=lambda edge: one(edge.broker.replicas.elections),
+    ),
+    Metric(
+        name="kafkaesque_partitions_under_replicated",
+        text="Partitions that are led here and have fewer replicas in sync than voters.",
+        read=lambda edge: one(sum(_is_behind(*found) for found in _led(edge))),
+    ),
+    Metric(
+        name="kafkaesque_partitions_below_min_in_sync",
+        text="Partitions that are led here and refuse acks=all for want of replicas in sync.",
+        read=lambda edge: one(sum(_is_too_few(*found) for found in _led(edge))),
+    ),
+    Metric(
+        name="kafkaesque_moves",
+        text="Partitions that are being moved, in the whole cluster.",
+        read=lambda edge: one(len(edge.broker.moves())),
+    ),
+    Metric(
+        name="kafkaesque_moves_behind_bytes",
+        text="What the new replicas of partitions that are led here still lack, about.",
+        read=lambda edge: one(_behind_bytes(edge)),
+    ),
+    Metric(
+        name="kafkaesque_catalog_lag",
+        text="Offsets of the catalog that are committed and do not show here yet.",
+        read=lambda edge: one(catalog_lag(edge.broker)),
+    ),
+)

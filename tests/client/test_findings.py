@@ -1,0 +1,177 @@
+"""The doctor's findings: each is told in one case and in no other, with what mends it."""
+
+from dataclasses import replace
+
+import pytest
+
+from kafkaesque.client.address import Address
+from kafkaesque.client.brokers import BrokerInfo, FolderInfo, MemberInfo, MoveInfo, QuorumInfo
+from kafkaesque.client.findings import Finding, Kind, findings
+from kafkaesque.client.overview import Overview
+from kafkaesque.client.topics import PartitionInfo, TopicInfo
+
+
+def a_broker(node: int, *, is_there: bool = True, is_draining: bool = False) -> BrokerInfo:
+    return BrokerInfo(
+        node=node,
+        address=Address(host="localhost", port=9000 + node),
+        rack="",
+        is_there=is_there,
+        is_draining=is_draining,
+    )
+
+
+def a_partition(
+    index: int,
+    leader: int,
+    replicas: tuple[int, ...] = (1, 2, 3),
+    in_sync: tuple[int, ...] | None = None,
+) -> PartitionInfo:
+    found = replicas if in_sync is None else in_sync
+    return PartitionInfo(index=index, leader=leader, replicas=replicas, in_sync=found)
+
+
+def a_topic(*partitions: PartitionInfo, name: str = "orders") -> TopicInfo:
+    return TopicInfo(name=name, topic_id=b"t" * 16, is_internal=False, partitions=partitions)
+
+
+def members(*nodes: int) -> tuple[MemberInfo, ...]:
+    return tuple(MemberInfo(node=node, lag=0) for node in nodes)
+
+
+QUORUM = QuorumInfo(leader=1, term=1, high_watermark=5, voters=members(1, 2, 3), learners=())
+BROKERS = tuple(map(a_broker, (1, 2, 3)))
+HEALTHY = Overview(
+    brokers=BROKERS,
+    quorum=QUORUM,
+    topics=(a_topic(a_partition(0, 1), a_partition(1, 2), a_partition(2, 3)),),
+    folders={1: FolderInfo(total_bytes=100, free_bytes=50, sizes={})},
+    min_in_sync={"orders": 2},
+)
+DOWN = (*BROKERS[:2], a_broker(3, is_there=False))
+DRAINING = (*BROKERS, a_broker(4, is_draining=True))
+
+
+def with_partition(**changes: object) -> Overview:
+    first, *rest = HEALTHY.topics[0].partitions
+    changed = replace(first, **changes)  # type: ignore[arg-type]  # one of its own fields
+    return replace(HEALTHY, topics=(a_topic(changed, *rest),))
+
+
+def only(seen: Overview, before: Overview | None = None) -> Finding:
+    (found,) = findings(seen, before)
+    return found
+
+
+def test_nothing_is_found_in_a_healthy_cluster_nor_in_one_broker_alone() -> None:
+    assert findings(HEALTHY) == []
+    alone = Overview(
+        brokers=BROKERS[:1],
+        quorum=replace(QUORUM, voters=members(1)),
+        topics=(a_topic(a_partition(0, 1, (1,))),),
+    )
+    assert findings(alone) == []
+
+
+def test_a_catalog_without_a_leader_comes_first() -> None:
+    found = findings(replace(HEALTHY, quorum=None, brokers=DOWN))
+    assert found[0].kind is Kind.CATALOG
+    assert "cluster recover --data DIR --lost 3" in found[0].command
+
+
+def test_a_broker_that_is_down_is_named_with_its_address() -> None:
+    found = only(replace(HEALTHY, brokers=DOWN))
+    assert found.kind is Kind.BROKER_DOWN
+    assert found.text == "broker 3 at localhost:9003 is down"
+    assert "kafkaesque cluster drain 3 --yes" in found.command
+
+
+@pytest.mark.parametrize(
+    ("leader", "in_sync", "kind"),
+    [
+        (-1, (), Kind.LEADERLESS),
+        (1, (1,), Kind.MIN_IN_SYNC),
+        (1, (1, 2), Kind.UNDER_REPLICATED),
+    ],
+)
+def test_a_partition_is_told_of_once_as_the_worst_that_it_is(
+    leader: int, in_sync: tuple[int, ...], kind: Kind
+) -> None:
+    found = only(with_partition(leader=leader, in_sync=in_sync))
+    assert found.kind is kind
+    assert "1 partition " in found.text
+    assert "orders-0" in found.text
+
+
+def test_only_some_of_many_partitions_are_named() -> None:
+    many = a_topic(*(a_partition(index, -1) for index in range(8)))
+    found = only(replace(HEALTHY, topics=(many,)))
+    assert found.text.endswith("orders-4 and 3 more")
+
+
+def test_a_topic_below_the_default_replication_has_its_command() -> None:
+    few = a_topic(*(a_partition(n, n + 1, (n + 1,)) for n in range(3)), name="small")
+    found = only(replace(HEALTHY, topics=(few,)))
+    assert found.kind is Kind.REPLICATION
+    assert found.command == "kafkaesque topic alter small --replicas 3 --yes"
+
+
+def test_a_disk_that_is_nearly_full_names_the_largest_topic() -> None:
+    sizes = {("orders", 0): 5, ("pay", 0): 4, ("pay", 1): 3}
+    full = FolderInfo(total_bytes=100, free_bytes=9, sizes=sizes)
+    found = only(replace(HEALTHY, folders={2: full}))
+    assert found.kind is Kind.DISK
+    assert "broker 2 has 9 % left" in found.text
+    assert "topic alter pay" in found.command
+
+
+def test_two_brokers_are_one_too_few() -> None:
+    seen = Overview(brokers=BROKERS[:2], quorum=replace(QUORUM, voters=members(1)))
+    found = only(seen)
+    assert found.kind is Kind.FEW_BROKERS
+    assert "serve --join localhost:9001" in found.command
+
+
+def test_leaders_that_are_uneven_are_told_of() -> None:
+    same = a_topic(*(a_partition(index, 1) for index in range(6)))
+    found = only(replace(HEALTHY, topics=(same,)))
+    assert found.kind is Kind.UNEVEN
+    assert found.command == "kafkaesque cluster rebalance --yes"
+
+
+def test_a_drained_broker_can_be_removed_when_it_neither_holds_nor_votes() -> None:
+    found = only(replace(HEALTHY, brokers=DRAINING))
+    assert found.kind is Kind.EMPTY
+    assert found.command == "kafkaesque cluster remove 4 --yes"
+    voting = replace(QUORUM, voters=members(1, 2, 4))
+    assert findings(replace(HEALTHY, brokers=DRAINING, quorum=voting)) == []
+
+
+def test_a_broker_whose_partitions_nobody_can_take_cannot_be_drained() -> None:
+    draining = (*BROKERS[:2], a_broker(3, is_draining=True))
+    found = only(replace(HEALTHY, brokers=draining))
+    assert found.kind is Kind.STUCK
+    assert "broker 3 cannot be drained" in found.text
+
+
+def test_a_move_is_stuck_when_its_broker_is_away_or_nothing_comes() -> None:
+    move = MoveInfo(topic="orders", partition=0, nodes=(1, 2, 4), adding=(4,), removing=(3,))
+
+    def moving(*, is_there: bool, size: int) -> Overview:
+        folders = {
+            1: FolderInfo(total_bytes=-1, free_bytes=-1, sizes={("orders", 0): 100}),
+            4: FolderInfo(total_bytes=-1, free_bytes=-1, sizes={("orders", 0): size}),
+        }
+        brokers = (*BROKERS, a_broker(4, is_there=is_there))
+        return replace(HEALTHY, brokers=brokers, moves=(move,), folders=folders)
+
+    away = [one for one in findings(moving(is_there=False, size=0)) if one.kind is Kind.STUCK]
+    assert "waits for broker 4" in away[0].text
+    assert "cluster move orders 0 --cancel --yes" in away[0].command
+    before = moving(is_there=True, size=10)
+    assert before.progress(move) == 10
+    still = findings(moving(is_there=True, size=10), before)
+    assert [one.kind for one in still if one.kind is Kind.STUCK] == [Kind.STUCK]
+    assert not [
+        one for one in findings(moving(is_there=True, size=20), before) if one.kind is Kind.STUCK
+    ]

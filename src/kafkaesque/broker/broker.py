@@ -381,10 +381,6 @@ class Broker:
         """Yield the partitions of the topics there are now, but of those deleted meanwhile."""
         return self.topics.each_partition()
 
-    def now_ms(self) -> int:
-        """Return the time of day, as this broker's clock has it."""
-        return self._clock.now_ms()
-
     def space(self) -> tuple[int, int]:
         """Return the bytes of the disk in all, and those of them that are free."""
         return self._store.disk.space()

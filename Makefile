@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 READY := .venv/.ready
 SPARK_READY := .venv-spark/.ready
-# `make test SPARK=no` leaves Spark out, which is a download of about 600 MB.
+# `make test SPARK=no` and `make demo SPARK=no` leave Spark out, which is a download of about 600 MB.
 SPARK ?= yes
 SEEDS ?= 200
 # `make bench-field FIELD='--systems kafkaesque kafka --pin'` passes more words on.
@@ -35,8 +35,8 @@ test-all: $(READY) $(SPARK_READY) ## run everything, also what takes long
 	@$(MAKE) --no-print-directory sim SEEDS=2000
 	@$(MAKE) --no-print-directory chaos
 
-demo: $(READY) ## use a broker, kill it, ask it by telnet; then a cluster, simulated
-	@.venv/bin/kafkaesque demo
+demo: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## watch three brokers and Spark lose a broker, and no record
+	@.venv/bin/kafkaesque demo $(if $(filter yes,$(SPARK)),--spark .venv-spark/bin/python)
 
 check: $(READY) ## format, lint, types, layering, generated pages and links
 	@.venv/bin/ruff format --check --quiet . || { echo "run: make format"; exit 1; }

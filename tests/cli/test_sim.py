@@ -6,7 +6,11 @@ import pytest
 
 from kafkaesque.cli import sim as commands
 from kafkaesque.cli.main import run
+from kafkaesque.sim import story
+from kafkaesque.sim.checks import Violation
 from kafkaesque.sim.many import Failure, Kind, Totals
+from kafkaesque.sim.run import check_end
+from kafkaesque.sim.world import World
 
 COLUMNS = 80
 STEPS = "200"
@@ -96,3 +100,41 @@ def test_of_many_seeds_those_that_fail_are_listed_with_their_commands(
     assert "seed 71: Violation: [two] leaders" in out
     assert f"kafkaesque sim 71 --steps {STEPS}" in out
     assert row(out, "violations") == 2
+
+
+def test_a_story_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sim", "7", "--story"]) == 0
+    out = capsys.readouterr().out
+    assert row(out, "batches acknowledged") >= 400
+    assert row(out, "of these lost") == 0
+
+
+def test_a_story_exits_with_1_when_an_acknowledged_record_is_gone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check_then_lose(world: World) -> None:
+        check_end(world)
+        log = world.nodes[1].replicas[story.GROUP].log
+        log.segments.truncate(log.segments.batch_base(log.end_offset - 1))
+
+    monkeypatch.setattr(story, "check_end", check_then_lose)
+    assert run(["sim", "7", "--story"]) == 1
+    out = capsys.readouterr().out
+    assert row(out, "of these lost") == 1
+    assert "what was acknowledged is lost" in out
+
+
+def test_a_story_exits_with_1_when_a_check_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def complain(world: World) -> None:
+        raise Violation("log matching: [one] entry too many")
+
+    monkeypatch.setattr(story, "check_end", complain)
+    assert run(["sim", "7", "--story"]) == 1
+    assert "A promise was broken: log matching: [one] entry" in capsys.readouterr().out
+
+
+def test_a_story_needs_a_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sim", "--seeds", "3", "--story"]) == 2
+    assert "--story needs a SEED" in capsys.readouterr().err

@@ -29,7 +29,6 @@ from kafkaesque.types import NodeId
 
 SECONDS = 60
 COLUMNS = 80
-_SPARK_SECONDS_MAX = 120.0
 _DOCTOR_SECONDS_MAX = 30
 _LINES = (
     "CRTP notes 1 3",
@@ -109,7 +108,7 @@ class _Story:
         self._say_traffic(clicks)
         is_text_good = self._talk(leaders)
         if self._spark is not None:
-            self._wait_for_spark()
+            self._wait_for_spark(began + 0.5 * self._seconds)
         self._wait(began, 0.55)
         self._say_traffic(clicks)
         dead = self._kill(leaders)
@@ -157,9 +156,8 @@ class _Story:
         answers = dialogue(port, list(_LINES), say)
         return answers[:2] == ["Done", "Done"] and "by hand" in answers[3]
 
-    def _wait_for_spark(self) -> None:
+    def _wait_for_spark(self, deadline: float) -> None:
         assert self._pipeline is not None
-        deadline = time.monotonic() + _SPARK_SECONDS_MAX
         while time.monotonic() < deadline and self._pipeline.is_running:
             fares = self._pipeline.fares()
             if fares is not None and fares.rows > 0:
@@ -169,7 +167,7 @@ class _Story:
                 )
                 return
             time.sleep(0.2)
-        self._say("Spark has read nothing yet")
+        self._say("Spark is still at its first batch")
 
     def _kill(self, leaders: dict[int, NodeId]) -> NodeId:
         dead = self._cluster.leaders(TOPIC).get(0) or leaders[0]

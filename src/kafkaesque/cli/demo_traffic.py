@@ -29,7 +29,8 @@ REPLICAS = 3
 SECONDS_MAX = 60
 RATE = 300
 """Events a second."""
-_VISITORS = 40
+_AT_ONCE = 8
+"""Visitors at a time; each second one leaves and another comes."""
 _PACE_S = 0.02
 _FAR_MS = 3_600_000
 
@@ -168,7 +169,7 @@ class Clicks:
         for _ in range(count):
             number, self._next = self._next, self._next + 1
             event = Event(
-                user=f"visitor-{self._chance.randrange(_VISITORS)}",
+                user=f"visitor-{int(time.monotonic()) + self._chance.randrange(_AT_ONCE)}",
                 kind=self._chance.choices(KINDS, (35, 50, 10, 5))[0],
                 item=f"item-{number}",
                 at_ms=time.time_ns() // 1_000_000 + later_ms,

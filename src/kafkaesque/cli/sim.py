@@ -31,14 +31,28 @@ _SHOWN_FAILURES_MAX = 10
     show_default=True,
     help="Replicated logs alone, or whole brokers.",
 )
-def sim(seed: int | None, seeds: int | None, first: int, steps: int | None, world: str) -> int:
+@click.option("--story", "is_story", is_flag=True, help="Tell how a leader loses its power.")
+def sim(
+    seed: int | None,
+    seeds: int | None,
+    first: int,
+    steps: int | None,
+    world: str,
+    *,
+    is_story: bool,
+) -> int:
     """Run a whole cluster on simulated disks, network and clocks.
 
-    With SEED that one run is repeated, exactly as it was; with --seeds many are tried and counted.
+    With SEED that one run is repeated, exactly as it was; with --seeds many are tried and counted;
+    with SEED and --story a small cluster loses its leader in the middle of a write.
     """
     if (seed is None) == (seeds is None):
         raise click.UsageError("give either one SEED or --seeds, not both and not neither")
     console = Console()
+    if is_story:
+        if seed is None:
+            raise click.UsageError("--story needs a SEED")
+        return 0 if _tell_story(console, seed) else FAILED
     kind = Kind(world)
     if steps is None:
         steps = STEPS if kind is Kind.LOGS else BROKER_STEPS
@@ -48,7 +62,7 @@ def sim(seed: int | None, seeds: int | None, first: int, steps: int | None, worl
     return _many(console, range(first, first + seeds), steps, kind)
 
 
-def tell_story(console: Console, seed: int) -> bool:
+def _tell_story(console: Console, seed: int) -> bool:
     """Tell how a cluster loses its leader in the middle of a write; return whether it ends well."""
     try:
         verdict = tell(seed, lambda line: console.print(f"  {line}", soft_wrap=True))

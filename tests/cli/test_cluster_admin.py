@@ -1,7 +1,10 @@
 """`kafkaesque cluster` and `doctor` on real brokers: drained, removed, moved, and recovered."""
 
+# mypy: disable-error-code="no-untyped-call"
+
 import json
 import time
+import urllib.request
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,6 +102,20 @@ def test_status_and_doctor_see_a_cluster_as_it_is_and_a_topic_gets_more_copies(
     wait(lambda: not cli.status()["moves"])
     assert cli("doctor") == (0, "healthy: 3 brokers, 1 topics\n")
     assert cli("topic", "alter", "orders", "--replicas", "4", "--yes")[0] == 1
+
+
+def test_links_and_leaders_are_counted_for_prometheus(cluster: Cluster) -> None:
+    url = f"http://{cluster.address(1)}/metrics"
+    with urllib.request.urlopen(url, timeout=SECONDS_MAX) as answer:
+        lines = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines())
+    for node in (2, 3):
+        assert float(lines[f'kafkaesque_link_sent_bytes_total{{node="{node}"}}']) > 0
+        assert float(lines[f'kafkaesque_link_received_messages_total{{node="{node}"}}']) > 0
+    assert float(lines["kafkaesque_replicas"]) >= 1 + 3
+    assert float(lines["kafkaesque_leaders"]) >= 1
+    assert float(lines["kafkaesque_elections_total"]) >= float(lines["kafkaesque_leaders"])
+    assert float(lines["kafkaesque_partitions_under_replicated"]) == 0
+    assert float(lines["kafkaesque_catalog_lag"]) == 0
 
 
 def test_admin_clients_of_kafka_move_elect_and_describe(cluster: Cluster) -> None:

@@ -7,8 +7,11 @@ SPARK_READY := .venv-spark/.ready
 # `make test SPARK=no` leaves Spark out, which is a download of about 600 MB.
 SPARK ?= yes
 SEEDS ?= 200
+# `make bench-field FIELD='--systems kafkaesque kafka --pin'` passes more words on.
+QUICK ?=
+FIELD ?=
 
-.PHONY: help setup spark test test-all demo check format docs sim mutants bench figures requirements clean
+.PHONY: help setup spark test test-all demo check format docs sim chaos mutants bench bench-field figures requirements clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -30,6 +33,7 @@ test-all: $(READY) $(SPARK_READY) ## run everything, also what takes long
 	@.venv/bin/python -m tools.run_tests --all
 	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory sim SEEDS=2000
+	@$(MAKE) --no-print-directory chaos
 
 demo: $(READY) ## use a broker, kill it, ask it by telnet; then a cluster, simulated
 	@.venv/bin/kafkaesque demo
@@ -55,11 +59,18 @@ sim: $(READY) ## run the simulator on SEEDS seeds
 	@.venv/bin/kafkaesque sim --seeds $(SEEDS)
 	@.venv/bin/kafkaesque sim --seeds $(SEEDS) --world brokers
 
+chaos: $(READY) ## kill, pause, cut off and starve real brokers, and check what clients saw
+	@.venv/bin/python -m tests.chaos $(STORY)
+
 mutants: $(READY) ## break known rules one at a time and see that something notices
 	@.venv/bin/python -m tests.mutants
 
 bench: $(READY) ## run the bench programs and print what they measured
 	@.venv/bin/python -m tools.figures --print
+
+bench-field: $(READY) ## measure against Kafka, NATS, Redis, RabbitMQ, ActiveMQ (QUICK=1: in minutes)
+	@.venv/bin/python -m bench.field $(if $(QUICK),--quick) $(FIELD)
+	@$(MAKE) --no-print-directory docs
 
 figures: $(READY) ## measure every figure and write docs/reference/figures.md
 	@.venv/bin/python -m tools.figures

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from bench.serving import processor_seconds
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.entry import Entry
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links, Peer

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from kafkaesque import config, settings
+from kafkaesque import cluster_config, config, settings
 from tools.repository import SOURCE
 
 FILES = ("config.py", "cluster_config.py")
+_CLASSES = {**vars(cluster_config), **vars(config)}
 
 _HEAD = """\
 # Settings and limits
 
-Every setting with its default and the reason for it. Generated from `src/kafkaesque/config.py` by
-`make docs`; do not edit.
+Every setting with its default and the reason for it. Generated from `src/kafkaesque/config.py` and
+`cluster_config.py` by `make docs`; do not edit.
 
 Sizes are in bytes and times in milliseconds unless the name says otherwise.
 
@@ -79,12 +80,12 @@ def _classes() -> list[ast.ClassDef]:
         node
         for file in FILES
         for node in ast.parse((SOURCE / file).read_text()).body
-        if isinstance(node, ast.ClassDef) and dataclasses.is_dataclass(getattr(config, node.name))
+        if isinstance(node, ast.ClassDef) and dataclasses.is_dataclass(_CLASSES[node.name])
     ]
 
 
 def _fields(definition: ast.ClassDef) -> tuple["dataclasses.Field[object]", ...]:
-    return dataclasses.fields(getattr(config, definition.name))
+    return dataclasses.fields(_CLASSES[definition.name])
 
 
 def _rows(definition: ast.ClassDef, reasons: Mapping[str, str]) -> Iterator[str]:
@@ -95,7 +96,7 @@ def _rows(definition: ast.ClassDef, reasons: Mapping[str, str]) -> Iterator[str]
 
 
 def _section(definition: ast.ClassDef) -> str | None:
-    cls = getattr(config, definition.name)
+    cls = _CLASSES[definition.name]
     return next((name for name, found in settings.SECTIONS.items() if found is cls), None)
 
 

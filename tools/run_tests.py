@@ -20,7 +20,7 @@ TOTAL_MINUTES_MAX = 30.0
 NO_TESTS_COLLECTED = 5
 """The exit code of pytest when a group has no tests."""
 
-MARKS = ("simulation", "compat", "spark")
+MARKS = ("simulation", "compat", "chaos", "spark")
 """The marks that make a group of their own; whoever writes the first test of one adds it here."""
 
 SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"
@@ -75,6 +75,7 @@ GROUPS = (
         # Clients of others leave sockets open when a broker is killed; that is theirs to mend.
         ignored=("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"),
     ),
+    Group(name="chaos", marks="chaos", minutes_max=2),
     Group(name="spark", marks="spark", minutes_max=4, python=SPARK_PYTHON),
 )
 

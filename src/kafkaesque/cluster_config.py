@@ -1,4 +1,4 @@
-"""What can be set for the life of a cluster: who votes, what moves, and how fast.
+"""What can be set for the life of a cluster: who votes, what moves, how brokers talk.
 
 Like `config.py`, of which these are parts.
 """
@@ -42,3 +42,88 @@ class MoveConfig:
     def __post_init__(self) -> None:
         assert self.moves_max > 0
         assert self.catch_up_bytes_per_second > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkConfig:
+    """How brokers hold the links between them."""
+
+    frame_bytes_max: int = 128 << 20
+    """The largest frame: the largest Produce request as one batch, and its head."""
+
+    queue_bytes_max: int = 32 << 20
+    """What waits for one peer to read on: some hundred appends; more appends are dropped."""
+
+    queue_messages_max: int = 1 << 16
+    """Messages that wait for one peer: each takes some 200 bytes more than its parts."""
+
+    write_buffer_bytes_max: int = 1 << 20
+    """What is handed to the system for one peer at a time; the rest waits in the queue."""
+
+    claimed_bytes_max: int = 4 << 20
+    """Memory that a proven peer gets for a frame by its length alone: an append is not copied."""
+
+    dial_ms_max: int = 2_000
+    """How long a connection may take to be made: regions are 300 ms apart at most."""
+
+    handshake_ms_max: int = 5_000
+    """How long a peer may take to prove itself, once it is connected."""
+
+    handshakes_max: int = 64
+    """Incoming connections that have proven nothing yet; a further one is closed."""
+
+    backoff_ms_min: int = 50
+    """The first pause before dialing again; each further one is up to twice as long."""
+
+    backoff_ms_max: int = 1_000
+    """The longest pause: a broker that is back is found within about a second."""
+
+    refused_backoff_ms: int = 5_000
+    """The pause after a refusal: only a person can change a wrong secret."""
+
+    silence_ms_max: int = 5_000
+    """What was sent must be received by the peer's system in this time, or the link is cut."""
+
+    calls_pending_max: int = 10_000
+    """Calls over one link that are not answered yet, each way."""
+
+    call_ms_max: int = 30_000
+    """How long an answer is waited for where the caller says nothing else."""
+
+    lines_per_second_max: int = 10
+    """Lines of the log that tell of refused peers; beyond it they are only counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GossipConfig:
+    """How brokers spread word of each other; times are counted in ticks and periods of them."""
+
+    period_ticks: int = 10
+    """One member is asked in each period whether it is there: a cluster's cost per broker."""
+
+    answer_ticks: int = 4
+    """Without an answer for this long others are asked to try: the way may be at fault."""
+
+    helpers: int = 3
+    """How many others are asked: one that has a way is very likely among them."""
+
+    suspicion_periods: int = 3
+    """Periods to speak up against a suspicion, for each doubling of the cluster's size."""
+
+    sync_periods: int = 20
+    """How often two members compare all that they know, which heals what chance left out."""
+
+    repeats: int = 4
+    """How often a piece of news is passed on, for each doubling of the cluster's size."""
+
+    updates_max: int = 8
+    """Pieces of news in one packet: it stays far below 1,500 bytes."""
+
+    members_max: int = 1_000
+    """Members that are known at a time, the dead included."""
+
+    forget_periods: int = 10_000
+    """A member that is dead or has left is forgotten after this long."""
+
+    def __post_init__(self) -> None:
+        assert 0 < self.answer_ticks < self.period_ticks, "helpers need time within the period"

@@ -72,7 +72,7 @@ class LogConfig:
     """Roll a segment whose first record is older than this, so that retention by time can act."""
 
     internal_segment_bytes_max: int = 1 << 20
-    """The same for what machines live on: small, for only closed segments are compacted."""
+    """The same for what machines live on: small, for only closed segments are dropped."""
 
     index_interval_bytes: int = 4096
     """One index entry per this many bytes of batches; a lookup reads about this much too much."""
@@ -93,7 +93,7 @@ class LogConfig:
     """A machine's state is saved when its log has grown by this much, and as much as the state."""
 
     snapshot_age_ms_max: int = 3600 * 1000
-    """Or when a change is this old: far less than compaction keeps the trace of deleted keys."""
+    """Or when a change is this old, so that a start has little to replay."""
 
     journal_rewrite_bytes: int = 4 << 20
     """Rewrite the journal when it has grown by this much: replaying it stays well below 0.1 s."""
@@ -114,6 +114,9 @@ class RaftConfig:
 
     inflight_max: int = 64
     """Appends sent to one follower and not yet answered; the pipeline is never deeper."""
+
+    piece_bytes_max: int = 1 << 20
+    """One piece of a state that a follower fetches, and all of it that is under way at a time."""
 
     transfer_ticks: int = 20
     """A transfer of leadership that takes longer than two elections is given up."""
@@ -143,6 +146,7 @@ class RaftConfig:
         assert self.campaigns_per_tick > 0
         assert self.transfers_per_tick > 0
         assert self.append_bytes_max > 0
+        assert self.piece_bytes_max > 0
         assert self.inflight_max > 0
 
 
@@ -241,6 +245,29 @@ class GroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """Timing and limits of transactions."""
+
+    state_partitions: int = 16
+    """Partitions of `__transaction_state`, for good once it exists: ids spread over them."""
+
+    timeout_ms_max: int = 900_000
+    """The longest time-out that a producer may ask for: Kafka's own default."""
+
+    ids_max: int = 10_000
+    """Transactional ids of one partition of `__transaction_state`, some 500 bytes each."""
+
+    open_max: int = 1_000
+    """Transactions of one such partition that are not ended everywhere yet."""
+
+    id_expiration_ms: int = 7 * 24 * 3600 * 1000
+    """Ids that were not used for this long are forgotten: Kafka's own default."""
+
+    prepared_ms_max: int = 7 * 24 * 3600 * 1000
+    """A prepared transaction that nobody ended is aborted after this long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchConfig:
     """What consumers may ask for at once, and what is remembered of them."""
 
@@ -279,6 +306,9 @@ class BrokerConfig:
 
     producers: ProducerConfig = field(default_factory=ProducerConfig)
     """What is remembered of idempotent producers."""
+
+    transactions: TransactionConfig = field(default_factory=TransactionConfig)
+    """Timing and limits of transactions."""
 
     fetch: FetchConfig = field(default_factory=FetchConfig)
     """What consumers may ask for at once."""
@@ -382,91 +412,6 @@ class LimitsConfig:
 
     metrics_series_max: int = 1_000
     """Topics, and partitions, that have lines of their own in /metrics; the rest is in the sums."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkConfig:
-    """How brokers hold the links between them."""
-
-    frame_bytes_max: int = 128 << 20
-    """The largest frame: the largest Produce request as one batch, and its head."""
-
-    queue_bytes_max: int = 32 << 20
-    """What waits for one peer to read on: some hundred appends; more appends are dropped."""
-
-    queue_messages_max: int = 1 << 16
-    """Messages that wait for one peer: each takes some 200 bytes more than its parts."""
-
-    write_buffer_bytes_max: int = 1 << 20
-    """What is handed to the system for one peer at a time; the rest waits in the queue."""
-
-    claimed_bytes_max: int = 4 << 20
-    """Memory that a proven peer gets for a frame by its length alone: an append is not copied."""
-
-    dial_ms_max: int = 2_000
-    """How long a connection may take to be made: regions are 300 ms apart at most."""
-
-    handshake_ms_max: int = 5_000
-    """How long a peer may take to prove itself, once it is connected."""
-
-    handshakes_max: int = 64
-    """Incoming connections that have proven nothing yet; a further one is closed."""
-
-    backoff_ms_min: int = 50
-    """The first pause before dialing again; each further one is up to twice as long."""
-
-    backoff_ms_max: int = 1_000
-    """The longest pause: a broker that is back is found within about a second."""
-
-    refused_backoff_ms: int = 5_000
-    """The pause after a refusal: only a person can change a wrong secret."""
-
-    silence_ms_max: int = 5_000
-    """What was sent must be received by the peer's system in this time, or the link is cut."""
-
-    calls_pending_max: int = 10_000
-    """Calls over one link that are not answered yet, each way."""
-
-    call_ms_max: int = 30_000
-    """How long an answer is waited for where the caller says nothing else."""
-
-    lines_per_second_max: int = 10
-    """Lines of the log that tell of refused peers; beyond it they are only counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GossipConfig:
-    """How brokers spread word of each other; times are counted in ticks and periods of them."""
-
-    period_ticks: int = 10
-    """One member is asked in each period whether it is there: a cluster's cost per broker."""
-
-    answer_ticks: int = 4
-    """Without an answer for this long others are asked to try: the way may be at fault."""
-
-    helpers: int = 3
-    """How many others are asked: one that has a way is very likely among them."""
-
-    suspicion_periods: int = 3
-    """Periods to speak up against a suspicion, for each doubling of the cluster's size."""
-
-    sync_periods: int = 20
-    """How often two members compare all that they know, which heals what chance left out."""
-
-    repeats: int = 4
-    """How often a piece of news is passed on, for each doubling of the cluster's size."""
-
-    updates_max: int = 8
-    """Pieces of news in one packet: it stays far below 1,500 bytes."""
-
-    members_max: int = 1_000
-    """Members that are known at a time, the dead included."""
-
-    forget_periods: int = 10_000
-    """A member that is dead or has left is forgotten after this long."""
-
-    def __post_init__(self) -> None:
-        assert 0 < self.answer_ticks < self.period_ticks, "helpers need time within the period"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

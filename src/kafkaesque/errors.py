@@ -275,10 +275,6 @@ class InvalidAcks(BrokerError):
     """A producer asks for acknowledgements in a way that does not exist."""
 
 
-class TransactionsUnsupported(BrokerError):
-    """A producer wants to use transactions, which are not served."""
-
-
 class StaleProducerEpoch(BrokerError):
     """The producer was replaced by a newer one of the same id."""
 
@@ -386,6 +382,10 @@ class InvalidSessionTimeout(GroupError):
 
 class NotCoordinator(GroupError):
     """This broker does not coordinate the group now; what was asked may or may not come to be."""
+
+
+class TransactionError(BrokerError):
+    """Something that a transaction refuses; what it is, `machines/transaction_errors.py` tells."""
 
 
 class CannotListen(KafkaesqueError):

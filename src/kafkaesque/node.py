@@ -20,15 +20,8 @@ from kafkaesque.broker.identity import KnownPeer, save_identity
 from kafkaesque.broker.membership import Membership
 from kafkaesque.broker.store import Store
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.config import (
-    BrokerConfig,
-    GossipConfig,
-    LimitsConfig,
-    LinkConfig,
-    LogConfig,
-    ServerConfig,
-    TextLimits,
-)
+from kafkaesque.cluster_config import GossipConfig, LinkConfig
+from kafkaesque.config import BrokerConfig, LimitsConfig, LogConfig, ServerConfig, TextLimits
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFailed, KafkaesqueError, LogError
 from kafkaesque.gateway.text_desk import TextDesk

@@ -10,7 +10,6 @@ from kafkaesque.errors import (
     MalformedBatch,
     OversizedBatch,
     RecordsRefused,
-    TransactionsUnsupported,
     UnsupportedBatch,
 )
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
@@ -99,9 +98,10 @@ def test_an_old_format_is_refused() -> None:
         admitted(batch)
 
 
-def test_transactions_are_refused() -> None:
-    with pytest.raises(TransactionsUnsupported):
-        admitted(a_batch(traits=BatchTraits(is_transactional=True)))
+def test_a_batch_of_a_transaction_stays_one_when_it_is_packed_otherwise() -> None:
+    view = admitted(a_batch(traits=BatchTraits(is_transactional=True)), compression_type="gzip")
+    assert view.is_transactional
+    assert view.codec is Codec.GZIP
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_a_group_belongs_to_the_partition_that_kafka_would_give_it(
 
 def test_the_topic_is_made_once_however_many_ask() -> None:
     asked: list[object] = []
-    coordinators = Coordinators(asked.append)
+    coordinators: Coordinators[GroupCoordinator] = Coordinators(asked.append)
     told: list[KafkaesqueError | None] = []
     coordinators.when_ready(told.append)
     coordinators.when_ready(told.append)
@@ -182,7 +182,7 @@ def test_what_stands_in_the_way_is_told_and_the_next_one_tries_again() -> None:
         attempts.append(answer)
         raise DiskFailed("no")
 
-    coordinators = Coordinators(create)
+    coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
     told: list[KafkaesqueError | None] = []
     coordinators.when_ready(told.append)
     coordinators.when_ready(told.append)
@@ -194,7 +194,7 @@ def test_a_topic_that_is_being_opened_is_waited_for() -> None:
     def create(_: object) -> None:
         raise TopicExists("it is on its way")
 
-    coordinators = Coordinators(create)
+    coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
     told: list[KafkaesqueError | None] = []
     coordinators.when_ready(told.append)
     assert told == []

@@ -14,12 +14,14 @@ from kafkaesque.config import BrokerConfig, LogConfig
 from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.retention import RetentionRules
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
-from kafkaesque.topic_settings import CleanupPolicy, FlushPolicy, TopicSettings
+from kafkaesque.topic_settings import UNLIMITED, CleanupPolicy, FlushPolicy, TopicSettings
 from tests.broker.nodes import ALONE, Node, a_batch
 from tests.log.logs import HandClock
 from tests.sim.disks import Later
 
-SMALL = LogConfig(internal_segment_bytes_max=2_000, index_interval_bytes=200)
+SMALL = LogConfig(
+    internal_segment_bytes_max=2_000, index_interval_bytes=200, snapshot_growth_bytes=2_000
+)
 
 
 class ABroker:
@@ -76,11 +78,14 @@ def test_without_limits_there_are_no_rules() -> None:
     assert found == RetentionRules(retention_ms=5, retention_bytes=6)
 
 
-def test_what_machines_live_on_is_synced_and_compacted_whatever_is_set() -> None:
-    wild = TopicSettings(flush_policy=FlushPolicy.OS, cleanup_policy=CleanupPolicy.DELETE)
+def test_what_machines_live_on_is_synced_and_never_expires_whatever_is_set() -> None:
+    wild = TopicSettings(
+        flush_policy=FlushPolicy.OS, cleanup_policy=CleanupPolicy.COMPACT, retention_ms=1
+    )
     found = internal(wild, LogConfig())
     assert found.flush_policy is FlushPolicy.ALWAYS
-    assert found.cleanup_policy is CleanupPolicy.COMPACT
+    assert found.cleanup_policy is CleanupPolicy.DELETE
+    assert (found.retention_ms, found.retention_bytes) == (UNLIMITED, UNLIMITED)
     assert found.segment_bytes == LogConfig().internal_segment_bytes_max
     node = Node(ALONE)
     partition = Partition(node.replica, wild, HandClock(), is_internal=True)
@@ -169,6 +174,24 @@ def test_on_a_full_disk_writes_are_refused_reads_go_on_and_writes_come_back_with
     machine.broker.flush()
     machine.sync()
     assert outcomes == [Outcome.COMMITTED]
+
+
+def test_a_batch_that_is_on_its_way_to_a_full_disk_is_not_said_to_be_refused() -> None:
+    """The client would send the records again under another number, and they would be twice."""
+    machine = ABroker()
+    partition = machine.topic("orders")
+    machine.disk.faults = DiskFaults(full_at_bytes=machine.disk.used_bytes + 20)
+    outcomes: list[Outcome] = []
+    partition.append(memoryview(a_batch(b"x" * 100)), outcomes.append, needs_all=True)
+    with pytest.raises(DiskFull):
+        partition.append(memoryview(a_batch(b"y" * 100)), outcomes.append, needs_all=True)
+    assert outcomes == []
+    machine.disk.faults = DiskFaults()
+    machine.tick(3)
+    machine.broker.flush()
+    machine.sync()
+    assert outcomes == [Outcome.COMMITTED]
+    assert partition.high_watermark == 1
 
 
 def test_a_sync_that_fails_is_final_as_ever() -> None:

@@ -141,13 +141,16 @@ def test_what_is_not_committed_is_in_no_snapshot() -> None:
     assert hosted.snapshots == []
 
 
-def test_only_the_newest_snapshot_is_kept() -> None:
+def test_only_the_two_newest_snapshots_are_kept() -> None:
     hosted = filled()
     hosted.tick()
     for number in range(10):
         hosted.write(f"k{number}", "y" * 50)
     hosted.tick()
-    assert hosted.snapshots == [15]
+    for number in range(10):
+        hosted.write(f"k{number}", "z" * 100)
+    hosted.tick()
+    assert hosted.snapshots == [15, 25]
 
 
 def test_a_damaged_snapshot_is_passed_over_and_the_whole_log_is_replayed() -> None:
@@ -158,12 +161,17 @@ def test_a_damaged_snapshot_is_passed_over_and_the_whole_log_is_replayed() -> No
     assert machine.applied == len(machine.words) == 5
 
 
-def test_an_older_snapshot_is_not_taken_for_a_damaged_one() -> None:
+def test_an_older_snapshot_stands_in_for_a_damaged_one() -> None:
     hosted = filled()
     hosted.tick()
-    snapshot.write(hosted.node.disk, GROUP, 2, b"whatever it says", MACHINE)
+    for number in range(10):
+        hosted.write(f"k{number}", "y" * 50)
+    hosted.tick()
+    assert hosted.snapshots == [5, 15]
     hosted.node.disk.flip_bit(hosted.newest_path(), 30, 2)
-    assert hosted.restart().applied == 5
+    machine = hosted.restart()
+    assert machine.applied == 5 + 10
+    assert machine.words == {b"k%d" % n: b"y" * 50 for n in range(10)}
 
 
 def test_a_snapshot_beyond_the_end_of_the_log_is_passed_over() -> None:

@@ -1,10 +1,13 @@
 """Reads of a replica whose disk is behind: what it is about to cut is never shown."""
 
+import pytest
+
 from kafkaesque.entry import Entry, TermOpened
+from kafkaesque.errors import CorruptLog, PartitionOffline
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
 from tests.broker.nodes import THREE, a_batch, append, entry
-from tests.broker.partitions import PartitionNode
+from tests.broker.partitions import PartitionNode, build
 
 
 def read(node: PartitionNode) -> list[bytes | None]:
@@ -27,3 +30,19 @@ def test_a_follower_shows_nothing_that_is_yet_to_be_cut_from_its_segments() -> N
     node.holds_syncs = False
     node.sync()
     assert read(node) == [b"new"]
+
+
+def test_a_batch_that_the_disk_gives_back_damaged_is_shown_to_nobody() -> None:
+    node = PartitionNode()
+    for number in range(40):
+        node.send(build(b"%d" % number * 20))
+    first = bytes(node.partition.read(0, 1 << 12))
+    (name, *_) = [name for name in node.disk.list(node.replica.group) if name.endswith(".log")]
+    file = node.disk.open(f"{node.replica.group}/{name}")
+    place = first.index(b"3" * 20)
+    file.write(place, b"4")
+    file.close()
+    with pytest.raises(PartitionOffline, match="wrong checksum"):
+        node.partition.read(0, 1 << 12)
+    assert isinstance(node.replica.error, CorruptLog)
+    assert not node.replica.is_serving

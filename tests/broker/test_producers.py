@@ -209,8 +209,9 @@ def test_the_state_is_as_documented() -> None:
     log = Log()
     log.end = 70
     log.send(view(5, 2, epoch=1))
-    wanted = "01 00000001 0000000000000007 0001 0000018bcfe56800 00000002 01"
+    wanted = "02 00000001 0000000000000007 0001 0000018bcfe56800 00000002 01"
     wanted += "00000005 00000006 0000000000000046 0000018bcfe56800"
+    wanted += "ffffffff ffffffffffffffff 00000000"
     assert log.producers.state() == bytes.fromhex(wanted)
 
 
@@ -225,4 +226,15 @@ def test_a_state_from_after_the_clock_was_set_back_still_expires() -> None:
 
 def test_a_state_of_a_later_version_is_not_guessed_at() -> None:
     with pytest.raises(NewerFormat):
-        Producers.from_state(b"\x02\x00\x00\x00\x00", ProducerConfig(), NOW_MS)
+        Producers.from_state(b"\x03\x00\x00\x00\x00", ProducerConfig(), NOW_MS)
+
+
+def test_a_state_from_before_transactions_is_understood() -> None:
+    old = "01 00000001 0000000000000007 0001 0000018bcfe56800 00000002 01"
+    old += "00000005 00000006 0000000000000046 0000018bcfe56800"
+    log = Log()
+    log.producers = Producers.from_state(bytes.fromhex(old), log.config, NOW_MS)
+    log.end = 72
+    assert log.send(view(5, 2, epoch=1)) == 70
+    assert log.send(view(7, epoch=1)) == 72
+    assert log.producers.transactions.open_count == 0

@@ -375,6 +375,7 @@ def test_a_time_before_the_first_record_kept_finds_the_first_record_kept() -> No
     for number in range(10):
         node.produce("orders", b"%d" % number)
     delete_records(node, 5)
-    found = node.broker.partition("orders", 0).find_time(0)
+    partition = node.broker.partition("orders", 0)
+    found = partition.find_time(0, partition.high_watermark)
     assert found is not None
     assert found[0] == 5

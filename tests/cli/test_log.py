@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.cli.main import run
+from kafkaesque.config import LogConfig
+from kafkaesque.log.journal import Journal
+from kafkaesque.log.journal_records import RecoverySet
+from kafkaesque.log.posix_disk import PosixDisk
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "format-1"
 
@@ -114,3 +118,27 @@ def test_a_link_that_leads_back_ends_somewhere(
     (data / "orders-0" / "again").symlink_to(data / "orders-0")
     batches = [line for line in dump(data / "orders-0", capsys) if line["kind"] == "batch"]
     assert len({line["file"] for line in batches}) < 20
+
+
+def test_a_replica_that_may_have_forgotten_is_trusted_once(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk = PosixDisk(data)
+    journal = Journal.open(disk, LogConfig())
+    journal.add(RecoverySet(group="orders-0", is_recovering=True))
+    journal.write_now()
+    journal.close()
+    disk.close()
+    assert run(["log", "trust", str(data), "orders-0"]) == 0
+    assert "orders-0: votes again" in capsys.readouterr().out
+    groups = [line for line in dump(data, capsys) if line["kind"] == "group"]
+    assert not any(group["recovering"] for group in groups)
+    assert run(["log", "trust", str(data), "orders-0"]) == 1
+    assert "needed no trust" in capsys.readouterr().out
+
+
+def test_a_folder_of_no_broker_is_not_trusted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["log", "trust", str(tmp_path), "orders-0"]) == 1
+    assert "it is no broker's data folder" in capsys.readouterr().err

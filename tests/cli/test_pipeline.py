@@ -8,13 +8,51 @@ import pytest
 from kafkaesque.cli.main import run
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import LATEST
+from kafkaesque.spark.pipelines.catalog import PIPELINES
 from kafkaesque.testing import Broker
 
 
 def test_the_list_names_every_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["pipeline", "list", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(row["name"], row["topic"]) for row in rows] == [("activity", "clicks")]
+    assert [row["name"] for row in rows] == list(PIPELINES)
+    assert rows[0]["topic"] == "clicks"
+
+
+def test_the_settings_of_a_pipeline_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pipeline", "settings", "metrics", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"name": "window_s", "default": "60"} in rows
+
+
+def test_a_pipeline_with_several_topics_gets_records_for_each(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pipeline", "generate", "enrich", "--count", "100", "--set", "topic=my-orders"]
+    assert run([*words, "--bootstrap", broker.bootstrap]) == 0
+    assert "to topic my-orders" in capsys.readouterr().out
+    with Admin(broker.bootstrap) as admin:
+        places = [
+            place
+            for name in ("my-orders", "products", "payments")
+            for place in admin.topics.describe(name).places
+        ]
+        ends = admin.topics.offsets(places, LATEST)
+        by_topic = {topic: 0 for topic, _ in ends}
+        for (topic, _), offset in ends.items():
+            by_topic[topic] += offset
+        assert by_topic["my-orders"] == 100
+        assert by_topic["products"] == 40
+        assert by_topic["payments"] > 50
+        policy = [
+            one.value for one in admin.topics.settings("products") if one.name == "cleanup.policy"
+        ]
+        assert policy == ["compact"]
+
+
+def test_a_wrong_setting_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pipeline", "generate", "metrics", "--set", "pace=3"]) == 1
+    assert "there is dead_letter_topic" in capsys.readouterr().err
 
 
 def test_made_up_records_are_in_the_topic(

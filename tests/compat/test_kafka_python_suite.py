@@ -23,10 +23,7 @@ NOT_YET: Mapping[str, str] = {
 }
 """Tests that fail, and what they need."""
 
-NOT_RUN: Mapping[str, str] = {
-    "test_transactional_producer_messages": "transactions",
-    "test_transactional_producer_offsets": "transactions",
-}
+NOT_RUN: Mapping[str, str] = {}
 """Tests that would wait for a minute before they fail."""
 
 

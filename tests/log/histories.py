@@ -9,6 +9,7 @@ from kafkaesque.log.journal_records import (
     HolesAllowed,
     JournalRecord,
     LogStarted,
+    LossAllowed,
     MarksCut,
     RecoverySet,
     StateSaved,
@@ -21,7 +22,7 @@ from kafkaesque.types import GroupId
 from tests.log.stores import THEM, US, a_start
 
 STEPS = ["save", "open", "voters", "cut", "synced", "recovery", "trim", "install"]
-STEPS += ["holes", "forget"]
+STEPS += ["holes", "loss", "forget"]
 
 
 class _Writer:
@@ -79,6 +80,8 @@ class _Writer:
                 return start_record(group, start, is_reset=True)
             case "holes":
                 return HolesAllowed(group=group)
+            case "loss":
+                return LossAllowed(group=group, is_allowed=number > 1)
             case _:
                 return GroupForgotten(group=group)
 

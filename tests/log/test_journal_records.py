@@ -11,8 +11,11 @@ from kafkaesque.log.journal_records import (
     HolesAllowed,
     JournalRecord,
     LogStarted,
+    LossAllowed,
     MarksCut,
     RecoverySet,
+    RunBegan,
+    RunEnded,
     StateSaved,
     SyncedTo,
     TermMarked,
@@ -40,6 +43,9 @@ WRITTEN: list[tuple[JournalRecord, list[object]]] = [
     (RecoverySet(group="g", is_recovering=True), [7, "g", True]),
     (GroupForgotten(group="g"), [8, "g"]),
     (HolesAllowed(group="g"), [9, "g"]),
+    (LossAllowed(group="g", is_allowed=True), [10, "g", True]),
+    (RunBegan(group="", boot="a"), [11, "", "a"]),
+    (RunEnded(group=""), [12, ""]),
 ]
 
 

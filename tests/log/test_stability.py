@@ -17,6 +17,7 @@ FLUSH_MS = 100
 def a_log(policy: FlushPolicy, node: ANode) -> PartitionLog:
     log = node.a_log()
     set_policy(log, policy)
+    node.settle()  # that it may lose something is durable first
     return log
 
 
@@ -165,13 +166,29 @@ def test_a_return_to_always_syncs_everything_before_anything_more_is_stable() ->
     assert log.stable == log.durable == 5
 
 
-def test_a_policy_that_asks_for_less_acts_at_once() -> None:
+def test_a_policy_that_asks_for_less_acts_as_soon_as_the_journal_says_so() -> None:
     node = ANode()
     log = a_log(FlushPolicy.ALWAYS, node)
     append(log, 3)
     set_policy(log, FlushPolicy.OS)
-    node.store.flusher.kick()
-    assert log.stable == log.end
+    kick(node)
+    assert log.stable < log.end
+    assert node.store.journal.groups[GROUP].may_lose
+    node.settle()
+    append(log, 3)
+    kick(node)
+    assert log.stable == log.end > log.durable
+
+
+def test_back_under_always_the_journal_says_that_nothing_can_be_lost() -> None:
+    node = ANode()
+    log = a_log(FlushPolicy.OS, node)
+    append(log, 3)
+    set_policy(log, FlushPolicy.ALWAYS)
+    assert node.store.journal.groups[GROUP].may_lose
+    node.settle()
+    assert log.durable == log.end
+    assert not node.store.journal.groups[GROUP].may_lose
 
 
 @pytest.mark.requirement("LOG-4")

@@ -21,6 +21,7 @@ from tests.scenarios.runner import play
 TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
+    "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
     "sim/test_broker_growth.py",
     "sim/test_broker_care.py",
@@ -36,6 +37,8 @@ SCRIPTED = (
     "broker/test_machine_follower.py",
     "broker/test_replica.py",
     "broker/test_store.py",
+    "broker/test_installing.py",
+    "broker/test_forgetting.py",
     "broker/test_producers.py",
     "broker/test_producer_keeper.py",
     "log/test_marks.py",

@@ -62,7 +62,7 @@ MOVE_MUTANTS = (
     Mutant(
         name="one who has not caught up is given a vote",
         target=f"{_MOVER}._is_in_step",
-        old="return held >= commit and held > one.leadership.opened_at",
+        old="return held >= needed",
         new="return True",
         world=Kind.BROKERS,
     ),
@@ -90,8 +90,8 @@ MOVE_MUTANTS = (
     Mutant(
         name="new replicas are sent as much as they take",
         target=f"{_MOVER}._refill",
-        old="if not behind:",
-        new="if True:",
+        old="progress.allowance = min(progress.allowance or 0, 0) + share",
+        new="progress.allowance = None",
         world=Kind.BROKERS,
     ),
     Mutant(

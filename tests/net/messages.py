@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
-from kafkaesque.net.heads import GROUP_CHARS_MAX
+from kafkaesque.net.heads import GROUP_CHARS_MAX, STATE_KIND_CHARS_MAX
 from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
@@ -15,6 +15,9 @@ from kafkaesque.raft.messages import (
     HeartbeatResponse,
     InstallRequest,
     Message,
+    StateOffer,
+    StatePiece,
+    StateRequest,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
@@ -45,6 +48,12 @@ starts = st.builds(
     prev_term=naturals,
     voters=voters(),
     visible_offset=naturals,
+)
+
+
+checksums = st.integers(0, (1 << 32) - 1)
+offers = st.builds(
+    StateOffer, kind=st.text(max_size=STATE_KIND_CHARS_MAX), size=naturals, crc=checksums
 )
 
 
@@ -81,9 +90,17 @@ MESSAGES: Mapping[type[Message], st.SearchStrategy[Message]] = {
     AppendRequest: append_requests(),
     AppendAccepted: _plain(AppendAccepted, match=naturals, commit=naturals),
     AppendRejected: _plain(AppendRejected, prev_end=naturals, hint=naturals),
-    Heartbeat: _plain(Heartbeat, commit=naturals),
-    HeartbeatResponse: _plain(HeartbeatResponse, commit=naturals),
-    InstallRequest: _plain(InstallRequest, start=starts),
+    Heartbeat: _plain(Heartbeat, commit=naturals, low=naturals),
+    HeartbeatResponse: _plain(HeartbeatResponse, commit=naturals, low=naturals),
+    InstallRequest: _plain(InstallRequest, start=starts, state=st.none() | offers),
+    StateRequest: _plain(StateRequest, offset=naturals, crc=checksums, position=naturals),
+    StatePiece: _plain(
+        StatePiece,
+        offset=naturals,
+        crc=checksums,
+        position=naturals,
+        data=st.binary(max_size=300),
+    ),
     TimeoutNow: _plain(TimeoutNow),
 }
 messages = st.one_of(*MESSAGES.values())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import AnswerLost, CallRefused, LinkRefused, PeerUnreachable
 from kafkaesque.net.handshake import HANDSHAKE_BYTES_MAX
 from kafkaesque.net.link import is_this_machine

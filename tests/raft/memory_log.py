@@ -5,7 +5,7 @@ compaction makes them.
 """
 
 from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
-from kafkaesque.types import NO_TERM, Index, Term
+from kafkaesque.types import NO_TERM, Index, Offset, Term
 
 NEVER_STABLE: Index = -1
 
@@ -26,6 +26,10 @@ class MemoryLog:
         self.durable: list[Entry] = list(self.held)
 
     # ── what Raft reads ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def low(self) -> Offset:
+        return self.durable_start.first_offset
 
     @property
     def end(self) -> Index:

@@ -7,8 +7,8 @@ from kafkaesque.entry import Entry, HardState, Payload, TermOpened, Voters
 from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRequest,
+    CoreMessage,
     HeartbeatResponse,
-    Message,
     VoteRequest,
     VoteResponse,
 )
@@ -67,12 +67,12 @@ class Replica:
         self.log.append(ready.append)
         return ready
 
-    def step(self, message: Message) -> Ready:
+    def step(self, message: CoreMessage) -> Ready:
         self.raft.step(message)
         return self.take()
 
-    def tick(self, count: int = 1) -> list[Message]:
-        sent: list[Message] = []
+    def tick(self, count: int = 1) -> list[CoreMessage]:
+        sent: list[CoreMessage] = []
         for _ in range(count):
             self.raft.tick()
             sent += self.take().messages
@@ -87,7 +87,7 @@ class Replica:
         self.raft.propose(payload, count)
         return self.take()
 
-    def campaign(self) -> list[Message]:
+    def campaign(self) -> list[CoreMessage]:
         """Let time pass until the replica asks for votes; return what it asks."""
         for _ in range(2 * self.raft.config.election_ticks):
             sent = self.tick()
@@ -211,5 +211,5 @@ def accepted(source: NodeId, term: Term, match: Index, commit: Index = 0) -> App
     return AppendAccepted(source=source, target=1, term=term, match=match, commit=commit)
 
 
-def of_kind(ready: Ready, kind: type[Message]) -> list[Message]:
+def of_kind(ready: Ready, kind: type[CoreMessage]) -> list[CoreMessage]:
     return [message for message in ready.messages if isinstance(message, kind)]

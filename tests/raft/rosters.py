@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import HardState, Voters
-from kafkaesque.raft.messages import Message
+from kafkaesque.raft.messages import CoreMessage
 from kafkaesque.raft.raft import Raft, Role
 from kafkaesque.raft.roster import Beat, Roster
 from tests.raft.memory_log import MemoryLog, log_start
@@ -36,8 +36,8 @@ class Cluster:
     def __init__(self, groups: Sequence[str]) -> None:
         self.nodes = {node: Node(node, node, groups) for node in NODES}
         self.cuts: set[tuple[int, int]] = set()
-        self.sent: list[Message | Beat] = []
-        self._mail: list[tuple[str, Message | Beat]] = []
+        self.sent: list[CoreMessage | Beat] = []
+        self._mail: list[tuple[str, CoreMessage | Beat]] = []
 
     def run(self, ticks: int, *, may_rest: bool = True) -> None:
         """Let time pass; everything sent in a tick arrives in it."""
@@ -72,7 +72,7 @@ class Cluster:
         """Whether no replica anywhere has ticks."""
         return all(not node.roster.awake for node in self.nodes.values())
 
-    def _deliver(self, group: str, message: Message | Beat) -> None:
+    def _deliver(self, group: str, message: CoreMessage | Beat) -> None:
         if (message.source, message.target) in self.cuts:
             return
         self.sent.append(message)

@@ -7,10 +7,10 @@ from kafkaesque.errors import NotLeader
 from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
+    CoreMessage,
     Heartbeat,
     HeartbeatResponse,
     InstallRequest,
-    Message,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
@@ -55,7 +55,7 @@ def test_a_higher_term_makes_a_follower_of_everyone(make: type[Replica]) -> None
 @pytest.mark.parametrize(
     "stale", [heartbeat(2, 1), append(2, 1, prev_end=0)], ids=["heartbeat", "append"]
 )
-def test_a_leader_of_the_past_is_told_the_present_term(stale: Message) -> None:
+def test_a_leader_of_the_past_is_told_the_present_term(stale: CoreMessage) -> None:
     replica = Replica(term=5)
     ready = replica.step(stale)
     (answer,) = ready.messages

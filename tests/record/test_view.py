@@ -4,7 +4,14 @@ import pytest
 
 from kafkaesque.errors import CorruptBatch, MalformedBatch, UnsupportedBatch
 from kafkaesque.record.build import build_batch
-from kafkaesque.record.view import HEADER_BYTES, BatchView, peek_size, split_batches, stamp
+from kafkaesque.record.view import (
+    HEADER_BYTES,
+    BatchView,
+    first_damage,
+    peek_size,
+    split_batches,
+    stamp,
+)
 from tests.record.builders import FIELDS, GOLDEN, GOLDEN_RECORDS, with_field
 
 
@@ -84,3 +91,20 @@ def test_batches_back_to_back_are_split() -> None:
 def test_a_last_batch_that_is_cut_short_is_malformed() -> None:
     with pytest.raises(MalformedBatch):
         list(split_batches(GOLDEN + GOLDEN[:HEADER_BYTES]))
+
+
+def test_batches_that_are_whole_have_no_damage() -> None:
+    assert first_damage(b"") is None
+    assert first_damage(GOLDEN * 3) is None
+
+
+@pytest.mark.parametrize("position", [8, 11, *range(17, len(GOLDEN))])
+def test_damage_is_found_in_the_batch_where_it_is(position: int) -> None:
+    damaged = bytearray(GOLDEN * 3)
+    damaged[len(GOLDEN) + position] ^= 0x40
+    assert first_damage(damaged) == len(GOLDEN)
+
+
+@pytest.mark.parametrize("size", range(1, len(GOLDEN)))
+def test_a_batch_that_is_cut_short_is_damaged(size: int) -> None:
+    assert first_damage(GOLDEN + GOLDEN[:size]) == len(GOLDEN)

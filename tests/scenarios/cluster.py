@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Entry, HardState
-from kafkaesque.raft.messages import Message
+from kafkaesque.raft.messages import CoreMessage
 from kafkaesque.raft.raft import Raft, Role
 from kafkaesque.types import NO_TERM, Index, NodeId, Term
 from tests.raft.memory_log import MemoryLog
@@ -39,7 +39,7 @@ class Node:
         self.is_recovering = False
         self.is_up = False
         self.unsaved: HardState | None = None
-        self.held: list[Message] = []
+        self.held: list[CoreMessage] = []
         self.role = Role.FOLLOWER
         self.raft = self._new_raft()
 
@@ -74,8 +74,8 @@ class Cluster:
 
     def __init__(self, trace: Callable[[str], None]) -> None:
         self.nodes: dict[NodeId, Node] = {}
-        self.pending: list[Message] = []
-        self.delayed: list[Message] = []
+        self.pending: list[CoreMessage] = []
+        self.delayed: list[CoreMessage] = []
         self.cuts: set[tuple[NodeId, NodeId]] = set()
         self.is_auto = False
         self._trace = trace
@@ -127,7 +127,7 @@ class Cluster:
             node.raft.stable_at(node.log.stable)
             self.carry_out(node)
 
-    def deliver(self, message: Message) -> None:
+    def deliver(self, message: CoreMessage) -> None:
         """Let a message arrive, unless its link is cut or its target is down."""
         target = self.nodes.get(message.target)
         is_cut = (message.source, message.target) in self.cuts

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Entry, HardState, TermOpened, Voters
 from kafkaesque.errors import RaftError
-from kafkaesque.raft.messages import Message
+from kafkaesque.raft.messages import CoreMessage
 from kafkaesque.types import NodeId
 from tests.raft.memory_log import MemoryLog, log_start
 from tests.scenarios import words
@@ -255,6 +255,17 @@ class Scenario:
         node.saved = HardState(term=node.saved.term + 1, vote=None)
         self.do_start(arguments)
 
+    def do_forgets(self, arguments: list[str]) -> None:
+        """`forgets 3 keep 2`: power is lost under a lazy policy; node 3 has [0, 2) left."""
+        node = self._node(arguments[0])
+        keep = int(arguments[2])
+        node.stop()
+        held = [entry for entry in node.log.held if entry.end <= keep]
+        node.log = MemoryLog(node.log.start, held)
+        node.is_recovering = True
+        node.saved = HardState(term=node.saved.term + 1, vote=None)
+        self.do_start(arguments[:1])
+
     def do_compact(self, arguments: list[str]) -> None:
         """`compact 1 2 4`: the batches in [2, 4) of node 1 were superseded and are gone."""
         node, first, end = (int(word) for word in arguments)
@@ -299,7 +310,7 @@ class Scenario:
             self._lines.append(f"  {node.node} refuses, {type(error).__name__}: {error}")
         self._cluster.carry_out(node)
 
-    def _on_link(self, arguments: list[str]) -> list[Message]:
+    def _on_link(self, arguments: list[str]) -> list[CoreMessage]:
         link = arguments[0] if arguments else ""
         pending = self._cluster.pending
         return [m for m in pending if link in ("", f"{m.source}->{m.target}")]

@@ -11,10 +11,10 @@ from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
     AppendRequest,
+    CoreMessage,
     Heartbeat,
     HeartbeatResponse,
     InstallRequest,
-    Message,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
@@ -60,11 +60,11 @@ def log(start: LogStart, held: Sequence[Entry]) -> str:
     return " ".join(words) or "empty"
 
 
-def message(message: Message) -> str:
+def message(message: CoreMessage) -> str:
     return f"{message.source}->{message.target} {_said(message)}"
 
 
-def _said(message: Message) -> str:
+def _said(message: CoreMessage) -> str:
     term = f"t{message.term}"
     match message:
         case VoteRequest(is_pre=is_pre, is_forced=is_forced, end=end, last_term=last_term):

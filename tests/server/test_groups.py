@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pytest
 
+from kafkaesque.broker.machine_snapshots import KEPT
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -154,15 +155,12 @@ def test_this_broker_coordinates_every_group(tmp_path: Path, version: int) -> No
     over_a_socket(tmp_path, story)
 
 
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [(1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (9, ErrorCode.INVALID_REQUEST)],
-)
-def test_nobody_coordinates_what_does_not_exist(tmp_path: Path, kind: int, code: int) -> None:
+def test_nobody_coordinates_what_does_not_exist(tmp_path: Path) -> None:
     async def story(client: Client) -> None:
-        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=("t",))
+        request = FindCoordinatorRequest(key_type=9, coordinator_keys=("t",))
         answer = await ask(client, request, 6, FindCoordinatorResponse)
-        assert [(c.error_code, c.node_id) for c in answer.coordinators] == [(code, -1)]
+        found = [(c.error_code, c.node_id) for c in answer.coordinators]
+        assert found == [(ErrorCode.INVALID_REQUEST, -1)]
 
     over_a_socket(tmp_path, story)
 
@@ -374,7 +372,7 @@ def test_a_stable_group_goes_on_after_a_restart(tmp_path: Path) -> None:
     over_a_socket(tmp_path, before)
     over_a_socket(tmp_path, after)
     assert list(tmp_path.glob("__consumer_offsets.*/*/*.machine")) != []
-    assert len(list(tmp_path.glob("cluster-metadata/*.machine"))) == 1
+    assert 1 <= len(list(tmp_path.glob("cluster-metadata/*.machine"))) <= KEPT
 
 
 def test_one_who_asks_for_ids_without_end_is_stopped_and_others_are_served(tmp_path: Path) -> None:

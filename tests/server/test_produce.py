@@ -221,12 +221,3 @@ def test_an_epoch_that_cannot_be_raised_means_another_id(
         assert (other.producer_id, other.producer_epoch) == (1, 0)
 
     play(tmp_path, story)
-
-
-def test_a_transactional_producer_is_told_to_give_up(tmp_path: Path) -> None:
-    async def story(door: Door) -> None:
-        answer = await door.init_producer(transactional_id="t")
-        assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert answer.producer_id == -1
-
-    play(tmp_path, story)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
 from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.cluster_config import MoveConfig
@@ -164,6 +165,48 @@ def test_a_move_to_a_broker_that_is_down_waits_for_it() -> None:
     world.start(world.nodes[5])
     wait(world, lambda: is_settled(world))
     assert holders(world) == [1, 2, 5]
+
+
+def test_a_leader_that_is_to_go_hands_over_at_once() -> None:
+    world = a_world([[1]])
+    began = world.clock.time
+    for node in (2, 3, 4):
+        assert move(world, [node]) is None
+        wait(world, lambda: is_done(world))
+    ticks = (world.clock.time - began) // SETTINGS.tick_ms
+    assert ticks < 2 * PREFERRED_TICKS, "or the second and third waited for others to hand over"
+
+
+def test_a_move_that_is_done_is_reported_until_the_catalog_has_heard_of_it() -> None:
+    world = a_world([[4, 5]])
+    replica = broker_of(world, 4).partition("orders", 0).replica
+    assert move(world, [4]) is None
+    wait(world, lambda: replica.raft.voters.move == 1)
+    for node in (2, 3):
+        world.nodes[node].kill()
+    wait(world, lambda: replica.raft.voters.voters == (4,))
+    world.run(2_000)
+    assert not is_done(world)
+    for node in (2, 3):
+        world.start(world.nodes[node])
+    wait(world, lambda: is_settled(world))
+    assert holders(world) == [4]
+
+
+def test_nobody_goes_while_those_who_are_to_stay_are_down() -> None:
+    world = a_world()
+    replica = broker_of(world, 1).partition("orders", 0).replica
+    assert move(world, [4, 5]) is None
+    wait(world, lambda: {4, 5} <= set(replica.raft.voters.voters))
+    world.nodes[4].kill()
+    world.nodes[5].kill()
+    world.run(2_000)
+    assert replica.raft.voters.voters == (1, 2, 3, 4, 5)
+    fill(world, 3)
+    for node in (4, 5):
+        world.start(world.nodes[node])
+    wait(world, lambda: is_settled(world))
+    assert holders(world) == [4, 5]
 
 
 def test_a_dead_broker_is_replaced_without_its_help() -> None:

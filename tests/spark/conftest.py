@@ -19,12 +19,24 @@ collect_ignore = (
     []
     if HAS_SPARK
     else [
+        "cluster_program.py",
+        "connect_program.py",
+        "killing.py",
+        "official_program.py",
+        "pipeline_runs.py",
         "test_activity.py",
+        "test_archive.py",
+        "test_clusters.py",
+        "test_connect.py",
         "test_decode.py",
         "test_encode.py",
+        "test_killing.py",
+        "test_official.py",
+        "test_pipelines.py",
         "test_sink.py",
         "test_source.py",
         "test_stream.py",
+        "test_tutorial.py",
     ]
 )
 

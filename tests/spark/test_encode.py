@@ -50,6 +50,32 @@ def test_rows_come_back_as_they_were(rows: list[dict[str, Any]], batch_bytes: in
     assert written(a_batch(rows), batch_bytes) == wanted
 
 
+@given(
+    times_ms=st.lists(st.integers(-1, 4_000_000_000_000), min_size=1),
+    batch_bytes=st.integers(1, 500),
+)
+def test_rows_keep_their_own_timestamps(times_ms: list[int], batch_bytes: int) -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array([b"v"] * len(times_ms)),
+            "timestamp": pa.array([t * 1_000 for t in times_ms], pa.timestamp("us", tz="UTC")),
+        }
+    )
+    found = []
+    rows = rows_of(batch, with_times=True)
+    for one in encode(rows, np.arange(batch.num_rows), batch_bytes, 5):
+        built = wrap_records(
+            one.data,
+            record_count=one.count,
+            timestamp_ms=one.timestamp_ms,
+            timestamp_ms_max=one.timestamp_ms_max,
+        )
+        own = [record.timestamp_ms for record in read_records(BatchView(built))]
+        assert BatchView(built).max_timestamp_ms == max(own)
+        found += own
+    assert found == times_ms
+
+
 @given(rows=ROWS, start=st.integers(0, 20))
 def test_a_slice_of_rows_is_written_as_it_is(rows: list[dict[str, Any]], start: int) -> None:
     assert written(a_batch(rows).slice(start)) == written(a_batch(rows))[start:]

@@ -1,6 +1,11 @@
 """How far a query lags behind, from what Spark reports."""
 
-from kafkaesque.spark.pipelines.running import Fare, lag, table
+from typing import Any
+
+import pytest
+
+from kafkaesque.errors import QueryFailed
+from kafkaesque.spark.pipelines.running import Fare, lag, run, table
 
 
 def test_lag_is_what_lies_behind_the_end_of_the_last_batch() -> None:
@@ -17,5 +22,50 @@ def test_the_anchor_of_a_first_batch_is_no_topic() -> None:
 
 
 def test_the_view_has_a_line_for_each_query() -> None:
-    fare = Fare(name="q", batch=1, rows=2, rows_per_s=3.0, lag=4, state_rows=5, batch_ms=6)
+    fare = Fare(
+        name="q",
+        batch=1,
+        rows=2,
+        rows_per_s=3.0,
+        lag=4,
+        state_rows=5,
+        state_bytes=6,
+        batch_ms=7,
+    )
     assert table([fare, fare]).row_count == 2
+
+
+class Query:
+    """A query that ends at once, as Spark would report it."""
+
+    name = "q"
+    isActive = False  # noqa: N815 - Spark's name
+    lastProgress = None  # noqa: N815 - Spark's name
+    recentProgress: tuple[Any, ...] = ()  # noqa: N815 - Spark's name
+
+    def __init__(self, error: str | None) -> None:
+        self._error = error
+
+    def exception(self) -> str | None:
+        return self._error
+
+    def stop(self) -> None:
+        """Nothing is left to stop."""
+
+
+def test_a_query_whose_worker_was_slow_to_start_is_started_again() -> None:
+    errors = ["Python worker failed to connect back.", None]
+    fares = run([lambda: Query(errors.pop(0))], lambda _: None, is_in_turn=True)
+    assert errors == []
+    assert [one.name for one in fares] == ["q"]
+
+
+def test_a_query_whose_worker_never_starts_fails_in_the_end() -> None:
+    with pytest.raises(QueryFailed, match="connect back"):
+        run([lambda: Query("failed to connect back")], lambda _: None, is_in_turn=True)
+
+
+def test_a_query_that_fails_otherwise_is_not_started_again() -> None:
+    queries = [Query("kafkaesque.errors.BadOption: topic is missing")]
+    with pytest.raises(QueryFailed, match="query q failed: topic is missing"):
+        run([queries.pop], lambda _: None, is_in_turn=True)

@@ -70,6 +70,18 @@ def test_partitions_that_come_later_are_read_from_their_first_record(topics: Top
     assert rows(reader, start, end) == [(2, n) for n in range(5)]
 
 
+def test_a_group_is_told_what_is_done_and_nothing_before(topics: Topics) -> None:
+    name = topics.create("mirrored", 2)
+    topics.count(name, 0, 0, 5, NOW_MS)
+    given = {"startingOffsets": "earliest", "kafka.group.id": "mirror"}
+    reader = a_reader(topics, name, **given)
+    start = reader.latestOffset(reader.initialOffset(), ALL)
+    end = reader.latestOffset(start, ALL)
+    assert topics.admin.groups.offsets("mirror") == {(name, 0): 0, (name, 1): 0}
+    reader.latestOffset(end, ALL)
+    assert topics.admin.groups.offsets("mirror") == {(name, 0): 5, (name, 1): 0}
+
+
 def test_an_available_now_query_ends_where_the_topic_ended_when_it_began(topics: Topics) -> None:
     name = topics.create("settled")
     topics.count(name, 0, 0, 5, NOW_MS)

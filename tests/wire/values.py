@@ -177,7 +177,11 @@ def _value(
 ) -> Any:
     match kind:
         case Fixed(letter):
-            return _fixed(letter, chance, _type_name(theirs))
+            found = _fixed(letter, chance, _type_name(theirs))
+            # Where a time must be given kio has no word for "none".
+            must_be_given = theirs.default is dataclasses.MISSING
+            is_time = _type_name(theirs) == "datetime_i64"
+            return 0 if is_time and must_be_given and found == -1 else found
         case Text():
             return chance.choice(_TEXTS)
         case Blob() | Opaque():

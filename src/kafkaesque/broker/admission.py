@@ -13,9 +13,8 @@ from kafkaesque.errors import (
     MalformedBatch,
     OversizedBatch,
     RecordsRefused,
-    TransactionsUnsupported,
 )
-from kafkaesque.record.build import ProducerStamp, build_batch
+from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.read import RECORD_BYTES_MIN, iterate_records, read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import (
@@ -23,7 +22,6 @@ from kafkaesque.record.view import (
     CONTROL_BIT,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
-    TRANSACTIONAL_BIT,
     BatchView,
     Codec,
     stamp_append_time,
@@ -43,7 +41,7 @@ _CODECS: Mapping[CompressionType, Codec] = {
     CompressionType.ZSTD: Codec.ZSTD,
 }
 _TIME_SPREAD_MAX = (1 << 63) - 1
-_NOT_FOR_PRODUCERS = TRANSACTIONAL_BIT | CONTROL_BIT | LOG_APPEND_TIME_BIT
+_NOT_FOR_PRODUCERS = CONTROL_BIT | LOG_APPEND_TIME_BIT
 
 
 class Admission:
@@ -114,7 +112,10 @@ class Admission:
         times = [record.timestamp_ms for record in records]
         if max(times) - min(times) > _TIME_SPREAD_MAX:
             raise MalformedBatch("the records' times are further apart than a batch can say")
-        packed = BatchView(build_batch(records, codec=self._codec, producer=producer))
+        traits = BatchTraits(is_transactional=view.is_transactional)
+        packed = BatchView(
+            build_batch(records, codec=self._codec, producer=producer, traits=traits)
+        )
         if packed.size > self._bytes_max:
             raise BatchTooLarge(
                 f"a batch of {packed.size} bytes after packing, the topic takes {self._bytes_max}"
@@ -125,8 +126,6 @@ class Admission:
 def _refuse_traits(view: BatchView) -> None:
     if view.is_control:
         raise MalformedBatch("only a broker writes control batches")
-    if view.is_transactional:
-        raise TransactionsUnsupported("transactions are not served yet")
     raise MalformedBatch("only a broker says that a timestamp is the broker's")
 
 

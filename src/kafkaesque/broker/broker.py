@@ -14,6 +14,7 @@ from kafkaesque.broker.coordinators import (
     partition_of,
 )
 from kafkaesque.broker.fetch_sessions import FetchSessions
+from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.hosting import Hosting
 from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.leaders import Leader, LeadersTold
@@ -30,6 +31,7 @@ from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Topics, group_of
+from kafkaesque.broker.transactions import STATE_SETTINGS, STATE_TOPIC, BrokerTransactions
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
@@ -108,15 +110,18 @@ class Broker:
         self._changes: Changes
         self._caretaker: Caretaker | None = None
         self.topics: Topics
-        self.coordinators = Coordinators(self._create_offsets_topic)
+        self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
+        self.transactions = BrokerTransactions(self, self._create_state_topic)
         self._hosting = Hosting(
             self.replicas,
             self.coordinators,
+            self.transactions,
             self._housekeeper,
             store,
             clock,
             config,
             failed,
+            self.next_producer_id,
             is_alone=membership is None,
         )
         self._mover = Mover(
@@ -128,7 +133,7 @@ class Broker:
         self._ready = ready
         alone = Voters(voters=(self.node,))
         first = alone if self._membership is None else self._membership.voters
-        replica = self.replicas.open(CATALOG_GROUP, first)
+        replica = self.replicas.open(CATALOG_GROUP, first, has_machine=True)
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
@@ -180,6 +185,7 @@ class Broker:
         if self._caretaker is not None:
             self._caretaker.tick()
         self.coordinators.tick()
+        self.transactions.coordinators.tick()
         self._store.flusher.settle()
         self._housekeeper.tick()
         self._sweep.step()
@@ -235,6 +241,7 @@ class Broker:
         self._sweep.stop()
         self._committed.stop()
         self.coordinators.stop()
+        self.transactions.coordinators.stop()
         self._store.close()
 
     @property
@@ -255,17 +262,24 @@ class Broker:
         """Return who leads a partition, as far as is known here."""
         return self.leaders.of(group_of(topic, index))
 
-    def coordinator_of(self, group: str) -> NodeId | None:
-        """Return the broker that coordinates a consumer group, None while nobody does."""
-        topic = self._committed.machine.topics.get(OFFSETS_TOPIC)
+    def coordinator_of(self, key: str, topic_name: str = OFFSETS_TOPIC) -> NodeId | None:
+        """Return the broker that coordinates a consumer group, None while nobody does.
+
+        With the topic of transactions, the one that coordinates a transactional id.
+        """
+        topic = self._committed.machine.topics.get(topic_name)
         if topic is None:
             return None
-        return self.partition_leader(topic, partition_of(group, topic.partitions)).node
+        return self.partition_leader(topic, partition_of(key, topic.partitions)).node
 
     @property
     def cluster_id(self) -> str | None:
         """The name that the cluster gave itself; None while it has none."""
         return self.catalog.cluster_id
+
+    def now_ms(self) -> int:
+        """Return the wall time."""
+        return self._clock.now_ms()
 
     def fresh_name(self) -> str:
         """Return a name that nobody has had before."""
@@ -367,10 +381,6 @@ class Broker:
         """Yield the partitions of the topics there are now, but of those deleted meanwhile."""
         return self.topics.each_partition()
 
-    def now_ms(self) -> int:
-        """Return the time of day, as this broker's clock has it."""
-        return self._clock.now_ms()
-
     def space(self) -> tuple[int, int]:
         """Return the bytes of the disk in all, and those of them that are free."""
         return self._store.disk.space()
@@ -383,6 +393,10 @@ class Broker:
     def _create_offsets_topic(self, answer: Answer) -> None:
         count = self.config.groups.offsets_partitions
         self.create_topic(OFFSETS_TOPIC, count, OFFSETS_SETTINGS, answer)
+
+    def _create_state_topic(self, answer: Answer) -> None:
+        count = self.config.transactions.state_partitions
+        self.create_topic(STATE_TOPIC, count, STATE_SETTINGS, answer)
 
     def _take_producer_ids(self, count: int, taken: Callable[[int | None], None]) -> None:
         def replied(reply: Reply) -> None:

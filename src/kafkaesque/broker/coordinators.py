@@ -1,9 +1,10 @@
-"""All coordinators of consumer groups on this broker, and which of them a group belongs to."""
+"""All coordinators of one kind on this broker, and which of them a group or an id belongs to."""
 
 from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
-from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.serving_waits import Slot
 from kafkaesque.errors import KafkaesqueError, NotCoordinator, TopicExists
 
@@ -11,42 +12,78 @@ OFFSETS_TOPIC = "__consumer_offsets"
 OFFSETS_SETTINGS = {"cleanup.policy": "compact"}
 
 Ready = Callable[[KafkaesqueError | None], None]
-Make = Callable[[Partition], GroupCoordinator]
 
 
-class Coordinators:
-    """One coordinator per partition of the topic for offsets, which is made when first needed.
+class Coordinator(Protocol):
+    """What is coordinated on one partition."""
+
+    @property
+    def replica(self) -> Replica:
+        """The replica on which its state lies."""
+        ...
+
+    def tick(self) -> None:
+        """Let time pass."""
+        ...
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        """Forget a topic that was deleted."""
+        ...
+
+    def stop(self) -> None:
+        """Save the state before a clean stop."""
+        ...
+
+    def close(self) -> None:
+        """Coordinate no more, because the partition has left this broker."""
+        ...
+
+
+C = TypeVar("C", bound=Coordinator)
+
+
+class Coordinators(Generic[C]):
+    """One coordinator per partition of an internal topic, which is made when first needed.
 
     `create` begins to make that topic and tells its callback how it went.
     """
 
     def __init__(self, create: Callable[[Ready], None]) -> None:
         self._create = create
-        self._by_partition: list[GroupCoordinator | None] = []
+        self._by_partition: list[C | None] = []
         self._waiting: list[Ready] = []
         self._is_creating = False
 
     @property
-    def all(self) -> Sequence[GroupCoordinator]:
-        """Every coordinator; none while there is no topic for offsets."""
+    def all(self) -> Sequence[C]:
+        """Every coordinator; none while there is no such topic."""
         return [one for one in self._by_partition if one is not None]
 
     @property
     def is_open(self) -> bool:
-        """Whether the topic for offsets is open here."""
+        """Whether the topic is open here."""
         return bool(self._by_partition)
 
-    def of(self, group: str) -> GroupCoordinator:
+    def of(self, group: str) -> C:
         """Return who coordinates a group; raises NotCoordinator until `when_ready` has passed."""
         if not self._by_partition:
-            raise NotCoordinator("no group has been coordinated here yet")
+            raise NotCoordinator("nothing has been coordinated here yet")
         found = self._by_partition[partition_of(group, len(self._by_partition))]
         if found is None:
-            raise NotCoordinator(f"the partition that holds group {group} is offline")
+            raise NotCoordinator(f"the partition that holds {group} is offline")
+        return found
+
+    def at(self, partition: int) -> C:
+        """Return who coordinates what lies on a partition; raises NotCoordinator."""
+        found = None
+        if 0 <= partition < len(self._by_partition):
+            found = self._by_partition[partition]
+        if found is None:
+            raise NotCoordinator(f"partition {partition} is not coordinated here")
         return found
 
     def when_ready(self, ready: Ready) -> None:
-        """Tell `ready` once groups can be coordinated, or what stands in the way."""
+        """Tell `ready` once the topic is there, or what stands in the way."""
         if self._by_partition:
             ready(None)
             return
@@ -61,12 +98,12 @@ class Coordinators:
         except KafkaesqueError as error:
             self._created(error)
 
-    def open(self, coordinators: Sequence[GroupCoordinator | None]) -> None:
+    def open(self, coordinators: Sequence[C | None]) -> None:
         """Take over the coordinators of the topic's partitions, in order; None is not here."""
         self._by_partition = list(coordinators)
         self._tell(None)
 
-    def follow(self, slots: Sequence[Slot], make: Make) -> None:
+    def follow(self, slots: Sequence[Slot], make: Callable[[Partition], C]) -> None:
         """Take over partitions that came to this broker, and cease on those that left it."""
         for index, slot in enumerate(slots):
             replica = slot.replica if isinstance(slot, Partition) else None
@@ -78,7 +115,7 @@ class Coordinators:
                 self._by_partition[index] = make(slot)
 
     def tick(self) -> None:
-        """Let time pass for all groups."""
+        """Let time pass for all."""
         for coordinator in self.all:
             coordinator.tick()
 
@@ -88,7 +125,7 @@ class Coordinators:
             coordinator.forget_topic(topic_id)
 
     def stop(self) -> None:
-        """Save the state of all groups before a clean stop."""
+        """Save the state of all before a clean stop."""
         for coordinator in self.all:
             coordinator.stop()
 
@@ -104,7 +141,7 @@ class Coordinators:
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """Return the partition of a group as Kafka does: Java's String.hashCode, without its sign."""
+    """Return a group's, or an id's, partition as Kafka does: Java's String.hashCode, unsigned."""
     code = 0
     data = group.encode("utf-16-be", "surrogatepass")
     for place in range(0, len(data), 2):

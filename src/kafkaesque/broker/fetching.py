@@ -6,6 +6,7 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.fetch_sessions import TopicRef, Want
 from kafkaesque.broker.nearby import Nearby
 from kafkaesque.broker.partition import EMPTY, Partition
+from kafkaesque.broker.partition_transactions import Aborted
 from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import (
     BrokerError,
@@ -15,6 +16,7 @@ from kafkaesque.errors import (
     UnknownTopic,
     UnknownTopicId,
 )
+from kafkaesque.record.view import BatchView, peek_size
 from kafkaesque.types import NodeId, Offset, Term
 
 
@@ -22,6 +24,7 @@ class Share:
     """One partition's share of an answer: its batches, or why there are none."""
 
     __slots__ = (
+        "aborted",
         "data",
         "diverging",
         "error",
@@ -30,6 +33,7 @@ class Share:
         "nearby",
         "partition",
         "preferred",
+        "stable_offset",
         "want",
     )
 
@@ -46,7 +50,11 @@ class Share:
         """Where the log of the one who asks departs from this one: the last term that both know."""
         self.data = EMPTY
         self.high_watermark: Offset = -1
+        self.stable_offset: Offset = -1
+        """The last stable offset for those who read committed, the high watermark for others."""
         self.first_offset: Offset = -1
+        self.aborted: Sequence[Aborted] = ()
+        """The aborted transactions that have records in `data`, for those who read committed."""
         if isinstance(found, Partition):
             self.partition = found
         else:
@@ -57,7 +65,7 @@ class Share:
         """Whether there is something to be told at once that is no data."""
         return self.error is not None or self.diverging is not None or self.preferred is not None
 
-    def read(self, bytes_max: int, *, first_always: bool) -> int:
+    def read(self, bytes_max: int, *, first_always: bool, only_stable: bool = False) -> int:
         """Read anew, up to `bytes_max`; return how much came of it."""
         partition, want = self.partition, self.want
         if partition is None:
@@ -69,23 +77,29 @@ class Share:
             if nearby is not None and nearby.is_here and not partition.replica.is_serving:
                 self._read_as_follower(partition, bytes_max, first_always=first_always)
             else:
-                self._read(partition, bytes_max, first_always=first_always)
+                self._read(partition, bytes_max, first_always=first_always, only_stable=only_stable)
             self.high_watermark = partition.high_watermark
+            if not only_stable:
+                self.stable_offset = self.high_watermark
             self.first_offset = partition.first_offset
         except KafkaesqueError as error:
             # Without its traceback, which would hold on to this share, and so to itself.
             self.error = _by_its_name(error, want.topic).with_traceback(None)
-            self.high_watermark = self.first_offset = -1
+            self.high_watermark = self.stable_offset = self.first_offset = -1
         return len(self.data)
 
-    def _read(self, partition: Partition, bytes_max: int, *, first_always: bool) -> None:
+    def _read(
+        self, partition: Partition, bytes_max: int, *, first_always: bool, only_stable: bool
+    ) -> None:
         want = self.want
         if want.known_term >= 0:
             partition.check_term(want.known_term)
         if self.nearby is not None:
             self.preferred = self.nearby.better(partition, want.offset)
         self.diverging = None if want.last_term < 0 else self._divergence(partition)
-        if self.diverging is None and self.preferred is None:
+        if only_stable:
+            self._read_stable(partition, bytes_max, first_always=first_always)
+        elif self.diverging is None and self.preferred is None:
             self.data = partition.read(want.offset, bytes_max, first_always=first_always)
 
     def _read_as_follower(
@@ -95,6 +109,18 @@ class Share:
         want = self.want
         partition.check_term_as_follower(want.known_term)
         self.data = partition.read_as_follower(want.offset, bytes_max, first_always=first_always)
+
+    def _read_stable(self, partition: Partition, bytes_max: int, *, first_always: bool) -> None:
+        """Read what is decided, and find out what of it was aborted."""
+        self.stable_offset = stable = partition.stable_offset
+        self.aborted = ()
+        if self.diverging is None and self.preferred is None:
+            offset = self.want.offset
+            self.data = data = partition.read(
+                offset, bytes_max, first_always=first_always, below=stable
+            )
+            if data and partition.has_aborted:
+                self.aborted = partition.aborted(offset, _end_of(data))
 
     def drop(self) -> None:
         """Let go of what was read: it will be read again, and waiting may take long."""
@@ -126,7 +152,7 @@ def find_shares(broker: Broker, wants: Iterable[Want], nearby: Nearby | None = N
     return shares
 
 
-def read_shares(shares: Sequence[Share], bytes_max: int) -> int:
+def read_shares(shares: Sequence[Share], bytes_max: int, *, only_stable: bool = False) -> int:
     """Read each share in order until there is no more room; return how much it is in all.
 
     The first batch of an answer is given however large it is, or its consumer could never go on. An
@@ -135,7 +161,7 @@ def read_shares(shares: Sequence[Share], bytes_max: int) -> int:
     total = 0
     for share in shares:
         room = min(share.want.bytes_max, bytes_max - total)
-        total += share.read(max(room, 0), first_always=total == 0)
+        total += share.read(max(room, 0), first_always=total == 0, only_stable=only_stable)
     return total
 
 
@@ -146,6 +172,15 @@ def bytes_waiting(shares: Sequence[Share]) -> int:
         for share in shares
         if share.partition is not None
     )
+
+
+def _end_of(data: memoryview) -> Offset:
+    """Return the offset behind the last of these batches."""
+    position = last = 0
+    while position < len(data):
+        last = position
+        position += peek_size(data, position)[1]
+    return BatchView(data, last).end_offset
 
 
 def _slots_of(broker: Broker, topic: TopicRef) -> Sequence[Slot] | KafkaesqueError:

@@ -5,12 +5,21 @@ from typing import TypeAlias
 
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.machine_trim import MachineSaver, trim_covered
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.transaction_ports import Guards, Marker
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import DiskFull, GroupError, LogError, NotCoordinator, RaftError
-from kafkaesque.machines.group_commands import Decision, Now, Reply, ReplyTo
+from kafkaesque.machines.group_commands import (
+    Answer,
+    Decision,
+    Now,
+    Reply,
+    ReplyTo,
+    TransactionEnd,
+)
 from kafkaesque.machines.groups import Groups
 from kafkaesque.machines.machine import MachineRecord
 
@@ -36,11 +45,16 @@ class GroupCoordinator:
         failed: Callable[[LogError], None],
     ) -> None:
         self.replica = replica
+        self.guards = Guards()
+        """The checks of transactional commits that are under way."""
         self._clock = clock
         self._config = config
         self._expires_ms = clock.monotonic_ms() + config.offsets_check_ms
         self._host = MachineHost(replica, clock, lambda: Groups(config), _ignore, failed, snapshots)
         self._host.on_lost = self._on_lost
+        self._replica = replica
+        self._snapshots = snapshots
+        self._saver = MachineSaver(replica, clock, lambda: Groups(config), failed, snapshots)
 
     def ask(self, decide: Decide, to: ReplyTo) -> None:
         """Have something decided, and `to` told the answer; an error is an answer too."""
@@ -55,9 +69,22 @@ class GroupCoordinator:
             decision = Decision(replies=[Reply(to, error)])
         self._carry_out(decision)
 
+    def end_transaction(self, marker: Marker, told: Callable[[GroupError | None], None]) -> None:
+        """Let the offsets of a transaction hold, or drop them; `told` when that is committed."""
+        producer_id = marker.producer.producer_id
+        self.guards.marked(producer_id)
+        command = TransactionEnd(producer_id=producer_id, is_commit=marker.is_commit)
+
+        def reply(answer: Answer) -> None:
+            told(answer if isinstance(answer, GroupError) else None)
+
+        self.ask(lambda groups, _: groups.end_transaction(command, reply), reply)
+
     def tick(self) -> None:
         """Let time pass for the groups, and save their state now and then."""
         self._host.tick()
+        self._saver.tick()
+        trim_covered(self._replica, self._snapshots)
         try:
             groups = self._host.machine
         except RaftError:

@@ -5,11 +5,15 @@ from collections.abc import Callable, Sequence
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, Coordinators
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.housekeeper import Housekeeper
+from kafkaesque.broker.machine_trim import MachineState
 from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.producer_ids import Give
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.serving_waits import Slot
 from kafkaesque.broker.store import Store
+from kafkaesque.broker.transaction_coordinator import TransactionCoordinator
+from kafkaesque.broker.transactions import STATE_TOPIC, BrokerTransactions
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.errors import DiskFailed, LogError
@@ -29,17 +33,21 @@ class Hosting:
     def __init__(  # noqa: PLR0913 - all that a partition is made of
         self,
         replicas: ReplicaSet,
-        coordinators: Coordinators,
+        coordinators: Coordinators[GroupCoordinator],
+        transactions: BrokerTransactions,
         housekeeper: Housekeeper,
         store: Store,
         clock: Clock,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
+        next_producer_id: Callable[[Give], None],
         *,
         is_alone: bool,
     ) -> None:
         self._replicas = replicas
         self._coordinators = coordinators
+        self._transactions = transactions
+        self._next_producer_id = next_producer_id
         self._housekeeper = housekeeper
         self._store = store
         self._clock = clock
@@ -73,6 +81,8 @@ class Hosting:
         partition = Partition(
             replica, settings, self._clock, self._config.producers, is_internal=topic.is_internal
         )
+        if topic.is_internal:
+            MachineState(replica, self._store.snapshots(replica.group))
         self._housekeeper.watch(
             replica, lambda: partition.settings, lambda: partition.producers.snapshot_offset
         )
@@ -80,16 +90,22 @@ class Hosting:
         return partition
 
     def topic_opened(self, topic: Topic, slots: Sequence[Slot]) -> None:
-        """Learn that all of a topic serves: groups are coordinated on one of them."""
+        """Learn that all of a topic serves: groups or transactions are coordinated on some."""
+        here = [slot if isinstance(slot, Partition) else None for slot in slots]
         if topic.name == OFFSETS_TOPIC and not self._coordinators.is_open:
-            self._coordinators.open(
-                [self._coordinator(s) if isinstance(s, Partition) else None for s in slots]
-            )
+            self._coordinators.open([self._coordinator(one) if one else None for one in here])
+        of_transactions = self._transactions.coordinators
+        if topic.name == STATE_TOPIC and not of_transactions.is_open:
+            make = self._transaction_coordinator
+            of_transactions.open([make(one) if one else None for one in here])
 
     def slots_changed(self, topic: Topic, slots: Sequence[Slot]) -> None:
-        """Learn that partitions came here or left: their groups are coordinated where they are."""
+        """Learn that partitions came here or left: coordinators are where their partitions are."""
         if topic.name == OFFSETS_TOPIC and self._coordinators.is_open:
             self._coordinators.follow(slots, self._coordinator)
+        of_transactions = self._transactions.coordinators
+        if topic.name == STATE_TOPIC and of_transactions.is_open:
+            of_transactions.follow(slots, self._transaction_coordinator)
 
     def topic_closed(self, topic: Topic) -> None:
         """Learn that a topic is gone: nobody will come back to an offset in it."""
@@ -100,3 +116,15 @@ class Hosting:
         snapshots = self._store.snapshots(replica.group)
         groups = self._config.groups
         return GroupCoordinator(replica, self._clock, groups, snapshots, self._failed)
+
+    def _transaction_coordinator(self, partition: Partition) -> TransactionCoordinator:
+        replica = partition.replica
+        return TransactionCoordinator(
+            replica,
+            self._clock,
+            self._config.transactions,
+            self._store.snapshots(replica.group),
+            self._failed,
+            self._next_producer_id,
+            self._transactions.markers,
+        )

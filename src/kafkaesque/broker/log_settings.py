@@ -16,12 +16,14 @@ from kafkaesque.topic_settings import (
 def internal(settings: TopicSettings, config: LogConfig) -> TopicSettings:
     """Return the settings of a log that a machine lives on, whatever was set for it.
 
-    It is always synced, and compacted in small segments, so that it stays about as large as the
-    machine; nothing of it is ever deleted by age or size.
+    It is always synced. Nothing of it is deleted by age or size, nor compacted: what a snapshot of
+    the machine covers is dropped (`broker/machine_trim.py`), in small segments.
     """
     return replace(
         settings,
-        cleanup_policy=CleanupPolicy.COMPACT,
+        cleanup_policy=CleanupPolicy.DELETE,
+        retention_ms=UNLIMITED,
+        retention_bytes=UNLIMITED,
         flush_policy=FlushPolicy.ALWAYS,
         segment_bytes=min(settings.segment_bytes, config.internal_segment_bytes_max),
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.machine_trim import MachineState, trim_covered
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.errors import LogError
@@ -62,6 +63,8 @@ class MachineFollower(Generic[M]):
             self.catch_up()
 
         replica.on_commit = on_commit
+        replica.on_installed = self._installed
+        MachineState(replica, snapshots)
         self._load()
 
     def catch_up(self) -> None:
@@ -92,6 +95,7 @@ class MachineFollower(Generic[M]):
         if self._snapshots.is_due(self._unsaved_bytes, unsaved_ms) and not self._has_failed:
             self._snapshots.begin(self.applied, self.machine.records())
             self._unsaved_bytes = 0
+        trim_covered(self._replica, self._snapshots)
 
     def stop(self) -> None:
         """Save the state before a clean stop, so that the next start replays nothing."""
@@ -99,20 +103,34 @@ class MachineFollower(Generic[M]):
             self._snapshots.write(self.applied, self.machine.records())
             self._unsaved_bytes = 0
 
+    def _installed(self) -> None:
+        """Go on from the state with which the log has begun anew."""
+        self._load()
+        if not self._has_failed:
+            self._on_applied()
+            self._tell()
+
     def _load(self) -> None:
+        """Let the machine become what the newest snapshot says, in place: others look at it."""
         log = self._replica.log
         try:
             offset, records = self._snapshots.load(log.start.offset, log.end_offset)
+            kept = {record.key for record in records}
+            gone = [r.key for r in self.machine.records() if r.value and r.key not in kept]
+            for key in gone:
+                self.machine.apply(MachineRecord(key, None))
             for record in records:
                 self.machine.apply(record)
         except LogError as error:
             self._has_failed = True
             self._on_failed(error)
             return
-        if offset > log.start.offset:
-            # Behind the last record that was applied: marks that follow it may not be committed,
-            # and what replaces them must not be passed over.
-            self.applied, self._next = offset, log.index_at(offset - 1) + 1
+        self._unsaved_bytes = 0
+        self.applied = offset
+        # Behind the last record that was applied: marks that follow it may not be committed, and
+        # what replaces them must not be passed over.
+        is_later = offset > log.start.offset
+        self._next = log.index_at(offset - 1) + 1 if is_later else log.start.index
 
     def _apply_to(self, commit: Index) -> None:
         log = self._replica.log

@@ -128,13 +128,6 @@ class MachineHost(Generic[M]):
             self._on_serving()
         if not self._saves:
             return
-        if self._machine is None and self._replica.raft.leader not in (
-            None,
-            self._replica.raft.node,
-        ):
-            # Another leads. What it deletes is traceless a day later, and a snapshot of ours from
-            # before that would bring it back: whoever leads again replays the log.
-            self._snapshots.drop()
         unsaved_ms = self._clock.monotonic_ms() - self._unsaved_since_ms
         if self._snapshots.is_due(self._unsaved_bytes, unsaved_ms) and self._is_settled:
             assert self._machine is not None

@@ -1,12 +1,10 @@
-"""A machine's state beside the log that it lives on, so that a start replays only the tail.
+"""A machine's state beside the log that it lives on: what precedes it in the log may go.
 
-A snapshot is the machine's own records, and is taken when all of them are committed. It is a
-convenience: it can fail, be damaged or missing, and then the log says the same
-(`docs/reference/format-snapshot.md`).
-
-An old snapshot and the log behind it do *not* say the same for ever: compaction drops the traces of
-deleted keys after a day, and an older state would bring these back. So only the newest is ever
-used, and `is_due` lets it never grow old.
+A snapshot is the machine's own records, and is taken when all of them are committed
+(`docs/reference/format-snapshot.md`). The two newest are kept and the log behind the older one, so
+that one of them may be damaged; every replica takes its own and drops its own log, whoever leads
+(`broker/machine_trim.py`). A log that is dropped this way need not be compacted, and is not:
+compaction forgets after a while that a key was deleted, and an older state would bring it back.
 """
 
 from collections.abc import Iterable
@@ -15,14 +13,17 @@ from contextlib import suppress
 import msgspec
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import LogError, NewerFormat
+from kafkaesque.errors import CorruptLog, LogError, NewerFormat
 from kafkaesque.log import snapshot
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.snapshot import MACHINE
+from kafkaesque.log.snapshot_pieces import size_and_crc
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.types import GroupId, Offset
 
 FORMAT = 1
+KEPT = 2
+"""The newest, and the one before it in case the newest is damaged."""
 
 
 class _State(msgspec.Struct, array_like=True, frozen=True):
@@ -44,8 +45,9 @@ class MachineSnapshots:
         self._folder = folder
         self._config = config
         self._is_writing = False
-        self._is_dropped = False
         self._size = 0
+        self.has_news = True
+        """Whether a snapshot was written since the log was last looked at for what may go."""
 
     def is_due(self, unsaved_bytes: int, unsaved_ms: int) -> bool:
         """Return whether so much and so old a change is worth a snapshot."""
@@ -55,14 +57,15 @@ class MachineSnapshots:
         return unsaved_bytes >= enough_bytes or unsaved_ms >= self._config.snapshot_age_ms_max
 
     def load(self, start: Offset, end: Offset) -> tuple[Offset, list[MachineRecord]]:
-        """Return the newest state, and where in a log of these offsets it was taken.
+        """Return the newest good state, and where in a log of these offsets it was taken.
 
-        If there is none, or it is damaged, that is no records, at `start`. Raises NewerFormat,
-        ForeignFile.
+        If there is none, that is no records, at 0. Raises CorruptLog if the log begins later than
+        that: then nobody here knows the state; and NewerFormat, ForeignFile.
         """
-        newest = max(snapshot.offsets(self._disk, self._folder, MACHINE), default=-1)
-        found = snapshot.load(self._disk, self._folder, newest, MACHINE)
-        if found is None or found[0] != newest or not start <= newest <= end:
+        found = snapshot.load(self._disk, self._folder, end, MACHINE)
+        if found is None or found[0] < start:
+            if start > 0:
+                raise CorruptLog(self._folder, start, "the state that the log begins with is gone")
             return start, []
         offset, data = found
         try:
@@ -98,22 +101,30 @@ class MachineSnapshots:
             snapshot.write(self._disk, self._folder, offset, self._encoded(records), MACHINE)
             self._remove_old()
 
-    def drop(self) -> None:
-        """Remove what there is, for it grows old from here on; costs nothing when asked again."""
-        if self._is_dropped or self._is_writing:
-            return
-        self._is_dropped = True
-        with suppress(LogError):
-            for offset in snapshot.offsets(self._disk, self._folder, MACHINE):
-                snapshot.remove(self._disk, self._folder, offset, MACHINE)
+    def offsets(self) -> list[Offset]:
+        """Return where the snapshots were taken that there are, oldest first."""
+        return snapshot.offsets(self._disk, self._folder, MACHINE)
+
+    def needed_from(self) -> Offset:
+        """Return where the log is needed from, should the newest snapshot be damaged."""
+        return ([0] * KEPT + self.offsets())[-KEPT]
+
+    def newest_good(self, start: Offset, end: Offset) -> tuple[Offset, int, int] | None:
+        """Return offset, size and checksum of the newest state within a log that is not damaged."""
+        for offset in reversed(self.offsets()):
+            if start <= offset <= end:
+                found = size_and_crc(self._disk, self._folder, offset, MACHINE)
+                if found is not None:
+                    return offset, *found
+        return None
 
     def _encoded(self, records: Iterable[MachineRecord]) -> bytes:
-        self._is_dropped = False
         data = _encoder.encode(_State(FORMAT, [(r.key, r.value) for r in records]))
         self._size = len(data)
         return data
 
     def _remove_old(self) -> None:
+        self.has_news = True
         with suppress(LogError):
-            for offset in snapshot.offsets(self._disk, self._folder, MACHINE)[:-1]:
+            for offset in self.offsets()[:-KEPT]:
                 snapshot.remove(self._disk, self._folder, offset, MACHINE)

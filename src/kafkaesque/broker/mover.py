@@ -235,13 +235,15 @@ class Mover:
     def _is_in_step(self, one: _Led, node: NodeId, commit: Index) -> bool:
         """Whether a replica may be relied on: it is there, and has what was committed before.
 
-        One that may not vote yet, because it left the group earlier, tells of no commit.
+        It must also know that the last change of the group is committed: so it was there a moment
+        ago. One that may not vote yet, because it left the group earlier, tells of no commit.
         """
         progress = one.leadership.progress.get(node)
         if progress is None or not self._replicas.is_reachable(node):
             return False
         held = min(progress.match, progress.commit)
-        return held >= commit and held > one.leadership.opened_at
+        needed = max(commit, one.replica.raft.voters_index + 1, one.leadership.opened_at + 1)
+        return held >= needed
 
     def _change(self, one: _Led, voters: Iterable[NodeId], learners: Replicas) -> None:
         changed = Voters(voters=tuple(sorted(voters)), learners=learners, move=one.move.number)

@@ -6,12 +6,16 @@ from typing import NamedTuple
 from kafkaesque.broker import times
 from kafkaesque.broker.admission import Admission
 from kafkaesque.broker.log_settings import configure_log, internal
+from kafkaesque.broker.partition_transactions import Aborted
 from kafkaesque.broker.producer_keeper import ProducerKeeper
+from kafkaesque.broker.producers import NO_NUMBER
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.transaction_ports import Guards, Marker
 from kafkaesque.broker.watermark import Done, Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
+    CorruptLog,
     FutureTerm,
     LeaderNotReady,
     NotEnoughReplicas,
@@ -20,10 +24,13 @@ from kafkaesque.errors import (
     OffsetNotAvailable,
     OffsetOutOfRange,
     PartitionOffline,
+    StaleProducerEpoch,
     StaleTerm,
     UnknownTopic,
 )
-from kafkaesque.record.view import peek_size
+from kafkaesque.machines.transaction_errors import CoordinatorFenced, TransactionUnverified
+from kafkaesque.record.control import ControlType, build_control_batch
+from kafkaesque.record.view import TRANSACTIONAL_BIT, BatchView, first_damage, peek_size
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
@@ -56,8 +63,12 @@ class Partition:
         self.replica = replica
         self.producers = ProducerKeeper(replica, clock, config or ProducerConfig())
         self._gone: UnknownTopic | NotHere | None = None
+        self.guards = Guards()
+        """The checks of transactional writes that are under way."""
         self._clock = clock
         self._is_internal = is_internal
+        if not is_internal:  # else what goes with an install is the machine's state
+            replica.keep_state(self.producers)
         self.configure(settings)
         self._waiting: dict[Callable[[], None], None] = {}
         replica.on_commit = self._wake
@@ -91,6 +102,22 @@ class Partition:
         return self.replica.high_watermark
 
     @property
+    def stable_offset(self) -> Offset:
+        """The first offset that those who read committed records alone cannot read yet."""
+        self._check_serving()
+        return self.producers.stable_offset()
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether any aborted transaction is remembered."""
+        return self.producers.known.transactions.aborted_count > 0
+
+    def aborted(self, first: Offset, end: Offset) -> list[Aborted]:
+        """Return the aborted transactions that have records in [first, end)."""
+        self._check_serving()
+        return self.producers.aborted(first, end)
+
+    @property
     def size_bytes(self) -> int:
         """The bytes of its batches on disk."""
         return self.replica.log.segments.size_bytes
@@ -100,7 +127,14 @@ class Partition:
         """Whether what was trimmed is durable and nothing else waits for the disk either."""
         return self.replica.log.is_settled
 
-    def append(self, batches: memoryview, done: Done, *, needs_all: bool = False) -> Appended:
+    def append(
+        self,
+        batches: memoryview,
+        done: Done,
+        *,
+        needs_all: bool = False,
+        verified: int = NO_NUMBER,
+    ) -> Appended:
         """Append the batch that a producer sent, or find that it did so before; `done` is told.
 
         Memory that can be written to is taken over: the batch is stamped in place. `needs_all` is
@@ -108,30 +142,87 @@ class Partition:
         replicas as the topic wants. A repeated batch is answered with the place of the first, and
         its fate is that of the first. Raises BatchError and what the topic's settings and the
         producer's sequence refuse, and NotEnoughReplicas; then nothing has happened. Raises
-        DiskFull when there is no room: then it may be appended later, when there is.
+        DiskFull when there is no room. With `needs_all` nothing has happened then either: clients
+        take that error for "not written", and may give the same records another number. One who
+        does not wait hears of it also for a batch that is appended later, when there is room.
+
+        A batch of a transaction is taken if one of its producer's is open here, or if `verified`
+        gives the number of the one that its coordinator knows; else TransactionUnverified.
         """
         if not self.replica.is_serving:
             self._check_serving()
-        copies = 1
-        if needs_all:
-            copies = self.settings.min_insync_replicas
-            in_sync = self.replica.in_sync
-            if in_sync is None or in_sync.is_cut_off or len(in_sync.nodes) < copies:
-                self._check_replicas()
         admission = self._admission
+        copies = self.settings.min_insync_replicas if needs_all else 1
         view = admission.check(batches)
         repeated = self.producers.check(view)
-        if repeated is not None:
+        if repeated is not None:  # also when there are too few replicas now: it is written
             self.replica.when_held(repeated.base_offset, copies, done)
             is_append_time = admission.is_append_time
             time_ms = repeated.timestamp_ms if is_append_time else NO_APPEND_TIME
             return Appended(repeated.base_offset, time_ms)
+        if needs_all:
+            in_sync = self.replica.in_sync
+            if in_sync is None or in_sync.is_cut_off or len(in_sync.nodes) < copies:
+                self._check_replicas()
+        is_transactional = view.attributes & TRANSACTIONAL_BIT
+        if is_transactional and verified == NO_NUMBER and not self.has_open(view):
+            raise TransactionUnverified("the partition does not belong to the transaction")
         now_ms = self._clock.now_ms() if admission.is_append_time else NO_APPEND_TIME
         view = admission.prepare(view, now_ms)
         offset = self.replica.propose(view.data, done, view.last_offset_delta + 1, copies)
         self.producers.appended(view, offset)
-        self.replica.check_room()  # else a producer that does not wait would never hear of it
+        if is_transactional:
+            self.producers.known.set_number(view.producer_id, verified)
+        if not needs_all:
+            self.replica.check_room()  # else a producer that does not wait would never hear of it
         return Appended(offset, now_ms)
+
+    def needs_check(self, view: BatchView) -> bool:
+        """Return whether a batch's coordinator must be asked before it can be appended.
+
+        Not if its producer has an open transaction here, and not if it is refused, or answered as a
+        repetition, without asking; raises what it is refused for.
+        """
+        if not self.replica.is_serving:
+            self._check_serving()
+        return self.producers.check(view) is None and not self.has_open(view)
+
+    def has_open(self, view: BatchView) -> bool:
+        """Return whether the batch's producer has an open transaction here."""
+        return self.producers.known.is_open(view.producer_id, view.producer_epoch)
+
+    def end_transaction(self, marker: Marker, done: Done) -> None:
+        """Write the end of a producer's transaction; `done` is told when it is committed.
+
+        One that was written before, or is of a transaction before that of this producer which is
+        known here, is not written again. Raises CoordinatorFenced, StaleProducerEpoch, DiskFull.
+        """
+        self._check_serving()
+        producer_id, epoch = marker.producer
+        known = self.producers.known
+        if epoch < known.epoch_of(producer_id):
+            raise StaleProducerEpoch(producer_id, epoch, known.epoch_of(producer_id))
+        if marker.coordinator_term < known.coordinator_term_of(producer_id):
+            raise CoordinatorFenced("a newer coordinator has ended a transaction here")
+        if marker.number != NO_NUMBER:
+            newest = known.number_of(producer_id)
+            is_open = known.transactions.first_offset(producer_id) is not None
+            if marker.number < newest or (marker.number == newest and not is_open):
+                self.replica.when_committed(done)
+                return
+        self.guards.marked(producer_id)
+        batch = build_control_batch(
+            kind=ControlType.COMMIT if marker.is_commit else ControlType.ABORT,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            coordinator_epoch=marker.coordinator_term,
+            timestamp_ms=self._clock.now_ms(),
+            base_offset=0,
+            term=self.term,
+        )
+        offset = self.replica.propose(batch, done, 1)
+        self.producers.appended(BatchView(batch), offset)
+        known.set_number(producer_id, marker.number)
 
     def check_term(self, known: Term) -> None:
         """Raise unless this replica leads in the term that a client knows; -1 is any term."""
@@ -150,15 +241,23 @@ class Partition:
             raise StaleTerm(f"term {known} is over, the leader's is {self.term}")
         raise FutureTerm(f"term {known} is not known here yet, the leader's is {self.term}")
 
-    def read(self, offset: Offset, bytes_max: int, *, first_always: bool = True) -> memoryview:
+    def read(
+        self,
+        offset: Offset,
+        bytes_max: int,
+        *,
+        first_always: bool = True,
+        below: Offset | None = None,
+    ) -> memoryview:
         """Return whole committed batches from the one that covers `offset`; none at the end.
 
-        The first may be larger than `bytes_max`, unless `first_always` is taken away.
+        The first may be larger than `bytes_max`, unless `first_always` is taken away. `below` is
+        for those who want nothing from there on.
         """
         self._check_serving()
         if not self.first_offset <= offset <= self.high_watermark:
             raise OffsetOutOfRange(offset, self.first_offset, self.high_watermark)
-        return self._read(offset, bytes_max, first_always=first_always)
+        return self._read(offset, bytes_max, first_always=first_always, below=below)
 
     def read_as_follower(
         self, offset: Offset, bytes_max: int, *, first_always: bool = True
@@ -176,14 +275,31 @@ class Partition:
             raise OffsetNotAvailable(f"offset {offset} is not known to be committed, {end} is")
         return self._read(offset, bytes_max, first_always=first_always)
 
-    def _read(self, offset: Offset, bytes_max: int, *, first_always: bool) -> memoryview:
+    def _read(
+        self, offset: Offset, bytes_max: int, *, first_always: bool, below: Offset | None = None
+    ) -> memoryview:
         log, end = self.replica.log, self._readable_end
+        if below is not None and below < end:
+            end = below
         if offset >= end or (bytes_max <= 0 and not first_always):
             return EMPTY
         data = log.segments.tail(offset)
         if not data or len(data) > bytes_max:
             data = log.segments.read(offset, bytes_max, first_always=first_always)
+            self._check_sound(offset, data)
         return data if end == log.end_offset and log.is_settled else _cut_at(data, end)
+
+    def _check_sound(self, offset: Offset, data: memoryview) -> None:
+        """See that the disk gave back what was written to it: clients need not look.
+
+        If not, this replica takes part no more, so that another one leads.
+        """
+        position = first_damage(data)
+        if position is not None:
+            where = f"{self.replica.group}, {position} bytes behind the batch of offset {offset},"
+            error = CorruptLog(where, position, "a batch read from disk has a wrong checksum")
+            self.replica.stop(error)
+            raise PartitionOffline(f"this partition is offline here: {error}")
 
     @property
     def _readable_end(self) -> Offset:
@@ -216,17 +332,19 @@ class Partition:
         self._check_serving()
         return self.replica.log.end_of_term(term)
 
-    def find_time(self, timestamp_ms: int) -> tuple[Offset, int] | None:
-        """Return offset and time of the first committed record that is not earlier."""
+    def find_time(self, timestamp_ms: int, below: Offset) -> tuple[Offset, int] | None:
+        """Return offset and time of the first record before `below` that is not earlier."""
         self._check_serving()
         segments = self.replica.log.segments
-        return times.find_time(segments, timestamp_ms, self.first_offset, self._readable_end)
+        end = min(below, self._readable_end)
+        return times.find_time(segments, timestamp_ms, self.first_offset, end)
 
-    def newest_time(self) -> tuple[Offset, int] | None:
-        """Return offset and time of the committed record with the greatest time."""
+    def newest_time(self, below: Offset) -> tuple[Offset, int] | None:
+        """Return offset and time of the record with the greatest time, if before `below`."""
         self._check_serving()
         segments = self.replica.log.segments
-        return times.newest_time(segments, self.first_offset, self._readable_end)
+        end = min(below, self._readable_end)
+        return times.newest_time(segments, self.first_offset, end)
 
     def trim(self, offset: Offset) -> bool:
         """Forget the records before `offset`; durable once the partition is settled.

@@ -14,10 +14,14 @@ in memory is not touched by either. On disk the newest snapshot must not be olde
 one is taken whenever a segment begins, and those who compact keep below `snapshot_offset`.
 """
 
-from kafkaesque.broker.producers import Producers, RememberedBatch
+from collections.abc import Iterator
+
+from kafkaesque.broker.partition_transactions import Aborted
+from kafkaesque.broker.producers import Producers, ProducerView, RememberedBatch
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
+from kafkaesque.entry import LogStart
 from kafkaesque.errors import BatchError, CorruptLog, LogError
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.producer_snapshot import (
@@ -26,8 +30,11 @@ from kafkaesque.log.producer_snapshot import (
     snapshot_offsets,
     write_snapshot,
 )
+from kafkaesque.log.snapshot import PRODUCERS, SnapshotKind
+from kafkaesque.raft.messages import StateOffer
+from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import NO_PRODUCER_ID, BatchView, split_batches
-from kafkaesque.types import Offset
+from kafkaesque.types import Buffer, Offset
 
 SNAPSHOTS_KEPT = 2
 """The newest, and the one before it in case the newest is damaged."""
@@ -51,6 +58,8 @@ class ProducerKeeper:
         """A state that is to be written as soon as it is committed."""
         self.snapshot_offset: Offset = replica.log.start.offset
         """From here on the log is needed to rebuild the state: what precedes may go."""
+        self._offered: tuple[Offset, bytes] | None = None
+        """What followers are being told of the time before the start of the log."""
         self._drop_unusable()
 
     def __len__(self) -> int:
@@ -74,6 +83,7 @@ class ProducerKeeper:
 
     def serving_changed(self) -> None:
         """Begin to lead with all that the log says, or cease to with nothing uncommitted."""
+        self._offered = None
         if not self._replica.is_serving:
             self._producers = self._taken = None
             return
@@ -82,6 +92,57 @@ class ProducerKeeper:
                 pass  # ends at the end of the log, which does not move meanwhile
         except LogError as error:
             self._replica.stop(error)
+
+    # ── transactions, while leading ──────────────────────────────────────────────────────────
+
+    @property
+    def known(self) -> Producers:
+        """The producers; only of a leader that serves."""
+        assert self._producers is not None, "only a leader that serves is asked"
+        return self._producers
+
+    def stable_offset(self) -> Offset:
+        """Return up to where all transactions are decided for good."""
+        return self.known.transactions.stable_offset(self._replica.high_watermark)
+
+    def aborted(self, first: Offset, end: Offset) -> list[Aborted]:
+        """Return the aborted transactions that have records in [first, end)."""
+        return self.known.transactions.aborted(first, end)
+
+    def views(self) -> Iterator[ProducerView]:
+        """Return all producers, for an administrator."""
+        return self.known.views()
+
+    # ── for replicas that begin anew (`broker/installing.py`) ────────────────────────────────
+
+    @property
+    def kind(self) -> SnapshotKind:
+        """What a follower keeps it as: the snapshot from which it goes on."""
+        return PRODUCERS
+
+    def offer(self) -> tuple[LogStart, StateOffer | None]:
+        """Return the start of the log and what is known of producers before it.
+
+        It is the same again as long as the log begins there: later batches would change it, and
+        whoever is fetching it would have to begin again.
+        """
+        start = self._replica.log.start
+        if self._offered is None or self._offered[0] != start.offset:
+            if self._producers is None:
+                self._load()
+            assert self._producers is not None
+            known = self._producers.before(start.offset)
+            self._offered = start.offset, known.state() if len(known) else b""
+        state = self._offered[1]
+        if not state:
+            return start, None
+        return start, StateOffer(kind=self.kind.suffix, size=len(state), crc=crc32c(state))
+
+    def piece(self, offset: Offset, crc: int, position: int, bytes_max: int) -> Buffer | None:
+        """Return some bytes of what was offered last."""
+        if self._offered is None or self._offered[0] != offset or crc32c(self._offered[1]) != crc:
+            return None
+        return memoryview(self._offered[1])[position : position + bytes_max]
 
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────
 
@@ -99,8 +160,10 @@ class ProducerKeeper:
             except LogError as error:
                 self._replica.stop(error)
                 return False
+        self._forget_offer()
         assert self._producers is not None
         self._producers.expire(self._clock.now_ms())
+        self._producers.transactions.trim(self._replica.log.start.first_offset)
         if self._taken is None and self._is_snapshot_due():
             self._taken = (self._applied, self._producers.state())
             self._bytes_since = 0
@@ -113,6 +176,13 @@ class ProducerKeeper:
         if self._bytes_since >= self._config.snapshot_at_stop_bytes:
             self._taken = (self._applied, self._producers.state())
         self._write_taken()
+
+    def _forget_offer(self) -> None:
+        """Let go of what no follower needs any more."""
+        leadership = self._replica.raft.leadership
+        start = self._replica.log.start.index
+        if leadership is None or all(p.next >= start for p in leadership.progress.values()):
+            self._offered = None
 
     def _is_snapshot_due(self) -> bool:
         if self._bytes_since >= self._config.snapshot_bytes:

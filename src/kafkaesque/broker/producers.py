@@ -7,12 +7,17 @@ batches of each producer are remembered, because a producer has at most five on 
 
 Of an unknown producer any first sequence is taken, as Kafka does since 2.5: its state may have been
 dropped for being idle, and to refuse it would stop a healthy producer for good.
+
+The batches and markers of transactions are in the log too, so which of them are open follows from
+it in the same way (`broker/partition_transactions.py`).
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from kafkaesque.broker.partition_transactions import PartitionTransactions
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
     DuplicateSequence,
@@ -20,22 +25,29 @@ from kafkaesque.errors import (
     NewerFormat,
     OutOfOrderSequence,
     StaleProducerEpoch,
+    UnsupportedBatch,
 )
-from kafkaesque.record.view import NO_PRODUCER_ID, BatchView
+from kafkaesque.machines.transaction_errors import InvalidTransactionState
+from kafkaesque.record.control import ControlType, read_control
+from kafkaesque.record.view import CONTROL_BIT, NO_PRODUCER_ID, TRANSACTIONAL_BIT, BatchView
 from kafkaesque.types import Offset
 
 BATCHES_REMEMBERED = 5
 """Of each producer: Kafka's clients have at most this many requests on their way."""
 
 SEQUENCE_MASK = (1 << 31) - 1
-STATE_VERSION = 1
+STATE_VERSION = 2
+NO_NUMBER = -1
+NO_TRANSACTION = -1
 
+_TRANSACTIONS_SINCE = 2
 _RUN_MAX = 1 << 30
 """Half of all sequences: further back, behind and ahead could not be told apart."""
 
 _HEAD = Struct(">BI")
 _PRODUCER = Struct(">qhqiB")
 _BATCH = Struct(">iiqq")
+_TRANSACTION = Struct(">iq")
 
 
 class RememberedBatch(NamedTuple):
@@ -50,20 +62,37 @@ class RememberedBatch(NamedTuple):
 class _Producer:
     """One producer; `run` counts the sequences up to `last` that are known to be appended."""
 
-    __slots__ = ("batches", "epoch", "last", "run", "seen_ms")
+    __slots__ = ("batches", "coordinator_term", "epoch", "last", "number", "run", "seen_ms")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
+        self.coordinator_term = -1
+        """Of the coordinator that wrote its last marker; -1 before the first."""
+        self.number = NO_NUMBER
+        """Of its newest transaction that this leader knows by number; not on disk."""
         self.last = -1
         self.run = 0
         self.seen_ms = 0
         self.batches: list[RememberedBatch] = []
 
 
+class ProducerView(NamedTuple):
+    """A producer as an administrator sees it."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    seen_ms: int
+    coordinator_term: int
+    first_offset: Offset
+    """Where its open transaction begins; -1 if it has none."""
+
+
 class Producers:
     """The producers of one partition, those idle longest first. Pure: time is given."""
 
     def __init__(self, config: ProducerConfig) -> None:
+        self.transactions = PartitionTransactions()
         self._config = config
         self._producers: OrderedDict[int, _Producer] = OrderedDict()
 
@@ -84,6 +113,8 @@ class Producers:
         if known is None:
             return None
         epoch = view.producer_epoch
+        if self.transactions.open_count:
+            self._check_open(view, known)
         if epoch == known.epoch:
             if view.base_sequence == (known.last + 1) & SEQUENCE_MASK:
                 return None
@@ -94,21 +125,27 @@ class Producers:
             raise OutOfOrderSequence(view.producer_id, view.base_sequence, 0)
         return None
 
+    def _check_open(self, view: BatchView, known: _Producer) -> None:
+        """Refuse what would mix with the producer's open transaction."""
+        if self.transactions.first_offset(view.producer_id) is None:
+            return
+        if not view.is_transactional:
+            raise InvalidTransactionState("the producer has an open transaction here")
+        if view.producer_epoch > known.epoch:
+            raise InvalidTransactionState("the transaction before is not yet ended here")
+
     def apply(self, view: BatchView, base_offset: Offset, now_ms: int) -> None:
         """Learn of a batch that is in the log, at `base_offset`; in the order of the log."""
         base = view.base_sequence
-        if view.producer_id < 0 or base < 0:
-            return  # of no producer, or a marker of the broker's
-        producers = self._producers
-        known = producers.get(view.producer_id)
-        if known is None:
-            known = producers[view.producer_id] = _Producer(view.producer_epoch)
-            if len(producers) > self._config.producers_max:
-                producers.popitem(last=False)
-        else:
-            producers.move_to_end(view.producer_id)
-            if known.epoch != view.producer_epoch:
-                known.epoch, known.run, known.batches = view.producer_epoch, 0, []
+        if view.producer_id < 0:
+            return
+        if base < 0:
+            if view.attributes & CONTROL_BIT:
+                self._apply_marker(view, base_offset, now_ms)
+            return
+        known = self._found(view)
+        if view.attributes & TRANSACTIONAL_BIT:
+            self.transactions.wrote(view.producer_id, base_offset)
         delta = view.last_offset_delta
         # Behind a hole (compaction, or a state that was dropped) nothing is known of what precedes.
         run = known.run if base == (known.last + 1) & SEQUENCE_MASK else 0
@@ -120,12 +157,96 @@ class Producers:
         if len(batches) > BATCHES_REMEMBERED:
             del batches[0]
 
+    def _found(self, view: BatchView) -> _Producer:
+        """Return what is known of the batch's producer, at the batch's epoch."""
+        producers = self._producers
+        known = producers.get(view.producer_id)
+        if known is None:
+            known = producers[view.producer_id] = _Producer(view.producer_epoch)
+            if len(producers) > self._config.producers_max:
+                self._drop_idlest()
+        else:
+            producers.move_to_end(view.producer_id)
+            if known.epoch != view.producer_epoch:
+                known.epoch, known.run, known.batches = view.producer_epoch, 0, []
+                known.last = -1
+        return known
+
+    def _drop_idlest(self) -> None:
+        """Forget the producer idle longest among those without an open transaction."""
+        first_offset = self.transactions.first_offset
+        idle = (one for one in self._producers if first_offset(one) is None)
+        found = next(idle, None)
+        if found is not None:
+            del self._producers[found]
+
+    def _apply_marker(self, view: BatchView, offset: Offset, now_ms: int) -> None:
+        try:
+            control = read_control(view)
+        except UnsupportedBatch:
+            return  # nothing that ends a transaction
+        known = self._found(view)
+        known.seen_ms = now_ms
+        known.coordinator_term = control.coordinator_epoch
+        is_commit = control.kind is ControlType.COMMIT
+        self.transactions.ended(view.producer_id, offset, is_commit=is_commit)
+
     def expire(self, now_ms: int) -> None:
         """Forget the producers that have been idle for too long."""
         producers = self._producers
         oldest_ms = now_ms - self._config.expiration_ms
-        while producers and next(iter(producers.values())).seen_ms < oldest_ms:
-            producers.popitem(last=False)
+        while producers:  # ends: each turn drops one, or makes it young
+            producer_id, known = next(iter(producers.items()))
+            if known.seen_ms >= oldest_ms:
+                return
+            if self.transactions.first_offset(producer_id) is None:
+                del producers[producer_id]
+            else:  # it is not done yet
+                known.seen_ms = now_ms
+                producers.move_to_end(producer_id)
+
+    # ── transactions ─────────────────────────────────────────────────────────────────────────
+
+    def is_open(self, producer_id: int, epoch: int) -> bool:
+        """Return whether the producer has an open transaction here, at this epoch."""
+        if self.transactions.first_offset(producer_id) is None:
+            return False
+        known = self._producers.get(producer_id)
+        return known is not None and known.epoch == epoch
+
+    def epoch_of(self, producer_id: int) -> int:
+        """Return the newest epoch that is known of a producer; -1 if it is not known."""
+        known = self._producers.get(producer_id)
+        return -1 if known is None else known.epoch
+
+    def number_of(self, producer_id: int) -> int:
+        """Return the number of the producer's newest transaction; NO_NUMBER if it is not known."""
+        known = self._producers.get(producer_id)
+        return NO_NUMBER if known is None else known.number
+
+    def set_number(self, producer_id: int, number: int) -> None:
+        """Learn the number of a producer's newest transaction."""
+        known = self._producers.get(producer_id)
+        if known is not None and number > known.number:
+            known.number = number
+
+    def coordinator_term_of(self, producer_id: int) -> int:
+        """Return the term of the coordinator that ended its last transaction here, or -1."""
+        known = self._producers.get(producer_id)
+        return -1 if known is None else known.coordinator_term
+
+    def views(self) -> Iterator[ProducerView]:
+        """Return all producers, for an administrator."""
+        for producer_id, known in self._producers.items():
+            first = self.transactions.first_offset(producer_id)
+            yield ProducerView(
+                producer_id,
+                known.epoch,
+                known.last,
+                known.seen_ms,
+                known.coordinator_term,
+                NO_TRANSACTION if first is None else first,
+            )
 
     # ── on disk ──────────────────────────────────────────────────────────────────────────────
 
@@ -138,7 +259,30 @@ class Producers:
             )
             for batch in known.batches:
                 out += _BATCH.pack(*batch)
-        return bytes(out)
+            first = self.transactions.first_offset(producer_id)
+            out += _TRANSACTION.pack(
+                known.coordinator_term, NO_TRANSACTION if first is None else first
+            )
+        return bytes(out) + self.transactions.state()
+
+    def before(self, offset: Offset) -> "Producers":
+        """Return what is still known of the time before the record at `offset`.
+
+        That is enough for whoever reads the log from there on: a producer of whom nothing is
+        remembered from before has all that is remembered behind it.
+        """
+        known_before = Producers(self._config)
+        for producer_id, known in self._producers.items():
+            batches = [batch for batch in known.batches if batch.base_offset < offset]
+            if not batches:
+                continue
+            older = _Producer(known.epoch)
+            older.batches = batches
+            older.last = batches[-1].last_sequence
+            older.run = max(0, known.run - ((known.last - older.last) & SEQUENCE_MASK))
+            older.seen_ms = known.seen_ms
+            known_before._producers[producer_id] = older
+        return known_before
 
     @classmethod
     def from_state(cls, state: bytes, config: ProducerConfig, now_ms: int) -> "Producers":
@@ -148,6 +292,7 @@ class Producers:
             raise NewerFormat("a producer snapshot's state", version, STATE_VERSION)
         producers = cls(config)
         position = _HEAD.size
+        opened: list[tuple[Offset, int]] = []
         for _ in range(count):
             producer_id, epoch, seen_ms, run, batches = _PRODUCER.unpack_from(state, position)
             position += _PRODUCER.size
@@ -157,8 +302,17 @@ class Producers:
             for _ in range(batches):
                 known.batches.append(RememberedBatch(*_BATCH.unpack_from(state, position)))
                 position += _BATCH.size
-            known.last = known.batches[-1].last_sequence
+            known.last = known.batches[-1].last_sequence if known.batches else -1
             producers._producers[producer_id] = known
+            if version >= _TRANSACTIONS_SINCE:
+                known.coordinator_term, first = _TRANSACTION.unpack_from(state, position)
+                position += _TRANSACTION.size
+                if first != NO_TRANSACTION:
+                    opened.append((first, producer_id))
+        for first, producer_id in sorted(opened):
+            producers.transactions.wrote(producer_id, first)
+        if version >= _TRANSACTIONS_SINCE:
+            producers.transactions.load(state, position)
         return producers
 
 

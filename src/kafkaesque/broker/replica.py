@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 from kafkaesque.broker.in_sync import InSync
+from kafkaesque.broker.installing import Giving, StateSource, Taking
 from kafkaesque.broker.watermark import Copies, Done, Outcome, Watermark
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
@@ -19,7 +20,15 @@ from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import RecoverySet, StateSaved
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.raft.leadership import Leadership
-from kafkaesque.raft.messages import AppendRequest, Message
+from kafkaesque.raft.messages import (
+    AppendRequest,
+    CoreMessage,
+    Heartbeat,
+    InstallRequest,
+    Message,
+    StatePiece,
+    StateRequest,
+)
 from kafkaesque.raft.raft import Raft
 from kafkaesque.record.view import BatchView, stamp
 from kafkaesque.types import GroupId, Index, NodeId, Offset
@@ -61,6 +70,8 @@ class Replica:
         """Called when other replicas than before are in sync with this one, which leads."""
         self.on_commit: Callable[[], None] = _ignore
         """Called when more is committed."""
+        self.on_installed: Callable[[], None] = _ignore
+        """Called when the log has begun anew at a later start, before anything is committed."""
         self.on_stopped: Callable[[], None] = _ignore
         """Called when this replica takes part no more, because its log failed."""
         self.in_sync: InSync | None = None
@@ -77,10 +88,18 @@ class Replica:
         self._leadership: Leadership | None = None
         self._unsaved_states = 0
         self._held: deque[Message] = deque(maxlen=HELD_MESSAGES_MAX)
+        self._giving = Giving(self._post, config.piece_bytes_max)
+        self._taking = Taking(log, journal.node, self._post, self._step_core)
         log.on_stable = self._on_stable
         log.on_failed = self.stop
+        log.on_trimmed = self._on_trimmed
         if log.stable >= log.start.index:
             self._on_stable(log.stable)
+
+    def keep_state(self, source: StateSource) -> None:
+        """Have the state that entries before the log's start made go with an install."""
+        self._giving.source = source
+        self._taking.kind = source.kind
 
     @property
     def high_watermark(self) -> Offset:
@@ -108,8 +127,18 @@ class Replica:
         """Take a message from another replica; one that carries a damaged batch is dropped."""
         if self.error is not None:
             return
-        if isinstance(message, AppendRequest) and not _is_sound(message):
-            self.refused_batches += 1
+        match message:
+            case AppendRequest() if not _is_sound(message):
+                self.refused_batches += 1
+            case StateRequest() | StatePiece():
+                self._step_state(message)
+            case InstallRequest(state=state) if state is not None and self._lacks(message):
+                self._taking.take_offer(message)
+            case _:
+                self._step_core(message)
+
+    def _step_core(self, message: CoreMessage) -> None:
+        if self.error is not None:
             return
         try:
             self.raft.step(message)
@@ -117,6 +146,37 @@ class Replica:
             self.stop(error)
             return
         self._carry_out()
+        if isinstance(message, Heartbeat) and message.source == self.raft.leader:
+            self._follow_low(message.low)
+
+    def _step_state(self, message: StateRequest | StatePiece) -> None:
+        try:
+            if isinstance(message, StateRequest):
+                self._giving.give(message)
+            else:
+                self._taking.take_piece(message)
+        except LogError as error:
+            self.stop(error)
+
+    def _lacks(self, request: InstallRequest) -> bool:
+        return request.term >= self.raft.term and self.raft.lacks(request.start)
+
+    def _follow_low(self, low: Offset) -> None:
+        """Forget what the leader has forgotten, as soon as all of that is committed here.
+
+        Not earlier: what is not committed may yet be cut, and a log cannot be cut before its start.
+        """
+        log = self.log
+        if low <= log.start.first_offset or not log.is_settled:
+            return
+        settled = min(self.raft.commit, log.stable)
+        if settled >= log.start.index and low <= log.offset_at(settled):
+            log.trim(low)
+
+    def _on_trimmed(self) -> None:
+        """Let the followers of a group at rest hear of it, too."""
+        if self.error is None and self.raft.leadership is not None:
+            self.raft.wake()
 
     def propose(
         self,
@@ -198,6 +258,7 @@ class Replica:
     def stop(self, error: LogError) -> None:
         """Take part no more; nobody is told of success or failure after this."""
         self.error = error
+        self._taking.stop()
         self._watermark.lost()
         self._copies.lost()
         self.on_stopped()
@@ -205,10 +266,12 @@ class Replica:
     def abandon(self) -> None:
         """Take part no more, and tell nobody: the process has ended."""
         self.error = LogError("the process has ended")
+        self._taking.stop()
 
     def retire(self, outcome: Outcome) -> None:
         """Take part no more, because the group is no more, or not here; those who wait are told."""
         self.error = LogError(f"{self.group} is not here any more")
+        self._taking.stop()
         self._watermark.lost(outcome)
         self._copies.lost(outcome)
 
@@ -226,6 +289,7 @@ class Replica:
             self._flusher.after_next_round(self._on_saved)
         if install is not None:
             self.log.install(install)
+            self.on_installed()
         if truncate is not None:
             self.log.truncate(truncate)
         if append:
@@ -255,10 +319,20 @@ class Replica:
         self._watermark.lost()
         self._copies.lost()
 
-    def _dispatch(self, message: Message) -> None:
+    def _dispatch(self, core_message: CoreMessage) -> None:
+        message: CoreMessage | None = core_message
+        if isinstance(core_message, InstallRequest):
+            message = self._giving.complete(core_message)
+        if message is None:
+            return
         if self._unsaved_states:
             self._held.append(message)
         else:
+            self._send(self.group, message)
+
+    def _post(self, message: Message) -> None:
+        """Send what is no promise, and so waits for nothing."""
+        if self.error is None:
             self._send(self.group, message)
 
     def _on_saved(self) -> None:

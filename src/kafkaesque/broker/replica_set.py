@@ -78,10 +78,10 @@ class ReplicaSet:
 
     # ── opening and dropping ─────────────────────────────────────────────────────────────────
 
-    def open(self, group: GroupId, first_voters: Voters) -> Replica:
+    def open(self, group: GroupId, first_voters: Voters, *, has_machine: bool = False) -> Replica:
         """Open a group's replica, beginning its log if there is none; raises LogError."""
         if group in self._store.journal.groups:
-            log = self._store.open_log(group)
+            log = self._store.open_log(group, has_machine=has_machine)
         else:
             log = self._store.create_log(group, first_voters)
         replica = self._store.replica(log, self._config, self._chance, self._peers.send)
@@ -101,7 +101,7 @@ class ReplicaSet:
         group = group_of(topic, index)
         is_born_here = topic.is_birthplace(index, self._node)
         voters = Voters(voters=tuple(sorted(topic.replicas[index]))) if is_born_here else NOBODY
-        replica = self.open(group, voters)
+        replica = self.open(group, voters, has_machine=topic.is_internal)
         self.prefer(group, topic.order(index))
         if is_born_here and replica.raft.term == NO_TERM and self._node == topic.preferred(index):
             self._newborn.add(group)

@@ -51,6 +51,7 @@ class Store:
         self._config = config
         self._clock = clock
         self._logs: dict[GroupId, PartitionLog] = {}
+        self._snapshots: dict[GroupId, MachineSnapshots] = {}
 
     @classmethod
     def open(
@@ -66,6 +67,7 @@ class Store:
             journal = Journal.open(disk, config)
         else:
             journal = Journal.create(disk, config, node)
+        _begin_run(journal, disk.boot_id())
         return cls(disk, journal, config, clock, failed)
 
     def create_log(self, group: GroupId, voters: Voters) -> PartitionLog:
@@ -83,16 +85,18 @@ class Store:
         self._logs[group] = log
         return log
 
-    def open_log(self, group: GroupId) -> PartitionLog:
+    def open_log(self, group: GroupId, *, has_machine: bool = False) -> PartitionLog:
         """Recover a log; one with damaged synced data is put aside, to be refilled by its peers.
 
-        Raises CorruptLog if there are no peers: then only a person can decide.
+        If a machine lives on it, the state that it begins with must be whole, too. Raises
+        CorruptLog if there are no peers: then only a person can decide.
         """
         try:
-            log = self._recover(group)
+            log = self._logs[group] = self._recover(group)
+            if has_machine:
+                self.snapshots(group).load(log.start.offset, log.end_offset)
         except CorruptLog as damage:
             return self.refill_log(group, damage)
-        self._logs[group] = log
         return log
 
     def refill_log(self, group: GroupId, damage: CorruptLog) -> PartitionLog:
@@ -117,10 +121,13 @@ class Store:
 
     def snapshots(self, group: GroupId) -> MachineSnapshots:
         """Return where the machine on a log of this store keeps its state."""
-        return MachineSnapshots(self._disk, group, self._config)
+        if group not in self._snapshots:
+            self._snapshots[group] = MachineSnapshots(self._disk, group, self._config)
+        return self._snapshots[group]
 
     def forget(self, group: GroupId) -> None:
         """Note that this node has no replica of the group any more; its files stay."""
+        self._snapshots.pop(group, None)
         log = self._logs.pop(group, None)
         if log is not None:  # else it could not be opened
             with suppress(LogError):  # closing syncs indexes, and nobody will read these any more
@@ -162,6 +169,8 @@ class Store:
                     self._disk.sync_now(log.unsynced(), [group])
                 self.journal.add(synced_record(group, log.segments.point()))
             log.close()
+        if all(log.error is None for log in self._logs.values()):
+            self.journal.end_run()
         self.journal.write_now()
         self.journal.close()
 
@@ -218,6 +227,29 @@ class Store:
                 path = f"{group}/{name}"
                 self._disk.rename(path, f"{path}.{serial}{DAMAGED_SUFFIX}")
         self._disk.sync_now([], [group])
+
+
+def _begin_run(journal: Journal, boot: str) -> None:
+    """Note that the node runs, and which of its replicas may have forgotten what they acknowledged.
+
+    Under a flush policy that lets batches count before they are synced, a loss of power takes some
+    of them. A vote of such a replica could elect a leader without them, although others still have
+    them. So it does not vote until it has all that a leader has committed which was elected without
+    it, and leaves its term, as one whose log was damaged does; also one that did not vote before:
+    it has acknowledged meanwhile. The only voter of a group just goes on: nobody knows better.
+    """
+    has_lost_power = bool(journal.boot) and journal.boot != boot and not journal.is_stopped
+    for group, state in journal.groups.items() if has_lost_power else ():
+        voters = state.marks.voters()[-1][1].voters
+        if state.may_lose and set(voters) - {journal.node}:
+            journal.add(RecoverySet(group=group, is_recovering=True))
+            term = state.hard_state.term + 1
+            journal.add(StateSaved(group=group, term=term, vote=None))
+    journal.begin_run(boot)
+    if any(state.may_lose for state in journal.groups.values()):
+        # Durable before a batch counts that is not synced. Else the next round is soon enough, and
+        # that a disk is full keeps nobody from starting.
+        journal.write_now()
 
 
 def _ignore(_: object) -> None:

@@ -6,11 +6,14 @@ Everything is counted from what the clients themselves recorded.
 # mypy: disable-error-code="no-untyped-call"
 
 import asyncio
+import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import quantiles
 from typing import TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -18,11 +21,17 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.spark.pipelines.activity_events import KINDS, Event
 
 TOPIC = "clicks"
 PARTITIONS = 4
+REPLICAS = 3
 SECONDS_MAX = 60
-_PAGES = ("home", "search", "cart", "paid")
+RATE = 300
+"""Events a second."""
+_VISITORS = 40
+_PACE_S = 0.02
+_FAR_MS = 3_600_000
 
 Place: TypeAlias = tuple[int, int]
 """Partition and offset."""
@@ -36,9 +45,13 @@ class DemoFailed(KafkaesqueError):
 class Sent:
     """What the producer was told: which records are safe, by partition and offset."""
 
+    events: dict[bytes, Event] = field(default_factory=dict)
+    """All that was handed over, by the value of its record."""
     acknowledged: dict[Place, bytes] = field(default_factory=dict)
     refused: int = 0
     latencies_ms: list[float] = field(default_factory=list)
+    longest_pause_ms: float = 0.0
+    """The longest time in which nothing at all was acknowledged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,23 +61,40 @@ class Verdict:
     acknowledged: int
     lost: int
     twice: int
+    reordered: int
     elsewhere: int
     """Records that were read at another place than the producer was told."""
 
     @property
     def is_good(self) -> bool:
         """Whether every promise was kept."""
-        return self.acknowledged > 0 and not (self.lost or self.twice or self.elsewhere)
+        bad = self.lost or self.twice or self.reordered or self.elsewhere
+        return self.acknowledged > 0 and not bad
 
 
-def compare(sent: Mapping[Place, bytes], seen: Sequence[tuple[int, int, bytes]]) -> Verdict:
-    """Compare what was acknowledged with what was read: partition, offset, value."""
+def compare(
+    sent: Mapping[Place, bytes],
+    seen: Sequence[tuple[int, int, bytes]],
+    order: Mapping[bytes, int] | None = None,
+) -> Verdict:
+    """Compare what was acknowledged with what was read: partition, offset, value.
+
+    `order` says in which order values were handed over; none means that it is not looked at.
+    """
     counts = Counter(value for _, _, value in seen)
     places = {value: (partition, offset) for partition, offset, value in seen}
+    last: dict[int, int] = {}
+    reordered = 0
+    for partition, _, value in sorted(seen):
+        number = (order or {}).get(value)
+        if number is not None:
+            reordered += number < last.get(partition, -1)
+            last[partition] = number
     return Verdict(
         acknowledged=len(sent),
         lost=sum(value not in counts for value in sent.values()),
         twice=sum(count - 1 for count in counts.values()),
+        reordered=reordered,
         elsewhere=sum(value in places and places[value] != place for place, value in sent.items()),
     )
 
@@ -72,42 +102,84 @@ def compare(sent: Mapping[Place, bytes], seen: Sequence[tuple[int, int, bytes]])
 def create_topic(bootstrap: str) -> None:
     """Create the topic with a real admin client."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(SECONDS_MAX)
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, REPLICAS)])[TOPIC].result(SECONDS_MAX)
 
 
 class Clicks:
-    """An idempotent confluent-kafka producer that sends numbered clicks and notes their fate."""
+    """An idempotent confluent-kafka producer, with a thread of its own, that notes every fate."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, seed: int) -> None:
         self.sent = Sent()
+        self._chance = random.Random(seed)
         self._next = 0
+        self._last_heard = 0.0
+        self._is_ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kafkaesque-demo", daemon=True)
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
+                "partitioner": "murmur2_random",
                 "linger.ms": 5,
-                "log_level": 0,  # that the broker is gone for a moment is told by the story
+                "log_level": 0,  # that a broker is gone for a moment is told by the story
             }
         )
 
     def begin(self) -> None:
-        """Send one and wait: a producer needs a moment to get its id, which is not the traffic."""
-        self.send(1)
-        self.wait()
+        """Send one and wait: a producer needs a moment to get its id. Then send steadily."""
+        self._send(1)
+        self._wait()
         self.sent.latencies_ms.clear()
+        self._last_heard = time.perf_counter()
+        self._thread.start()
 
-    def send(self, count: int) -> None:
-        """Hand over so many more; they are sent in the background."""
+    def end(self) -> None:
+        """End the traffic, and wait until all fates are known.
+
+        Last comes one event from far in the future, so that all visits before it are over.
+        """
+        self._is_ended.set()
+        self._thread.join(SECONDS_MAX)
+        self._send(1, later_ms=_FAR_MS)
+        self._wait()
+
+    def close(self) -> None:
+        """Stop at once, whatever became of it."""
+        self._is_ended.set()
+
+    @property
+    def order(self) -> dict[bytes, int]:
+        """In which order values were handed over."""
+        return {value: number for number, value in enumerate(self.sent.events)}
+
+    def p99_ms(self) -> float:
+        """Return the latency that all but one in a hundred were acknowledged within."""
+        latencies = self.sent.latencies_ms
+        return quantiles(latencies, n=100)[-1] if len(latencies) > 1 else 0.0
+
+    def _run(self) -> None:
+        began, count = time.monotonic(), 0
+        while not self._is_ended.wait(_PACE_S):
+            due = int((time.monotonic() - began) * RATE) - count
+            self._send(due)
+            count += due
+
+    def _send(self, count: int, later_ms: int = 0) -> None:
         for _ in range(count):
             number, self._next = self._next, self._next + 1
-            value = f"{number} {_PAGES[number % len(_PAGES)]}".encode()
+            event = Event(
+                user=f"visitor-{self._chance.randrange(_VISITORS)}",
+                kind=self._chance.choices(KINDS, (35, 50, 10, 5))[0],
+                item=f"item-{number}",
+                at_ms=time.time_ns() // 1_000_000 + later_ms,
+            )
+            value = event.to_json().encode()
+            self.sent.events[value] = event
             told = partial(self._note, value, time.perf_counter())
-            key = f"user-{number % 100}"
-            self._producer.produce(TOPIC, value, key=key, on_delivery=told)
-            self._producer.poll(0)
+            self._producer.produce(TOPIC, value, key=event.user, on_delivery=told)
+        self._producer.poll(0)
 
-    def wait(self) -> None:
-        """Wait until all fates are known."""
+    def _wait(self) -> None:
         if self._producer.flush(SECONDS_MAX):
             raise DemoFailed("not every record was acknowledged within a minute")
 
@@ -116,8 +188,13 @@ class Clicks:
         if error is not None or partition is None or offset is None:
             self.sent.refused += 1
             return
+        now = time.perf_counter()
+        if self._last_heard:
+            pause_ms = (now - self._last_heard) * 1000
+            self.sent.longest_pause_ms = max(self.sent.longest_pause_ms, pause_ms)
+        self._last_heard = now
         self.sent.acknowledged[partition, offset] = value
-        self.sent.latencies_ms.append((time.perf_counter() - begun) * 1000)
+        self.sent.latencies_ms.append((now - begun) * 1000)
 
 
 def read_all(bootstrap: str, count: int) -> tuple[str, list[tuple[int, int, bytes]]]:

@@ -11,8 +11,11 @@ from kafkaesque.cli.main import FAILED
 from kafkaesque.cli.options import json_option
 from kafkaesque.cli.output import shown
 from kafkaesque.cli.record_text import json_value
-from kafkaesque.errors import BatchError
+from kafkaesque.config import LogConfig
+from kafkaesque.errors import BatchError, KafkaesqueError
 from kafkaesque.log.look import Damage, Seen, SeenBatch, SeenGroup, SeenIndex, look
+from kafkaesque.log.posix_disk import PosixDisk
+from kafkaesque.log.trust import trust as trust_groups
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import NO_PRODUCER_ID
@@ -51,6 +54,32 @@ def dump(*, path: Path, with_records: bool, is_json: bool) -> int:
     if damages and not is_json:
         click.echo(f"kafkaesque: {damages} places are damaged", err=True)
     return FAILED if damages else 0
+
+
+@log.command(epilog="Example: kafkaesque log trust data orders.5f0c…/0")
+@click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("groups", metavar="GROUP...", nargs=-1, required=True)
+def trust(*, data: Path, groups: tuple[str, ...]) -> int:
+    """Let replicas vote again although they may have lost records.
+
+    DATA is the data folder of a broker that is stopped. A GROUP is a partition as `log dump` names
+    it. After a loss of power a replica of a topic with another flush.policy than always does not
+    vote before it has caught up with a leader. If so many lost power at once that there can be no
+    leader, trust those replicas on a majority of their brokers: what none of them had synced is
+    lost then.
+    """
+    disk = PosixDisk(data)
+    try:
+        disk.lock()
+        trusted = trust_groups(disk, LogConfig(), groups)
+    except KafkaesqueError as error:
+        raise click.ClickException(str(error)) from error
+    finally:
+        disk.close()
+    for group in groups:
+        said = "votes again" if group in trusted else "needed no trust, or is not here"
+        click.echo(f"{group}: {said}")
+    return 0 if len(trusted) == len(groups) else FAILED
 
 
 def _line(facts: Facts, *, is_json: bool) -> str:

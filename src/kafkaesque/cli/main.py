@@ -22,6 +22,7 @@ INTERRUPTED = 130
 
 COMMANDS: Mapping[str, str] = {
     "backup": "kafkaesque.cli.backup:backup",
+    "bench": "kafkaesque.cli.bench:bench",
     "cluster": "kafkaesque.cli.cluster:cluster",
     "completion": "kafkaesque.cli.completion:completion",
     "consume": "kafkaesque.cli.consume:consume",
@@ -36,11 +37,13 @@ COMMANDS: Mapping[str, str] = {
     "serve": "kafkaesque.cli.serve:serve",
     "sim": "kafkaesque.cli.sim:sim",
     "topic": "kafkaesque.cli.topic:topic",
+    "transaction": "kafkaesque.cli.transaction:transaction",
 }
 """Every subcommand: its name, and `module:attribute` of the click command behind it."""
 
 SUMMARIES: Mapping[str, str] = {
     "backup": "Save topics and groups to a folder while the brokers run.",
+    "bench": "Measure brokers: sending, reading, and the way from end to end.",
     "cluster": "Start brokers on this machine, and look after a cluster.",
     "completion": "Print the script that completes commands in a shell.",
     "consume": "Print the records of a topic as they come.",
@@ -55,6 +58,7 @@ SUMMARIES: Mapping[str, str] = {
     "serve": "Run one broker until it is told to stop.",
     "sim": "Run a whole cluster on simulated disks, network and clocks.",
     "topic": "List, create, change and delete topics.",
+    "transaction": "Look at transactions and end those that nobody ends.",
 }
 """The first sentence of each command's help, so that the list of them imports none of them."""
 

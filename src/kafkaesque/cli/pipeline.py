@@ -1,8 +1,9 @@
 """`kafkaesque pipeline`: the ready-made jobs on Spark."""
 
+import dataclasses
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,28 @@ from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
 from kafkaesque.clock import SystemClock
 from kafkaesque.errors import KafkaesqueError, SparkMissing, TopicExists
-from kafkaesque.spark.pipelines.catalog import PIPELINES, Pipeline
+from kafkaesque.spark.pipelines.catalog import PIPELINES
+from kafkaesque.spark.pipelines.messages import Message
+from kafkaesque.spark.pipelines.settings import PipelineSettings, parse_settings
 
 _PARTITIONS = 4
 _FLUSH_SECONDS_MAX = 60.0
+_POLL_SECONDS = 0.1
+_WAITING_MAX = 50_000
+"""Records that wait to be sent: fewer than the producer's queue takes."""
 _MILLISECONDS_PER_MESSAGE = 2_000
 """How far apart made-up events are on average."""
 
 _NAME = click.Choice(list(PIPELINES))
+_WITH_DATA = click.Choice([one.name for one in PIPELINES.values() if one.generate is not None])
+
+_set_option = click.option(
+    "--set",
+    "words",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set one of its settings; `pipeline settings NAME` lists them. May be repeated.",
+)
 
 
 @click.group()
@@ -38,8 +53,18 @@ def list_(is_json: bool) -> None:  # noqa: FBT001 - given by click
     )
 
 
-@pipeline.command(epilog="Example: kafkaesque pipeline generate activity --count 20000")
+@pipeline.command(epilog="Example: kafkaesque pipeline settings metrics")
 @click.argument("name", type=_NAME)
+@json_option
+def settings(name: str, is_json: bool) -> None:  # noqa: FBT001 - given by click
+    """List what can be set for a pipeline, with the defaults."""
+    default = PIPELINES[name].settings()
+    rows = [(one.name, str(getattr(default, one.name))) for one in dataclasses.fields(default)]
+    Output(is_json=is_json).table(Table(kind="setting", columns=("name", "default"), rows=rows))
+
+
+@pipeline.command(epilog="Example: kafkaesque pipeline generate activity --count 20000")
+@click.argument("name", type=_WITH_DATA)
 @click.option(
     "--count",
     type=click.IntRange(min=1),
@@ -48,16 +73,29 @@ def list_(is_json: bool) -> None:  # noqa: FBT001 - given by click
     help="How many records.",
 )
 @click.option("--seed", type=int, default=7, show_default=True, help="Another seed, other data.")
+@_set_option
 @bootstrap_option
 @json_option
-def generate(name: str, count: int, seed: int, bootstrap: str, is_json: bool) -> None:  # noqa: FBT001
-    """Fill a pipeline's topic with made-up records; it is created if it is not there."""
+def generate(
+    name: str,
+    count: int,
+    seed: int,
+    words: Sequence[str],
+    bootstrap: str,
+    is_json: bool,  # noqa: FBT001 - given by click
+) -> None:
+    """Fill a pipeline's topic with made-up records; it is created if it is not there.
+
+    A pipeline that reads more than one topic gets more records, for the others.
+    """
     chosen = PIPELINES[name]
-    _create_topics(bootstrap, [chosen.topic])
+    assert chosen.generate is not None, "only those with data can be chosen"
+    given = parse_settings(chosen.settings, words)
+    _create_topics(bootstrap, given)
     start_ms = SystemClock().now_ms() - count * _MILLISECONDS_PER_MESSAGE
-    _send(chosen, bootstrap, seed, count, start_ms)
+    sent = _send(chosen.generate(seed, count, start_ms), given, bootstrap)
     Output(is_json=is_json).done(
-        f"sent {count:,} records to topic {chosen.topic}", topic=chosen.topic, records=count
+        f"sent {sent:,} records to topic {given.topic}", topic=given.topic, records=sent
     )
 
 
@@ -70,8 +108,22 @@ def generate(name: str, count: int, seed: int, bootstrap: str, is_json: bool) ->
     help="Where tables and checkpoints are kept  [default: pipelines/NAME]",
 )
 @click.option("--master", default="local[2]", show_default=True, help="Where Spark runs.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65_535),
+    help="Serve how its queries fare for Prometheus, on this port of this machine.",
+)
+@_set_option
 @bootstrap_option
-def run(name: str, is_once: bool, folder: Path | None, master: str, bootstrap: str) -> None:  # noqa: FBT001
+def run(
+    name: str,
+    is_once: bool,  # noqa: FBT001 - given by click
+    folder: Path | None,
+    master: str,
+    metrics_port: int | None,
+    words: Sequence[str],
+    bootstrap: str,
+) -> None:
     """Run a pipeline, until it is interrupted or with --once to the end of its topic."""
     if importlib.util.find_spec("pyspark") is None:
         raise SparkMissing("Spark is not installed: install kafkaesque-broker with the extra spark")
@@ -79,15 +131,15 @@ def run(name: str, is_once: bool, folder: Path | None, master: str, bootstrap: s
     from kafkaesque.spark.session import session
 
     module = importlib.import_module(PIPELINES[name].module)
-    settings = getattr(module, PIPELINES[name].settings)()
+    given = parse_settings(PIPELINES[name].settings, words)
     place = Place(
         bootstrap=bootstrap, folder=(folder or Path("pipelines") / name).absolute(), is_once=is_once
     )
-    _create_topics(bootstrap, settings.topics)
+    _create_topics(bootstrap, given)
     spark = session(f"kafkaesque-{name}", master=master, settings=_QUIET)
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        _watch(module.jobs(spark, place, settings), is_once=is_once)
+        _watch(module.jobs(spark, place, given), metrics_port, is_once=is_once)
     finally:
         spark.stop()
     click.echo(f"tables: {place.folder / 'tables'}")
@@ -96,32 +148,37 @@ def run(name: str, is_once: bool, folder: Path | None, master: str, bootstrap: s
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "2"}
 
 
-def _watch(jobs: Sequence[Any], *, is_once: bool) -> None:
+def _watch(jobs: Sequence[Any], metrics_port: int | None, *, is_once: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
     from kafkaesque.spark.pipelines import running
+    from kafkaesque.spark.pipelines.exporter import Exporter
 
-    console = Console()
+    console, exporter = Console(), Exporter()
+    if metrics_port is not None:
+        exporter.serve(metrics_port)
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        fares = running.run(
-            jobs,
-            lambda now: live.update(running.table(now), refresh=True),
-            is_in_turn=is_once,
-        )
+
+        def show(fares: list[running.Fare]) -> None:
+            live.update(running.table(fares), refresh=True)
+            exporter.tell(fares)
+
+        fares = running.run(jobs, show, is_in_turn=is_once)
     console.print(running.table(fares))
 
 
-def _create_topics(bootstrap: str, topics: Sequence[str]) -> None:
+def _create_topics(bootstrap: str, given: PipelineSettings) -> None:
     with Admin(bootstrap) as admin:
-        for topic in topics:
+        for topic in given.topics:
+            compacted = {"cleanup.policy": "compact"} if topic in given.compacted else {}
             try:
-                admin.topics.create(topic, partitions=_PARTITIONS)
+                admin.topics.create(topic, partitions=_PARTITIONS, settings=compacted)
             except TopicExists:
                 continue
 
 
-def _send(chosen: Pipeline, bootstrap: str, seed: int, count: int, start_ms: int) -> None:
+def _send(messages: Iterable[Message[Any]], given: PipelineSettings, bootstrap: str) -> int:
     from confluent_kafka import Producer
 
     failures: list[str] = []
@@ -136,13 +193,19 @@ def _send(chosen: Pipeline, bootstrap: str, seed: int, count: int, start_ms: int
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
             "linger.ms": 20,
-            "queue.buffering.max.messages": count + 1,
         }
     )
-    for message in chosen.messages(seed, count, start_ms):
-        producer.produce(chosen.topic, message.value, message.key, on_delivery=note)
+    sent = 0
+    for message in messages:
+        topic = getattr(given, message.to)
+        # Ends: each turn waits until something was delivered, or a delivery timed out.
+        while len(producer) >= _WAITING_MAX:
+            producer.poll(_POLL_SECONDS)
+        producer.produce(topic, message.value, message.key, on_delivery=note)
         producer.poll(0)
+        sent += 1
     unsent = producer.flush(_FLUSH_SECONDS_MAX)
     if failures or unsent:
         reason = failures[0] if failures else "no answer came in time"
         raise KafkaesqueError(f"{len(failures) + unsent:,} records were not taken: {reason}")
+    return sent

@@ -16,6 +16,7 @@ from kafkaesque.client.producer import Producer
 from kafkaesque.client.producers import ProducerIdentity, new_producer
 from kafkaesque.client.router import Router, Surroundings
 from kafkaesque.client.topics import Topics
+from kafkaesque.client.transactions import Transactions
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import ClientConfig
 from kafkaesque.record.view import Codec
@@ -50,6 +51,7 @@ class Admin:
         self.brokers = Brokers(self._router)
         self.topics = Topics(self._router)
         self.groups = Groups(self._router)
+        self.transactions = Transactions(self._router)
         self.batches = Batches(self._router)
 
     def cluster(self) -> ClusterInfo:

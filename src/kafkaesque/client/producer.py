@@ -36,11 +36,13 @@ _SEQUENCE_END = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedRecords:
-    """Records in the bytes of a batch's payload, with offset deltas from 0 and one timestamp."""
+    """Records in the bytes of a batch's payload, with offset deltas from 0."""
 
     data: Buffer
     count: int
     timestamp_ms: int
+    timestamp_ms_max: int | None = None
+    """The newest timestamp; without it all records have the first one."""
 
 
 class Producer:
@@ -75,6 +77,7 @@ class Producer:
             records.data,
             record_count=records.count,
             timestamp_ms=records.timestamp_ms,
+            timestamp_ms_max=records.timestamp_ms_max,
             codec=self._codec,
             producer=ProducerStamp(
                 producer_id=producer_id,

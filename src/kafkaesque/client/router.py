@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 NOBODY = -1
 _GROUP = 0
+_TRANSACTION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class _Known:
     brokers: Mapping[int, Address] = field(default_factory=dict)
     controller: int = NOBODY
     leaders: dict[tuple[str, int], int] = field(default_factory=dict)
-    coordinators: dict[str, int] = field(default_factory=dict)
+    coordinators: dict[tuple[int, str], int] = field(default_factory=dict)
 
 
 class Router:
@@ -151,10 +152,20 @@ class Router:
         self, group: str, request: Any, response: type[R], *, version_max: int | None = None
     ) -> R:
         """Ask the broker that looks after a group."""
-        node = self._known.coordinators.get(group)
-        if node is None:
-            node = self._known.coordinators[group] = self._find_coordinator(group)
+        node = self._coordinator(_GROUP, group)
         return self.ask_node(node, request, response, version_max=version_max)
+
+    def ask_transaction_coordinator(
+        self, transactional_id: str, request: Any, response: type[R]
+    ) -> R:
+        """Ask the broker that looks after a transactional id."""
+        return self.ask_node(self._coordinator(_TRANSACTION, transactional_id), request, response)
+
+    def _coordinator(self, kind: int, key: str) -> int:
+        node = self._known.coordinators.get((kind, key))
+        if node is None:
+            node = self._known.coordinators[kind, key] = self._find_coordinator(kind, key)
+        return node
 
     def nodes(self) -> list[int]:
         """Return the numbers of all brokers."""
@@ -198,11 +209,12 @@ class Router:
             self.metadata([])
         return self._known.brokers
 
-    def _find_coordinator(self, group: str) -> int:
-        request = FindCoordinatorRequest(key=group, key_type=_GROUP, coordinator_keys=(group,))
+    def _find_coordinator(self, kind: int, key: str) -> int:
+        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=(key,))
         said = self._look_up(request, FindCoordinatorResponse)
         found = said.coordinators[0] if said.coordinators else said
-        check(found.error_code, f"group {group}", found.error_message)
+        what = "group" if kind == _GROUP else "transactional id"
+        check(found.error_code, f"{what} {key}", found.error_message)
         self._known.brokers = {
             **self._brokers(),
             found.node_id: Address(host=found.host, port=found.port),

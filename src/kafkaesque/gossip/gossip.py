@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias, assert_never
 
-from kafkaesque.config import GossipConfig
+from kafkaesque.cluster_config import GossipConfig
 from kafkaesque.gossip.messages import (
     Ack,
     LeaderHint,

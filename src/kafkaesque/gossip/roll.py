@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kafkaesque.config import GossipConfig
+from kafkaesque.cluster_config import GossipConfig
 from kafkaesque.gossip.messages import Member, State
 from kafkaesque.types import NodeId
 

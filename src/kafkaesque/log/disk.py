@@ -94,6 +94,10 @@ class Disk(Protocol):
         """Return where this disk is, for people to read."""
         ...
 
+    def boot_id(self) -> str:
+        """Return the name of the machine's present run; another one after a loss of power."""
+        ...
+
     def space(self) -> tuple[int, int]:
         """Return how many bytes the disk has in all, and how many of them we may still use."""
         ...

@@ -26,6 +26,8 @@ from kafkaesque.log.journal_records import (
     GroupState,
     JournalRecord,
     LogStarted,
+    RunBegan,
+    RunEnded,
     start_of,
 )
 from kafkaesque.record.crc import crc32c
@@ -60,6 +62,10 @@ class Journal:
         self._round = 0
         self._added: list[JournalRecord] = []
         self._notes: dict[GroupId, JournalRecord] = {}
+        self.boot = ""
+        """In which run of its machine the node last started; empty if nobody noted it."""
+        self.is_stopped = False
+        """Whether it has stopped cleanly since."""
 
     @classmethod
     def create(cls, disk: Disk, config: LogConfig, node: NodeId) -> "Journal":
@@ -89,7 +95,7 @@ class Journal:
                 journal._round = number
                 start, position = position, end
                 for record in records:
-                    _apply(journal.groups, record)
+                    journal._apply(record)
             if position < len(data):
                 file.truncate(position)
             # Nobody knows whether the last frame was synced. Write it again: if its sync failed,
@@ -114,8 +120,16 @@ class Journal:
     def add(self, record: JournalRecord) -> None:
         """Apply a record now; it is on disk when the next round is done."""
         self.add_notes()
-        _apply(self.groups, record)
+        self._apply(record)
         self._added.append(record)
+
+    def begin_run(self, boot: str) -> None:
+        """Note that the node has started; durable with the next round."""
+        self.add(RunBegan(group="", boot=boot))
+
+    def end_run(self) -> None:
+        """Note that all is synced and nothing will be written any more."""
+        self.add(RunEnded(group=""))
 
     def note(self, record: JournalRecord) -> None:
         """Apply a record now that nobody waits for; a later one of the same group replaces it.
@@ -175,6 +189,15 @@ class Journal:
         if self._file is not None:
             self._file.close()
 
+    def _apply(self, record: JournalRecord) -> None:
+        match record:
+            case RunBegan():
+                self.boot, self.is_stopped = record.boot, False
+            case RunEnded():
+                self.is_stopped = True
+            case _:
+                _apply(self.groups, record)
+
     def _append_frame(self, file: File, records: list[JournalRecord]) -> None:
         self._round += 1
         body = _encoder.encode(records)
@@ -208,7 +231,12 @@ class Journal:
         size = self._size
         file = self._disk.create(_NEW_PATH)
         head = _HEADER.pack(_MAGIC, FORMAT, self.node, 0)
-        records = [r for group, state in self.groups.items() for r in state.snapshot(group)]
+        records: list[JournalRecord] = []
+        if self.boot:
+            records.append(RunBegan(group="", boot=self.boot))
+        if self.is_stopped:
+            records.append(RunEnded(group=""))
+        records += [r for group, state in self.groups.items() for r in state.snapshot(group)]
         try:
             file.write(0, head[:-4] + struct.pack(">I", crc32c(head[:-4])))
             self._size = _HEADER.size
@@ -241,7 +269,8 @@ def read_journal(data: bytes) -> tuple[NodeId, dict[GroupId, GroupState], int]:
     position = _HEADER.size
     for _, records, end in _frames(data):
         for record in records:
-            _apply(groups, record)
+            if not isinstance(record, RunBegan | RunEnded):
+                _apply(groups, record)
         position = end
     return node, groups, position
 

@@ -84,6 +84,22 @@ class GroupForgotten(_Record, tag=8, kw_only=True, frozen=True):
     """The group's replica was removed from this node."""
 
 
+class LossAllowed(_Record, tag=10, kw_only=True, frozen=True):
+    """Whether batches count before they are synced, so that a loss of power may take some."""
+
+    is_allowed: bool
+
+
+class RunBegan(_Record, tag=11, kw_only=True, frozen=True):
+    """The node has started, in this run of its machine; the group is empty."""
+
+    boot: str
+
+
+class RunEnded(_Record, tag=12, kw_only=True, frozen=True):
+    """The node has stopped cleanly: all that it wrote is synced; the group is empty."""
+
+
 JournalRecord: TypeAlias = (
     LogStarted
     | StateSaved
@@ -94,6 +110,9 @@ JournalRecord: TypeAlias = (
     | RecoverySet
     | HolesAllowed
     | GroupForgotten
+    | LossAllowed
+    | RunBegan
+    | RunEnded
 )
 
 
@@ -107,6 +126,7 @@ class GroupState:
         self.is_recovering = False
         self.is_reset = False
         self.has_holes = False
+        self.may_lose = False
 
     def apply(self, record: JournalRecord) -> None:
         """Take one record of this group's, in the order in which they were written."""
@@ -132,8 +152,10 @@ class GroupState:
                 self.is_recovering = record.is_recovering
             case HolesAllowed():
                 self.has_holes = True
-            case GroupForgotten():
-                raise AssertionError("a forgotten group has no state to apply this to")
+            case LossAllowed():
+                self.may_lose = record.is_allowed
+            case GroupForgotten() | RunBegan() | RunEnded():
+                raise AssertionError("this is not about the state of a group")
 
     def snapshot(self, group: GroupId) -> list[JournalRecord]:
         """Return the records that would bring an empty state to this one."""
@@ -149,6 +171,8 @@ class GroupState:
             records.append(RecoverySet(group=group, is_recovering=True))
         if self.has_holes:
             records.append(HolesAllowed(group=group))
+        if self.may_lose:
+            records.append(LossAllowed(group=group, is_allowed=True))
         return records
 
     def _apply_start(self, record: LogStarted) -> None:

@@ -86,3 +86,8 @@ class Operations:
             self._needs_room(self._room_again)
         elif self._is_waiting:
             self._needs_round()
+
+
+def one_round() -> Operation:
+    """Do nothing but wait: what was added to the journal must be durable before a batch."""
+    yield Wait.ROUND

@@ -5,7 +5,7 @@ in this file and nowhere else; each one broken loses data (`tests/mutants` break
 
 (a) a journal change, a mark or a cut, is durable before a later batch is written;
 (b) truncation: segments are cut and synced, then the journal is cut and synced;
-(c) trim and install: the journal's new start is durable, then segments are dropped;
+(c) trim and install: the state (`broker/installing.py`), the journal's start, then segments go;
 (d) an index is stable when segments *and* journal are durable up to it (of the segments a topic
     may be content with less: see `configure`);
 (e) recovery drops marks beyond the segments' end; terms come from marks, never from batches;
@@ -31,14 +31,15 @@ from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import (
-    GroupState,
     HolesAllowed,
+    LossAllowed,
     MarksCut,
     mark_record,
     start_record,
     synced_record,
 )
-from kafkaesque.log.operations import Operation, Operations, Wait
+from kafkaesque.log.opening import recover_segments
+from kafkaesque.log.operations import Operation, Operations, Wait, one_round
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.snapshot import drop_beyond
 from kafkaesque.log.stability import Stability
@@ -64,6 +65,9 @@ class PartitionLog:
         """Whether something could not be written for want of room, and waits for it."""
         self.on_stable: Callable[[Index], None] = _ignore
         self.on_failed: Callable[[LogError], None] = _ignore
+        self.on_trimmed: Callable[[], None] = _ignore  # when a later start is durable
+        self.has_own_start = False  # each replica decides where its log begins, as machines' do
+        self._low: Offset = marks.start.first_offset
         self.error: LogError | None = None
         self._journal = journal
         self._flusher = flusher
@@ -117,8 +121,7 @@ class PartitionLog:
     ) -> "PartitionLog":
         """Recover the log that an earlier run left; raises CorruptLog if synced data is damaged."""
         state = journal.groups[group]
-        segments = _recover_segments(group, state, disk, config, clock)
-        drop_beyond(disk, group, segments.end_offset)
+        segments = recover_segments(group, state, disk, config, clock)
         dirty = state.is_reset
         if state.is_reset:
             journal.add(start_record(group, state.marks.start, is_reset=False))
@@ -147,6 +150,15 @@ class PartitionLog:
     def start(self) -> LogStart:
         """Where the log begins now."""
         return self._visible.marks.start
+
+    @property
+    def low(self) -> Offset:
+        """Up to here records were deleted, durably; 0 if that is no other replica's business."""
+        return 0 if self.has_own_start else self._low
+
+    def start_at(self, offset: Offset) -> LogStart:
+        """Return the start that a log has which begins with the batch at `offset`."""
+        return self._visible.marks.start_at(offset, visible_offset=offset)
 
     @property
     def end(self) -> Index:
@@ -208,8 +220,7 @@ class PartitionLog:
     def allow_holes(self) -> None:
         """Note that compaction will leave holes in this log.
 
-        A log without that note has none, so that there a hole is seen for what it is: damage to a
-        base offset, which lies outside a batch's checksum.
+        Without that note a hole is damage to a base offset, which lies outside the checksum.
         """
         if not self._wants_holes:
             self._wants_holes = True
@@ -222,6 +233,9 @@ class PartitionLog:
         self._segments.config = config
         self._stability.policy = policy
         self._stability.flush_ms = flush_ms
+        may_lose = policy is not FlushPolicy.ALWAYS
+        if may_lose != self._journal.groups[self.group].may_lose:
+            self._operations.begin(self._begin_loss() if may_lose else self._end_loss())
         if self._written > self.durable:
             self._want_stable()
 
@@ -307,7 +321,7 @@ class PartitionLog:
         return self._segments.take_dirty()
 
     def round_postponed(self, files: Sequence[File], folders: Sequence[str]) -> None:
-        """Learn that a round did not begin after all; it is tried again."""
+        """Learn that a round did not begin; it is tried again."""
         self._segments.put_back_dirty(files, folders)
 
     def round_done(self) -> SyncedPoint | None:
@@ -380,6 +394,15 @@ class PartitionLog:
         self._journal.add(HolesAllowed(group=self.group))
         self._visible.has_holes = True
 
+    def _begin_loss(self) -> Operation:
+        self._journal.add(LossAllowed(group=self.group, is_allowed=True))
+        yield Wait.ROUND  # before anything counts unsynced: whoever forgets must know that it did
+
+    def _end_loss(self) -> Operation:
+        yield Wait.ROUND  # all that has counted unsynced is synced now
+        if self._stability.policy is FlushPolicy.ALWAYS:
+            self._journal.add(LossAllowed(group=self.group, is_allowed=False))
+
     def _allow_holes(self) -> Operation:
         if not self._visible.has_holes:
             self._note_holes()
@@ -406,7 +429,9 @@ class PartitionLog:
             yield Wait.ROUND  # else a loss of power could leave a log that ends before it starts
         self._journal.add(start_record(self.group, start, is_reset=False))
         yield Wait.ROUND  # rule (c)
+        self._low = max(self._low, start.first_offset)
         self._segments.drop_before(min(start.offset, self._noted_base))
+        self.on_trimmed()
 
     def _install(self, start: LogStart) -> Operation:
         self._journal.add(start_record(self.group, start, is_reset=True))
@@ -419,12 +444,13 @@ class PartitionLog:
         yield Wait.ROUND
         self._journal.add(start_record(self.group, start, is_reset=False))
         yield Wait.ROUND  # rule (a): a batch written before this would be dropped by recovery
+        self._low = max(self._low, start.first_offset)
         self._stability.clamps.popleft()
 
     def _wait_a_round(self) -> None:
         """Let nothing be stable before what was added to the journal is durable."""
         self._stability.lower(_NEVER_STABLE)
-        self._operations.begin(_one_round())
+        self._operations.begin(one_round())
 
     def _write_batches(self, entries: Sequence[Entry]) -> None:
         try:
@@ -470,28 +496,5 @@ class PartitionLog:
         return self.start.offset if synced is None else synced.segment_base
 
 
-def _recover_segments(
-    group: GroupId, state: GroupState, disk: Disk, config: LogConfig, clock: Clock
-) -> Segments:
-    start = state.marks.start.offset
-    if state.is_reset:
-        return Segments.create_anew(disk, group, config, clock, start)
-    return Segments.recover(
-        disk,
-        group,
-        config,
-        clock,
-        start_offset=start,
-        synced=state.synced,
-        term_at=lambda at: None if at < start else state.marks.term_of_record(at),
-        has_holes=state.has_holes,
-    )
-
-
-def _one_round() -> Operation:
-    """Do nothing but wait: what was added to the journal must be durable before a batch."""
-    yield Wait.ROUND
-
-
-def _ignore(_: object) -> None:
+def _ignore(*_: object) -> None:
     """Nobody listens yet."""

@@ -16,8 +16,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 
-from kafkaesque.errors import FolderInUse
+from kafkaesque.errors import DiskFailed, FolderInUse
+from kafkaesque.log.boot import read_boot_id
 from kafkaesque.log.disk import File, Synced
+from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.posix_descriptors import Descriptors, Node
 from kafkaesque.log.posix_sync import (
     Countdown,
@@ -181,14 +183,16 @@ class PosixDisk:
         """Keep other processes out of the folder until `close`; raises FolderInUse."""
         assert self._lock_descriptor < 0, "locked already"
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        descriptor = os.open(self._root / LOCK_NAME, flags, 0o644)
+        with disk_errors(LOCK_NAME):
+            descriptor = os.open(self._root / LOCK_NAME, flags, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise FolderInUse(str(self._root)) from error
         except OSError as error:
             os.close(descriptor)
-            if isinstance(error, BlockingIOError):
-                raise FolderInUse(str(self._root)) from error
-            raise
+            raise DiskFailed(f"cannot lock {self._root}: {error.strerror}") from error
         self._lock_descriptor = descriptor
 
     def open(self, path: str) -> PosixFile:
@@ -274,6 +278,10 @@ class PosixDisk:
     def location(self) -> str:
         """Return where this disk is, for people to read."""
         return str(self._root.resolve())
+
+    def boot_id(self) -> str:
+        """Return the name of the machine's present run; another one after a loss of power."""
+        return read_boot_id()
 
     def space(self) -> tuple[int, int]:
         """Return how many bytes the disk has in all, and how many of them we may still use."""

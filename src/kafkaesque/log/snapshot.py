@@ -23,6 +23,7 @@ from kafkaesque.types import Offset
 FORMAT = 1
 
 _HEADER = struct.Struct(">4sHII")
+HEADER_BYTES = _HEADER.size
 _UNFINISHED_SUFFIX = ".new"
 
 
@@ -42,7 +43,7 @@ KINDS = (PRODUCERS, MACHINE)
 
 def write(disk: Disk, folder: str, offset: Offset, state: bytes, kind: SnapshotKind) -> None:
     """Keep the state as it was before the record at `offset`; durable on return."""
-    path = _path(folder, offset, kind)
+    path = path_of(folder, offset, kind)
     with disk_errors(path):
         file = _written(disk, path, state, kind)
         try:
@@ -62,7 +63,7 @@ def begin_write(
     done: Callable[[OSError | None], None],
 ) -> None:
     """Do as `write` does without waiting for the disk; `done` is told later how it went."""
-    path = _path(folder, offset, kind)
+    path = path_of(folder, offset, kind)
     with disk_errors(path):
         file = _written(disk, path, state, kind)
 
@@ -90,7 +91,7 @@ def load(
     """
     for taken_at in sorted(offsets(disk, folder, kind), reverse=True):
         if taken_at <= offset:
-            state = _read(disk, _path(folder, taken_at, kind), kind)
+            state = _read(disk, path_of(folder, taken_at, kind), kind)
             if state is not None:
                 return taken_at, state
     return None
@@ -106,7 +107,7 @@ def offsets(disk: Disk, folder: str, kind: SnapshotKind) -> list[Offset]:
 
 def remove(disk: Disk, folder: str, offset: Offset, kind: SnapshotKind) -> None:
     """Remove a snapshot; the folder is still to be synced."""
-    path = _path(folder, offset, kind)
+    path = path_of(folder, offset, kind)
     with disk_errors(path), suppress(FileNotFoundError):
         disk.remove(path)
 
@@ -125,8 +126,30 @@ def drop_beyond(disk: Disk, folder: str, offset: Offset) -> None:
             disk.sync_now([], [folder])
 
 
-def _path(folder: str, offset: Offset, kind: SnapshotKind) -> str:
+def path_of(folder: str, offset: Offset, kind: SnapshotKind) -> str:
+    """Return where a snapshot lies."""
     return f"{folder}/{offset:020d}.{kind.suffix}"
+
+
+def head_of(kind: SnapshotKind, size: int, crc: int) -> bytes:
+    """Return what precedes a state of this size and checksum."""
+    return _HEADER.pack(kind.magic, FORMAT, crc, size)
+
+
+def read_head(file: File, path: str, kind: SnapshotKind) -> tuple[int, int] | None:
+    """Return size and checksum of the state as the file says; None if it is too short.
+
+    Raises NewerFormat, ForeignFile.
+    """
+    head = file.read(0, _HEADER.size)
+    if len(head) < _HEADER.size:
+        return None
+    magic, version, crc, length = _HEADER.unpack(head)
+    if magic != kind.magic:
+        raise ForeignFile(path, f"it does not begin as a {kind.name} does")
+    if version > FORMAT:
+        raise NewerFormat(path, version, FORMAT)
+    return length, crc
 
 
 def _written(disk: Disk, path: str, state: bytes, kind: SnapshotKind) -> File:
@@ -135,7 +158,7 @@ def _written(disk: Disk, path: str, state: bytes, kind: SnapshotKind) -> File:
         disk.remove(unfinished)
     file = disk.create(unfinished)
     try:
-        file.write(0, _HEADER.pack(kind.magic, FORMAT, crc32c(state), len(state)) + state)
+        file.write(0, head_of(kind, len(state), crc32c(state)) + state)
     except OSError:
         file.close()
         raise
@@ -145,14 +168,9 @@ def _written(disk: Disk, path: str, state: bytes, kind: SnapshotKind) -> File:
 def _read(disk: Disk, path: str, kind: SnapshotKind) -> bytes | None:
     with disk_errors(path):
         file = disk.open(path)
-        data = file.read(0, file.size())
-        file.close()
-    if len(data) < _HEADER.size:
-        return None
-    magic, version, crc, length = _HEADER.unpack_from(data)
-    if magic != kind.magic:
-        raise ForeignFile(path, f"it does not begin as a {kind.name} does")
-    if version > FORMAT:
-        raise NewerFormat(path, version, FORMAT)
-    state = data[_HEADER.size :]
-    return state if len(state) == length and crc32c(state) == crc else None
+        try:
+            head = read_head(file, path, kind)
+            state = file.read(_HEADER.size, file.size())
+        finally:
+            file.close()
+    return state if head == (len(state), crc32c(state)) else None

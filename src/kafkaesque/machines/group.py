@@ -276,6 +276,19 @@ class ConsumerGroup(GroupLife):
             raise RebalanceInProgress("the member does not know yet what it reads")
         self._heard(member, now)
 
+    def check_transactional_commit(self, command: Commit, now: Now) -> None:
+        """Raise if this one may not commit offsets in a transaction (KIP-447).
+
+        Who does not say which member it is, as old producers do not, is fenced by its id alone.
+        """
+        member, generation = command.member, command.generation
+        is_anonymous = not member.member_id and member.instance_id is None and generation < 0
+        if is_anonymous or (generation < 0 and self.state is GroupState.EMPTY):
+            return
+        found = self._checked(member)
+        self._check_generation(generation)
+        self._heard(found, now)
+
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
     def view(self) -> GroupView:

@@ -111,6 +111,22 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalCommit:
+    """A producer wants positions remembered if its transaction is committed."""
+
+    commit: Commit
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionEnd:
+    """A producer's transaction has ended."""
+
+    producer_id: int
+    is_commit: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
     """A member is part of a generation."""
 
@@ -194,10 +210,26 @@ class Fetched:
     """All offsets of a group."""
 
     offsets: dict[TopicPartition, CommittedOffset]
+    unstable: frozenset[TopicPartition] = frozenset()
+    """Those that a transaction which is not ended yet wants to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionEnded:
+    """What a transaction wanted is done or dropped."""
 
 
 Answer: TypeAlias = (
-    Joined | Synced | Alive | Left | Committed | Deleted | Described | Fetched | GroupError
+    Joined
+    | Synced
+    | Alive
+    | Left
+    | Committed
+    | Deleted
+    | Described
+    | Fetched
+    | TransactionEnded
+    | GroupError
 )
 ReplyTo: TypeAlias = Callable[[Answer], None]
 """Stands for the one who waits; a machine keeps it and hands it back, and never calls it."""

@@ -1,4 +1,4 @@
-"""What consumer groups write: one record per generation, one per committed offset.
+"""What consumer groups write: one record per generation, one per offset, committed or pending.
 
 Keys and values are msgpack arrays whose first element is their tag
 (`docs/reference/format-groups.md`). Offsets lie under the topic's id, not its name: a topic that is
@@ -29,7 +29,16 @@ class OffsetKey(msgspec.Struct, array_like=True, frozen=True, tag=2):
     partition: int
 
 
-Key: TypeAlias = GroupKey | OffsetKey
+class PendingKey(msgspec.Struct, array_like=True, frozen=True, tag=3):
+    """The key of an offset that a producer's transaction wants to commit."""
+
+    group: str
+    producer_id: int
+    topic_id: bytes
+    partition: int
+
+
+Key: TypeAlias = GroupKey | OffsetKey | PendingKey
 
 
 class MemberSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True):

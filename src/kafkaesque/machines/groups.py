@@ -35,14 +35,19 @@ from kafkaesque.machines.group_commands import (
     ReplyTo,
     Sync,
     TopicPartition,
+    TransactionalCommit,
+    TransactionEnd,
+    TransactionEnded,
 )
 from kafkaesque.machines.group_offsets import GroupOffsets
+from kafkaesque.machines.group_pending import GroupPending
 from kafkaesque.machines.group_records import (
     NO_GENERATION,
     CommittedOffset,
     Generation,
     GroupKey,
     OffsetKey,
+    PendingKey,
     from_record,
     to_record,
 )
@@ -57,6 +62,7 @@ class Groups:
         self._config = config
         self._groups: dict[str, ConsumerGroup] = {}
         self._offsets = GroupOffsets()
+        self._pending = GroupPending()
         self._timers: list[tuple[int, str]] = []
         """A heap of when to look at which group; looking too early, or in vain, does no harm."""
         self._scheduled: dict[str, int] = {}
@@ -144,7 +150,45 @@ class Groups:
                 raise IllegalGeneration("there is no such group, so it has no such generation")
             group = self._made(command.group)
         group.check_commit(command, now)
+        newest, refused = self._newest(command, now)
         out = Decision()
+        for place, value in newest.items():
+            out.records.append(to_record(OffsetKey(command.group, *place), value))
+        if not out.records:
+            self._drop_if_void(command.group)
+        out.reply(to, Committed(refused=refused))
+        return out
+
+    def commit_in_transaction(
+        self, command: TransactionalCommit, to: ReplyTo, now: Now
+    ) -> Decision:
+        """Remember offsets that hold when the producer's transaction is committed."""
+        commit, name = command.commit, command.commit.group
+        group = self._groups.get(name)
+        if group is not None:
+            group.check_transactional_commit(commit, now)
+        elif commit.generation >= 0:
+            raise IllegalGeneration("there is no such group, so it has no such generation")
+        elif not name or len(name.encode()) > self._config.group_name_bytes_max:
+            raise InvalidGroup("a group cannot have this name")
+        newest, refused = self._newest(commit, now)
+        out = Decision()
+        for place, value in newest.items():
+            out.records.append(to_record(PendingKey(name, command.producer_id, *place), value))
+        out.reply(to, Committed(refused=refused))
+        return out
+
+    def end_transaction(self, command: TransactionEnd, to: ReplyTo) -> Decision:
+        """Let what a transaction wanted hold, or drop it."""
+        records = self._pending.end(command.producer_id, is_commit=command.is_commit)
+        out = Decision(records=records)
+        out.reply(to, TransactionEnded())
+        return out
+
+    def _newest(
+        self, command: Commit, now: Now
+    ) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
+        """Return what to keep of a commit, and what is refused of it."""
         refused: set[TopicPartition] = set()
         newest: dict[TopicPartition, CommittedOffset] = {}
         for place, offset, term, metadata in command.offsets:
@@ -154,17 +198,13 @@ class Groups:
             newest[place] = CommittedOffset(
                 offset=offset, term=term, metadata=metadata, committed_ms=now.wall_ms
             )
-        for place, value in newest.items():
-            out.records.append(to_record(OffsetKey(command.group, *place), value))
-        if not out.records:
-            self._drop_if_void(command.group)
-        out.reply(to, Committed(refused=frozenset(refused)))
-        return out
+        return newest, frozenset(refused)
 
     def fetch(self, group: str, to: ReplyTo) -> Decision:
         """Give all offsets of a group; a group that is not there has none."""
         out = Decision()
-        out.reply(to, Fetched(offsets=dict(self._offsets.of(group))))
+        unstable = self._pending.places_of(group)
+        out.reply(to, Fetched(offsets=dict(self._offsets.of(group)), unstable=unstable))
         return out
 
     def delete_offsets(
@@ -185,7 +225,8 @@ class Groups:
 
     def forget_topic(self, topic_id: bytes) -> Decision:
         """Forget the offsets of a topic that was deleted."""
-        return Decision(records=self._offsets.forget_topic(topic_id))
+        records = self._offsets.forget_topic(topic_id)
+        return Decision(records=records + self._pending.forget_topic(topic_id))
 
     def expire_offsets(self, now: Now) -> Decision:
         """Forget offsets of groups that are long empty, and empty groups that have none left."""
@@ -218,6 +259,7 @@ class Groups:
         if group.members:
             raise GroupNotEmpty("a group with members cannot be deleted")
         out = Decision(records=self._offsets.forget_group(name))
+        out.records += self._pending.forget_group(name)
         if group.generation is not NO_GENERATION:
             out.records.append(to_record(GroupKey(name), None))
         out.reply(to, Deleted())
@@ -239,6 +281,8 @@ class Groups:
                 self._offsets.apply(key, value)
                 if value is not None:
                     self._found(name)
+            case PendingKey(), CommittedOffset() | None:
+                self._pending.apply(key, value)
         self._drop_if_void(key.group)
 
     def records(self) -> Iterator[MachineRecord]:
@@ -247,6 +291,7 @@ class Groups:
             if group.generation is not NO_GENERATION:
                 yield to_record(GroupKey(name), group.generation)
         yield from self._offsets.records()
+        yield from self._pending.records()
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
 

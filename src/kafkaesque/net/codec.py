@@ -24,6 +24,9 @@ from kafkaesque.raft.messages import (
     HeartbeatResponse,
     InstallRequest,
     Message,
+    StateOffer,
+    StatePiece,
+    StateRequest,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
@@ -92,9 +95,9 @@ def encode_message(group: GroupId, message: Message) -> list[Buffer]:
         case AppendAccepted(term=term):
             return _frame((4, group, term, message.match, message.commit))
         case Heartbeat(term=term):
-            return _frame((6, group, term, message.commit))
+            return _frame((6, group, term, message.commit, message.low))
         case HeartbeatResponse(term=term):
-            return _frame((7, group, term, message.commit))
+            return _frame((7, group, term, message.commit, message.low))
         case AppendRejected(term=term):
             return _frame((5, group, term, message.prev_end, message.hint))
         case VoteRequest(term=term):
@@ -105,9 +108,15 @@ def encode_message(group: GroupId, message: Message) -> list[Buffer]:
         case InstallRequest(term=term, start=start):
             place = start.offset, start.marks_before, start.prev_term
             members = start.voters.voters, start.voters.learners
-            return _frame(
-                (8, group, term, *place, *members, start.visible_offset, start.voters.move)
-            )
+            offer = message.state
+            state = None if offer is None else (offer.kind, offer.size, offer.crc)
+            rest = start.visible_offset, state, start.voters.move
+            return _frame((8, group, term, *place, *members, *rest))
+        case StateRequest(term=term):
+            return _frame((10, group, term, message.offset, message.crc, message.position))
+        case StatePiece(term=term):
+            where = message.offset, message.crc, message.position
+            return _frame((11, group, term, *where), [message.data])
         case TimeoutNow(term=term):
             return _frame((9, group, term))
 
@@ -184,6 +193,8 @@ class Decoder:
         match head:
             case heads.AppendRequestHead():
                 return ForGroup(head.group, self._append(head, body))
+            case heads.StatePieceHead():
+                return ForGroup(head.group, self._piece(head, body))
             case heads.CallHead():
                 return Call(number=head.number, kind=head.kind, data=body)
             case heads.ReplyHead():
@@ -207,6 +218,7 @@ class Decoder:
         | heads.HeartbeatHead
         | heads.HeartbeatResponseHead
         | heads.InstallRequestHead
+        | heads.StateRequestHead
         | heads.TimeoutNowHead
         | heads.VoteRequestHead
         | heads.VoteResponseHead,
@@ -216,9 +228,9 @@ class Decoder:
             case heads.AppendAcceptedHead():
                 return AppendAccepted(**ends, match=head.match, commit=head.commit)
             case heads.HeartbeatHead():
-                return Heartbeat(**ends, commit=head.commit)
+                return Heartbeat(**ends, commit=head.commit, low=head.low)
             case heads.HeartbeatResponseHead():
-                return HeartbeatResponse(**ends, commit=head.commit)
+                return HeartbeatResponse(**ends, commit=head.commit, low=head.low)
             case heads.AppendRejectedHead():
                 return AppendRejected(**ends, prev_end=head.prev_end, hint=head.hint)
             case heads.VoteRequestHead():
@@ -232,7 +244,11 @@ class Decoder:
             case heads.VoteResponseHead():
                 return VoteResponse(**ends, is_pre=head.is_pre, is_granted=head.is_granted)
             case heads.InstallRequestHead():
-                return InstallRequest(**ends, start=_start(head))
+                state = None if head.state is None else _offer(*head.state)
+                return InstallRequest(**ends, start=_start(head), state=state)
+            case heads.StateRequestHead():
+                where = {"offset": head.offset, "crc": head.crc, "position": head.position}
+                return StateRequest(**ends, **where)
             case heads.TimeoutNowHead():
                 return TimeoutNow(**ends)
 
@@ -245,6 +261,17 @@ class Decoder:
             prev_term=head.prev_term,
             commit=head.commit,
             entries=_entries(head.prev_end, head.entries, body),
+        )
+
+    def _piece(self, head: heads.StatePieceHead, body: memoryview) -> StatePiece:
+        return StatePiece(
+            source=self._source,
+            target=self._target,
+            term=head.term,
+            offset=head.offset,
+            crc=head.crc,
+            position=head.position,
+            data=body,
         )
 
     def _beat(self, head: heads.BeatHead) -> Beat:
@@ -286,6 +313,10 @@ def _entries(prev_end: Index, places: Sequence[heads.Place], body: memoryview) -
     if position != len(body):
         raise MalformedLink(f"{len(body) - position} bytes follow the last batch")
     return tuple(entries)
+
+
+def _offer(kind: str, size: int, crc: int) -> StateOffer:
+    return StateOffer(kind=kind, size=size, crc=crc)
 
 
 def _start(head: heads.InstallRequestHead) -> LogStart:

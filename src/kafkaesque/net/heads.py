@@ -20,6 +20,9 @@ BEAT_GROUPS_MAX = 1 << 18
 NODES_MAX = 1 << 10
 """Voters, or learners, of one group."""
 
+STATE_KIND_CHARS_MAX = 20
+"""The name of a kind of state: the suffix of its snapshots."""
+
 SENTENCE_CHARS_MAX = 1_000
 """A reason that is given to people."""
 
@@ -28,6 +31,8 @@ NaturalOrNone: TypeAlias = Annotated[int, Meta(ge=-1, le=(1 << 63) - 1)]
 Kind: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 16)]
 Group: TypeAlias = Annotated[str, Meta(min_length=1, max_length=GROUP_CHARS_MAX)]
 Nodes: TypeAlias = Annotated[tuple[Natural, ...], Meta(max_length=NODES_MAX)]
+StateKind: TypeAlias = Annotated[str, Meta(max_length=STATE_KIND_CHARS_MAX)]
+Checksum: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 32)]
 Sentence: TypeAlias = Annotated[str, Meta(max_length=SENTENCE_CHARS_MAX)]
 
 
@@ -114,16 +119,18 @@ class HeartbeatHead(GroupHead, tag=6, frozen=True):
     """Its fields in order."""
 
     commit: Natural
+    low: Natural
 
 
 class HeartbeatResponseHead(GroupHead, tag=7, frozen=True):
     """Its fields in order."""
 
     commit: Natural
+    low: Natural
 
 
 class InstallRequestHead(GroupHead, tag=8, frozen=True):
-    """Its fields, and those of its start."""
+    """Its fields, and those of its start and of the state that is offered."""
 
     offset: Natural
     marks_before: Natural
@@ -131,11 +138,28 @@ class InstallRequestHead(GroupHead, tag=8, frozen=True):
     voters: Nodes
     learners: Nodes
     visible_offset: Natural
+    state: tuple[StateKind, Natural, Checksum] | None
     move: Natural = 0
 
 
 class TimeoutNowHead(GroupHead, tag=9, frozen=True):
     """Nothing but the term."""
+
+
+class StateRequestHead(GroupHead, tag=10, frozen=True):
+    """Its fields in order."""
+
+    offset: Natural
+    crc: Checksum
+    position: Natural
+
+
+class StatePieceHead(GroupHead, tag=11, frozen=True):
+    """Its fields but for the data, which is the body."""
+
+    offset: Natural
+    crc: Checksum
+    position: Natural
 
 
 class BeatHead(Head, tag=20, frozen=True):
@@ -188,6 +212,8 @@ AnyHead: TypeAlias = (
     | HeartbeatResponseHead
     | InstallRequestHead
     | TimeoutNowHead
+    | StateRequestHead
+    | StatePieceHead
     | BeatHead
     | CallHead
     | ReplyHead

@@ -11,7 +11,7 @@ import ipaddress
 import socket
 from typing import Protocol, cast
 
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import (
     KafkaesqueError,
     LinkRefused,

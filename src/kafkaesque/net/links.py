@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import (
     AnswerLost,
     CallRefused,
@@ -42,7 +42,13 @@ from kafkaesque.net.link import Link, LinkCounters
 from kafkaesque.net.outbox import Sort
 from kafkaesque.net.ports import LinkPorts, Question
 from kafkaesque.net.receiving import SLAB_BYTES
-from kafkaesque.raft.messages import AppendRequest, Heartbeat, HeartbeatResponse, Message
+from kafkaesque.raft.messages import (
+    AppendRequest,
+    Heartbeat,
+    HeartbeatResponse,
+    Message,
+    StatePiece,
+)
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import Buffer, GroupId, NodeId
 
@@ -114,7 +120,8 @@ class Links:
         self._peers = wanted
         for new in sorted(wanted.keys() - self._dialers.keys()):
             if node is not None and node < new:
-                self._dialers[new] = self._loop.create_task(self._keep(new))
+                dialer = self._dialers[new] = self._loop.create_task(self._keep(new))
+                dialer.add_done_callback(partial(self._dialer_ended, new))
 
     async def close(self) -> None:
         """Hang up on everyone; calls under way raise AnswerLost."""
@@ -158,6 +165,8 @@ class Links:
             return False
         match message:
             case AppendRequest(entries=entries) if entries:
+                sort = Sort.BULK
+            case StatePiece():
                 sort = Sort.BULK
             case Heartbeat() | HeartbeatResponse():
                 sort = Sort.HEARTBEAT
@@ -364,6 +373,14 @@ class Links:
                     continue
             failures += 1
             await asyncio.sleep(pause_ms / 1000)
+
+    def _dialer_ended(self, node: NodeId, dialer: "asyncio.Task[None]") -> None:
+        """A dialer ends when it is cancelled; a mistake of ours must not be the end of a link."""
+        if dialer.cancelled() or self._dialers.get(node) is not dialer:
+            return
+        del self._dialers[node]
+        self.set_peers(self._peers.values())
+        dialer.result()  # raises, for the loop to tell of
 
     def _pause_ms(self, failures: int) -> float:
         """Return how long to wait after so many failures: twice as long each time, and spread."""

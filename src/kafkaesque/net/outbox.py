@@ -10,7 +10,7 @@ before it, because it says all that the receiver has not acknowledged.
 from collections import OrderedDict
 from enum import Enum, auto
 
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.types import Buffer
 
 

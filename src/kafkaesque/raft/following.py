@@ -68,16 +68,25 @@ class Following:
         raft = self._raft
         raft.send(
             HeartbeatResponse(
-                source=raft.node, target=heartbeat.source, term=raft.term, commit=self._known_commit
+                source=raft.node,
+                target=heartbeat.source,
+                term=raft.term,
+                commit=self._known_commit,
+                low=raft.log.low,
             )
+        )
+
+    def has(self, start: LogStart) -> bool:
+        """Return whether our log reaches a leader's start and agrees with it there."""
+        raft = self._raft
+        return start.index <= raft.commit or (
+            start.index <= raft.end and raft.log.term_at(start.index - 1) == start.prev_term
         )
 
     def take_install(self, start: LogStart) -> None:
         """Begin anew at `start`, unless our log reaches there and agrees."""
         raft = self._raft
-        has_it = start.index <= raft.commit or (
-            start.index <= raft.end and raft.log.term_at(start.index - 1) == start.prev_term
-        )
+        has_it = self.has(start)
         if not has_it:
             raft.begin_anew(start)
         self._matched = max(self._matched, start.index)

@@ -53,7 +53,10 @@ class Leadership:
         raft = self._raft
         since = self.ticks - raft.config.election_ticks + raft.config.heartbeat_ticks
         return raft.commit == raft.end and all(
-            p.match == raft.end and p.commit == raft.commit and p.answered_at > since
+            p.match == raft.end
+            and p.commit == raft.commit
+            and p.low >= raft.log.low
+            and p.answered_at > since
             for p in self.progress.values()
         )
 
@@ -130,8 +133,13 @@ class Leadership:
         """Tell every member that we lead and how far we committed."""
         self._since_heartbeat = 0
         raft = self._raft
+        low = raft.log.low
         for peer in self.progress:
-            raft.send(Heartbeat(source=raft.node, target=peer, term=raft.term, commit=raft.commit))
+            raft.send(
+                Heartbeat(
+                    source=raft.node, target=peer, term=raft.term, commit=raft.commit, low=low
+                )
+            )
 
     def step(self, message: AppendAccepted | AppendRejected | HeartbeatResponse) -> None:
         """Take a follower's answer."""
@@ -152,6 +160,7 @@ class Leadership:
                 self._step_rejected(message, progress)
             case HeartbeatResponse():
                 progress.commit = max(progress.commit, message.commit)
+                progress.low = max(progress.low, message.low)
                 # One that restarted has what we think, but cannot know it before it is told.
                 lacks = progress.match < self._raft.end or message.commit < self._raft.commit
                 if lacks and not progress.is_held_back:

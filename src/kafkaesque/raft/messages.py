@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kafkaesque.entry import Entry, LogStart
-from kafkaesque.types import Index, NodeId, Term
+from kafkaesque.types import Buffer, Index, NodeId, Offset, Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +78,8 @@ class Heartbeat:
     target: NodeId
     term: Term
     commit: Index
+    low: Offset = 0
+    """Records before this were deleted; followers forget them once they are committed there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,16 +90,58 @@ class HeartbeatResponse:
     target: NodeId
     term: Term
     commit: Index
+    low: Offset = 0
+    """Up to here the follower has forgotten records, durably."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateOffer:
+    """What the entries before a start have made: so many bytes of this kind, with this CRC-32C."""
+
+    kind: str
+    size: int
+    crc: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallRequest:
-    """The leader no longer has what the follower needs: begin at `start` instead."""
+    """The leader no longer has what the follower needs: begin at `start` instead.
+
+    The core sends it without a state and is given it when the state is at hand. What lies between
+    is the drivers' business (`broker/installing.py`).
+    """
 
     source: NodeId
     target: NodeId
     term: Term
     start: LogStart
+    state: StateOffer | None = None
+    """What is to be fetched first; None if the entries before `start` have left nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRequest:
+    """Send the next piece of the state that was offered for a start at `offset`."""
+
+    source: NodeId
+    target: NodeId
+    term: Term
+    offset: Offset
+    crc: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatePiece:
+    """Some bytes of an offered state."""
+
+    source: NodeId
+    target: NodeId
+    term: Term
+    offset: Offset
+    crc: int
+    position: int
+    data: Buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +153,7 @@ class TimeoutNow:
     term: Term
 
 
-Message: TypeAlias = (
+CoreMessage: TypeAlias = (
     VoteRequest
     | VoteResponse
     | AppendRequest
@@ -120,3 +164,7 @@ Message: TypeAlias = (
     | InstallRequest
     | TimeoutNow
 )
+"""What the core takes."""
+
+Message: TypeAlias = CoreMessage | StateRequest | StatePiece
+"""What goes from replica to replica; the driver keeps the last two from the core."""

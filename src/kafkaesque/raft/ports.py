@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from kafkaesque.entry import Entry, HardState, LogStart, Voters
-from kafkaesque.raft.messages import Message
-from kafkaesque.types import Index, Term
+from kafkaesque.raft.messages import CoreMessage
+from kafkaesque.types import Index, Offset, Term
 
 
 class LogView(Protocol):
@@ -22,6 +22,11 @@ class LogView(Protocol):
     @property
     def start(self) -> LogStart:
         """Where the log begins."""
+        ...
+
+    @property
+    def low(self) -> Offset:
+        """Up to here records were deleted, durably, and are to be deleted on every replica."""
         ...
 
     @property
@@ -68,7 +73,7 @@ class Ready(NamedTuple):
     append: tuple[Entry, ...]
     """Add these to the log. Nobody waits for them: `stable_at` says when they are durable."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[CoreMessage, ...]
     """Send these once every hard state given so far is durable. They may get lost or doubled."""
 
     commit: Index | None

@@ -9,7 +9,7 @@ An accepted append leads from PROBE to REPLICATE, a rejected one back.
 from collections import deque
 from enum import Enum, auto
 
-from kafkaesque.types import Index
+from kafkaesque.types import Index, Offset
 
 
 class Pace(Enum):
@@ -26,6 +26,8 @@ class Progress:
         self.match: Index = 0
         self.next: Index = next_index
         self.commit: Index = 0
+        self.low: Offset = 0
+        """Up to here it has forgotten the records that were deleted."""
         self.pace = Pace.PROBE
         self.is_probe_sent = False
         self.probed_at: Index = next_index

@@ -28,10 +28,10 @@ from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
     AppendRequest,
+    CoreMessage,
     Heartbeat,
     HeartbeatResponse,
     InstallRequest,
-    Message,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
@@ -89,7 +89,7 @@ class Raft:
         self._install: LogStart | None = None
         self._truncate: Index | None = None
         self._append: list[Entry] = []
-        self._messages: list[Message] = []
+        self._messages: list[CoreMessage] = []
         self._is_recovered = False
 
     # ── inputs ───────────────────────────────────────────────────────────────────────────────
@@ -112,7 +112,7 @@ class Raft:
         if self.role in (Role.FOLLOWER, Role.PRE_CANDIDATE) and self._may_campaign():
             self._campaign(is_pre=True, is_forced=False)
 
-    def step(self, message: Message) -> None:
+    def step(self, message: CoreMessage) -> None:
         """Take a message that another replica sent to this one."""
         assert not self._append, "the last Ready was not taken"
         assert message.target == self.node
@@ -158,6 +158,10 @@ class Raft:
     def transfer(self, target: NodeId) -> None:
         """Hand leadership to `target`, a voter, as soon as it has the whole log."""
         self._leading().transfer(target)
+
+    def lacks(self, start: LogStart) -> bool:
+        """Return whether an install at `start` would make this replica begin anew."""
+        return not self._following.has(start)
 
     def rest(self) -> None:
         """Do without ticks from here on; the driver makes sure that the leader is vouched for."""
@@ -233,7 +237,7 @@ class Raft:
         """Whether the newest change of voters is not committed yet; those of the start are."""
         return len(self._voters) > 1 and self.voters_index >= self.commit
 
-    def send(self, message: Message) -> None:
+    def send(self, message: CoreMessage) -> None:
         """Add a message to the next Ready."""
         self._messages.append(message)
 
@@ -404,7 +408,7 @@ class Raft:
         self._timeout = self._random_timeout()
         self._following.forget_leader()
 
-    def _adopt_term(self, message: Message) -> bool:
+    def _adopt_term(self, message: CoreMessage) -> bool:
         """Take over a higher term; return whether the message is still to be handled."""
         match message:
             case VoteRequest():
@@ -423,7 +427,7 @@ class Raft:
                 self._become_follower(message.term, None)
         return True
 
-    def _answer_stale(self, message: Message) -> None:
+    def _answer_stale(self, message: CoreMessage) -> None:
         """Tell those who live in an old term about the new one, so that they do not stay there."""
         match message:
             case AppendRequest() | Heartbeat() | InstallRequest():

@@ -112,12 +112,14 @@ def wrap_records(
     *,
     record_count: int,
     timestamp_ms: int,
+    timestamp_ms_max: int | None = None,
     codec: Codec = Codec.NONE,
     producer: ProducerStamp = NO_PRODUCER,
 ) -> bytearray:
     """Return one batch around records that are encoded already, for those who encode in bulk.
 
-    Their offset deltas must be 0, 1, 2 … and their timestamp deltas 0.
+    Their offset deltas must be 0, 1, 2 … and their timestamp deltas count from `timestamp_ms`;
+    without a newest timestamp they must all be 0.
     """
     assert record_count > 0, "only compaction makes empty batches"
     header = _Header(
@@ -126,7 +128,7 @@ def wrap_records(
         attributes=int(codec),
         last_offset_delta=record_count - 1,
         base_timestamp_ms=timestamp_ms,
-        max_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms if timestamp_ms_max is None else timestamp_ms_max,
         producer=producer,
         record_count=record_count,
     )

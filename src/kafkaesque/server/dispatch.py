@@ -5,6 +5,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.server.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     api_versions,
@@ -17,9 +19,12 @@ from kafkaesque.server.handlers import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -30,6 +35,7 @@ from kafkaesque.server.handlers import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -37,7 +43,9 @@ from kafkaesque.server.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     unregister_broker,
+    write_txn_markers,
 )
 from kafkaesque.server.session import Session
 from kafkaesque.types import Buffer
@@ -54,6 +62,8 @@ from kafkaesque.wire.header import (
     response_header_version,
 )
 from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafkaesque.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkaesque.wire.messages.alter_configs import AlterConfigsRequest
 from kafkaesque.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -68,9 +78,12 @@ from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
 from kafkaesque.wire.messages.describe_configs import DescribeConfigsRequest
 from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest
 from kafkaesque.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from kafkaesque.wire.messages.describe_producers import DescribeProducersRequest
 from kafkaesque.wire.messages.describe_quorum import DescribeQuorumRequest
 from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kafkaesque.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kafkaesque.wire.messages.elect_leaders import ElectLeadersRequest
+from kafkaesque.wire.messages.end_txn import EndTxnRequest
 from kafkaesque.wire.messages.fetch import FetchRequest
 from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafkaesque.wire.messages.heartbeat import HeartbeatRequest
@@ -81,6 +94,7 @@ from kafkaesque.wire.messages.leave_group import LeaveGroupRequest
 from kafkaesque.wire.messages.list_groups import ListGroupsRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kafkaesque.wire.messages.list_transactions import ListTransactionsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
 from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
 from kafkaesque.wire.messages.offset_delete import OffsetDeleteRequest
@@ -88,7 +102,9 @@ from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
 from kafkaesque.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafkaesque.wire.messages.produce import ProduceRequest
 from kafkaesque.wire.messages.sync_group import SyncGroupRequest
+from kafkaesque.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kafkaesque.wire.messages.unregister_broker import UnregisterBrokerRequest
+from kafkaesque.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Awaitable[Any]]
 
@@ -127,6 +143,14 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     DescribeGroupsRequest: describe_groups.handle,
     ListGroupsRequest: list_groups.handle,
     DeleteGroupsRequest: delete_groups.handle,
+    AddPartitionsToTxnRequest: add_partitions_to_txn.handle,
+    AddOffsetsToTxnRequest: add_offsets_to_txn.handle,
+    EndTxnRequest: end_txn.handle,
+    WriteTxnMarkersRequest: write_txn_markers.handle,
+    TxnOffsetCommitRequest: txn_offset_commit.handle,
+    DescribeProducersRequest: describe_producers.handle,
+    DescribeTransactionsRequest: describe_transactions.handle,
+    ListTransactionsRequest: list_transactions.handle,
 }
 HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _HANDLERS.items()}
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""

@@ -43,11 +43,14 @@ class Edge:
         self.is_open = False
         """Whether clients are served: a broker that has just started must first catch up."""
         self._waiting: list[Callable[[], None]] = []
+        self._sessions = 0
 
     def session(self, sockname: tuple[object, ...], peername: tuple[object, ...] | None) -> Session:
         """Return a session for a client that came from one address by another of ours."""
         host, port = self._advertised or (str(sockname[0]), int(str(sockname[1])))
+        self._sessions += 1
         return Session(
+            connection=self._sessions,
             broker=self.broker,
             host=host,
             port=port,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kafkaesque import errors
+from kafkaesque.machines import transaction_errors
 from kafkaesque.wire.error_codes import ErrorCode
 
 MESSAGE_CHARS_MAX = 1_000
@@ -39,7 +40,6 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
     errors.OffsetNotAvailable: ErrorCode.OFFSET_NOT_AVAILABLE,
     errors.InvalidAcks: ErrorCode.INVALID_REQUIRED_ACKS,
-    errors.TransactionsUnsupported: ErrorCode.INVALID_TXN_STATE,
     errors.StaleProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
     errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     errors.DuplicateSequence: ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
@@ -57,6 +57,17 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.InconsistentProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     errors.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
     errors.NotCoordinator: ErrorCode.NOT_COORDINATOR,
+    transaction_errors.InvalidTransactionalId: ErrorCode.INVALID_REQUEST,
+    transaction_errors.UnknownTransactionalId: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+    transaction_errors.InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
+    transaction_errors.InvalidProducerMapping: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    transaction_errors.InvalidTransactionTimeout: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+    transaction_errors.ConcurrentTransactions: ErrorCode.CONCURRENT_TRANSACTIONS,
+    transaction_errors.ProducerFenced: ErrorCode.PRODUCER_FENCED,
+    transaction_errors.CoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    transaction_errors.TransactionUnverified: ErrorCode.TRANSACTION_ABORTABLE,
+    transaction_errors.TooManyTransactions: ErrorCode.POLICY_VIOLATION,
+    transaction_errors.ProducerIdNeeded: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 
@@ -66,6 +77,33 @@ def code_of(error: errors.KafkaesqueError) -> ErrorCode:
         if issubclass(cls, errors.KafkaesqueError) and cls in CODES:
             return CODES[cls]
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+_VERIFICATION_MAY_PASS = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+def transactional_code_of(
+    error: errors.KafkaesqueError, *, knows_fenced: bool, knows_abortable: bool
+) -> ErrorCode:
+    """Return the code for a client of transactions that may not know the newer ones."""
+    code = code_of(error)
+    if code is ErrorCode.PRODUCER_FENCED and not knows_fenced:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
+
+
+def produce_code_of(error: errors.KafkaesqueError, *, knows_abortable: bool) -> ErrorCode:
+    """Return the code for one who writes: what may pass has one at which all of them try again."""
+    code = transactional_code_of(error, knows_fenced=False, knows_abortable=knows_abortable)
+    return ErrorCode.NOT_ENOUGH_REPLICAS if code in _VERIFICATION_MAY_PASS else code
 
 
 def message_of(error: errors.KafkaesqueError) -> str:

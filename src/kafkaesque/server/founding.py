@@ -19,7 +19,7 @@ from kafkaesque.broker.identity import (
     load_identity,
     save_identity,
 )
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import BadConfiguration, LogError
 from kafkaesque.server.joining import join
 from kafkaesque.server.listening import is_local, parse_address

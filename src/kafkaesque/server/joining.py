@@ -5,7 +5,7 @@ import random
 
 import msgspec
 
-from kafkaesque.config import LinkConfig
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import CallRefused, CannotJoin, LinkError, LinkRefused, PeerUnreachable
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links

@@ -17,7 +17,7 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.peers import Beat, Message, ReplyTo
-from kafkaesque.config import GossipConfig, LinkConfig
+from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import AnswerLost, KafkaesqueError, LinkError, MalformedLink
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member

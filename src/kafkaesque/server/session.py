@@ -22,6 +22,8 @@ class Session:
     port: int
     client_host: str = ""
     """The address that the client came from."""
+    connection: int = 0
+    """A number that grows with each connection; 0 for those who have none."""
     client_id: str | None = None
     """What the client calls itself in the request at hand."""
     stopping: Stopping = field(default_factory=Stopping)

@@ -70,8 +70,9 @@ class BrokerClients:
                 self._create,
                 self._delete,
                 self._take_id,
+                self._delete_records,
             ),
-            weights=(60, 10, 10, 6, 6, 1, 3),
+            weights=(60, 10, 10, 6, 6, 1, 3, 2),
         )
         self._try(machine, wish)
 
@@ -164,6 +165,27 @@ class BrokerClients:
         appended = partition.append(batch, done, needs_all=True)
         if appended.offset != next_offset:
             raise Violation(f"a batch was given offset {appended.offset}, not {next_offset}")
+
+    def _delete_records(self, broker: Broker) -> None:
+        topics = [t for t in broker.catalog.topics.values() if not t.is_internal]
+        if not topics:
+            return
+        topic = self._chance.choice(topics)
+        index = self._chance.randrange(topic.partitions)
+        leader = broker.partition_leader(topic, index).node
+        machine = None if leader is None else self._world.nodes[leader]
+        if machine is None or machine not in self._world.able():
+            return
+
+        def ask(found: Broker) -> None:
+            partition = found.partition(topic.name, index)
+            first, end = partition.first_offset, partition.high_watermark
+            if end > first:
+                offset = first + 1 + self._chance.randrange(end - first)
+                found.delete_records(topic.name, index, offset, lambda _: None)
+                self._world.count("deletions of records")
+
+        self._world.schedule(1, lambda: self._able_try(machine, ask))
 
     def _read(self, broker: Broker) -> None:
         """Read from any replica, as a consumer in its rack may: all that it gives is committed."""

@@ -10,6 +10,7 @@ from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.topic_settings import resolve
 from kafkaesque.types import NodeId
 
 _REVIVE_PAUSE = 150
@@ -64,7 +65,7 @@ class BrokerMischief:
             return
         self._world.schedule(1 + self._chance.randrange(_REVIVE_PAUSE), self._revive)
         for machine in self._world.nodes.values():
-            if not machine.is_up and self._chance.random() < 0.5:
+            if not machine.is_up and not machine.is_late and self._chance.random() < 0.5:
                 self._world.start(machine)
 
     def _some(self) -> list[BrokerNode]:
@@ -165,7 +166,9 @@ class BrokerMischief:
             self._world.count("moves called off")
             return ()
         nodes = list(self._world.nodes)
-        count = self._chance.choice([1, 2, 3, 3, len(nodes)])
+        # With fewer replicas than it wants in sync a partition would never accept a write again.
+        fewest = resolve(topic.settings).min_insync_replicas
+        count = max(fewest, self._chance.choice([1, 2, 3, 3, len(nodes)]))
         return self._chance.sample(nodes, min(count, len(nodes)))
 
     def _drain(self, broker: Broker) -> None:

@@ -41,6 +41,8 @@ class BrokerNode:
         self.is_ready = False
         self.paused_until = 0
         self.has_failed = False
+        self.is_late = False
+        """Whether it is not to be started yet."""
         self._clock = clock
         self._chance = chance
         self._log_config, self._config = configs

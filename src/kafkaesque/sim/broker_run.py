@@ -202,6 +202,7 @@ def _has_agreed(world: BrokerWorld, group: GroupId) -> bool:
         and len(replicas) == len(leader.raft.voters.members)
         and all(
             replica.raft.commit == replica.raft.end == leader.raft.end
+            and replica.log.low >= leader.log.low
             and replica.log.stable == replica.raft.end
             for replica in replicas
         )

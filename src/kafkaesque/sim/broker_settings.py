@@ -32,6 +32,9 @@ class BrokerSettings:
     pause_mean: int = 400
     """The mean time between two faults."""
 
+    late_ms: int = 0
+    """The last broker, if it does not vote, first starts when so much time has passed."""
+
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
@@ -62,6 +65,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         drift=chance.choice([0.0, 0.1, 0.3]),
         work_pause_max=chance.choice([8, 20, 60]),
         pause_mean=chance.choice([150, 300, 1000]),
+        late_ms=chance.choice([0, 1_000, 4_000]),
         faults=tuple(kind for kind in KINDS if chance.random() < 0.5),
         log=LogConfig(
             segment_bytes_max=chance.choice([700, 2000, 100_000]),
@@ -85,6 +89,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
                 lag_entries_max=chance.choice([20, 1 << 22]),
                 campaigns_per_tick=chance.choice([1, 100]),
                 transfers_per_tick=chance.choice([1, 50]),
+                piece_bytes_max=chance.choice([50, 300, 1 << 20]),
             ),
         ),
         disk=DiskFaults(

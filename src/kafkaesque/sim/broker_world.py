@@ -18,7 +18,7 @@ from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.membership import Membership
 from kafkaesque.broker.peers import ReplyTo
 from kafkaesque.broker.replica import Replica
-from kafkaesque.entry import Voters
+from kafkaesque.entry import LogStart, Voters
 from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.machines.catalog_commands import Command, Reply, Unknown
@@ -207,6 +207,7 @@ class BrokerWorld:
         for machine in self.nodes.values():
             machine.paused_until = 0
             machine.disk.mend(self.settings.disk)
+            machine.is_late = False
             if not machine.is_up:
                 self.start(machine)
 
@@ -270,12 +271,22 @@ class BrokerWorld:
         machine = BrokerNode(node, disk, self.clock, self.chance, configs, membership, self._opened)
         self.nodes[node] = machine
         self.directories[node] = directory
-        self.start(machine)
+        if node == settings.brokers > settings.voters and settings.late_ms:
+            self.count("brokers that came late")
+            machine.is_late = True
+            self.schedule(settings.late_ms, partial(self._come_late, machine))
+        else:
+            self.start(machine)
         drift = settings.drift * (2 * self.chance.random() - 1)
         period = max(1, round(settings.tick_ms * (1 + drift)))
         self.schedule(self.chance.randrange(period), partial(self._tick, machine, period))
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
+
+    def _come_late(self, machine: BrokerNode) -> None:
+        machine.is_late = False
+        if not machine.is_up:
+            self.start(machine)
 
     def _tick(self, machine: BrokerNode, period: int) -> None:
         self.schedule(period, partial(self._tick, machine, period))
@@ -347,6 +358,13 @@ class BrokerWorld:
             topic = group.split(".")[0]
             self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)
         self._watches[replica] = Watch(replica, self.groups[group])
+        install = replica.log.install
+
+        def counted(start: LogStart) -> None:
+            self.count("installs")
+            install(start)
+
+        replica.log.install = counted  # type: ignore[method-assign]
 
 
 def _ignore(_: NodeId) -> None:

@@ -7,7 +7,7 @@ The five properties of Raft (figure 3 of the paper), and what clients were promi
 - log matching: entries with the same index and term are equal, and so are their predecessors;
 - leader completeness: a new leader holds everything that was committed in earlier terms;
 - state machine safety: one value per index, whoever commits it;
-- nothing is cut below a replica's commit, and the commit never goes back;
+- nothing is cut below a replica's commit, the commit never goes back, no log begins beyond it;
 - offsets are dense; what was acknowledged is committed, and found again at the end. Under a flush
   policy that allows it, a loss of power may take what was not synced, and nothing else may.
 
@@ -117,6 +117,11 @@ class GroupChecks:
             if replica.log.term_at(first) != entry.term:
                 raise Violation(f"committed entry {first} of term {entry.term} is not in the log")
         self._compare_values(replica, start)
+
+    def last_committed(self) -> tuple[Index, Term]:
+        """Return where what was committed ends, and the term of the last of it."""
+        newest = max(self.committed, default=None)
+        return self.committed_end, 0 if newest is None else self.committed[newest].term
 
     def acknowledge(self, offset: Offset, sent: list[bytes | None]) -> None:
         """A client was told that its batch is safe at this offset; proven after the step."""
@@ -251,6 +256,8 @@ class Watch:
         raft = self.replica.raft
         if self.replica.error is not None:
             return
+        if self.replica.log.start.index > raft.commit:
+            raise Violation(f"a log begins beyond what is committed there, at {raft.commit}")
         if raft.commit != self._commit:
             old, self._commit = self._commit, raft.commit
             self._checks.committed_to(self.replica, old, raft.commit)

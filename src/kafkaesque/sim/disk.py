@@ -151,6 +151,8 @@ class SimDisk:
         self.operations = 0
         self.torn_writes = 0
         self.used_bytes = 0
+        self.boots = 1
+        """How often the machine was started: once, and after each loss of power."""
         self._chance = chance
         self._schedule = schedule
         self._clock = clock
@@ -266,6 +268,10 @@ class SimDisk:
         """Return where this disk is: nowhere."""
         return "simulated"
 
+    def boot_id(self) -> str:
+        """Return the name of the machine's present run; another one after a loss of power."""
+        return f"boot {self.boots}"
+
     def space(self) -> tuple[int, int]:
         """Return how many bytes the disk has in all, and how many of them are free."""
         return self._full_at, max(0, self._full_at - self.used_bytes)
@@ -298,6 +304,7 @@ class SimDisk:
     def crash(self, policy: CrashPolicy = CrashPolicy.TORN) -> None:
         """Let the power fail and come back: what was not synced is lost as `policy` says."""
         self._restart()
+        self.boots += 1
         used = 0
         for folder in self._folders.values():
             folder.crash(policy, self._chance)

@@ -110,6 +110,12 @@ class Mischief:
                 machine.kill()
 
     def _lose_power(self) -> None:
+        if self._world.is_forgetful:
+            machine = self._chance.choice(self._up() or list(self._world.nodes.values()))
+            if self._may_forget(machine):
+                self._world.count("power losses that may take something")
+                machine.lose_power()
+            return
         for machine in self._some_nodes():
             if self._chance.random() < 0.5:
                 self._world.count("power losses")
@@ -117,6 +123,22 @@ class Mischief:
             else:  # in the middle of one of its next writes
                 operation = machine.disk.operations + 1 + self._chance.randrange(30)
                 machine.disk.crash_after = operation
+
+    def _may_forget(self, machine: SimNode) -> bool:
+        """Whether a majority of every group's voters has all that was committed without it."""
+        for group, checks in self._world.checks.items():
+            voters = [node for node in self._world.nodes if node != machine.node]
+            holders = [node for node in voters if self._has_all(node, group)]
+            if checks.committed_end == 0 or len(holders) < majority(len(self._world.nodes)):
+                return False
+        return True
+
+    def _has_all(self, node: int, group: GroupId) -> bool:
+        replica = self._world.nodes[node].replicas.get(group)
+        end, term = self._world.checks[group].last_committed()
+        if replica is None or replica.raft.is_recovering or replica.raft.stable < end:
+            return False
+        return replica.log.start.index >= end or replica.log.term_at(end - 1) == term
 
     def _some_nodes(self) -> list[SimNode]:
         """Return usually one node, sometimes several, sometimes all."""

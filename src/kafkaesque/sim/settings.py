@@ -61,8 +61,8 @@ class Settings:
     """Each node's clock runs up to this part faster or slower than the world's."""
 
     flush: FlushPolicy = FlushPolicy.ALWAYS
-    """When a batch counts. Less than ALWAYS only where a group has one voter: of several, one that
-    forgot what it acknowledged may not vote, and that rule is not there yet."""
+    """When a batch counts. Of several voters under less than ALWAYS only so many lose power that
+    the others still hold all that was committed: no more is promised."""
 
     flush_ms: int = 50
     write_pause_max: int = 20
@@ -125,6 +125,8 @@ def draw(chance: random.Random) -> Settings:
             compactions=damage != "bit_flips" and often(0.3),
         ),
     )
-    if settings.nodes > 1:
+    if settings.nodes == 1:
+        return replace(settings, flush=chance.choice(list(FlushPolicy)))
+    if damage != "none" or settings.faults.voter_changes or not often(0.3):
         return settings
-    return replace(settings, flush=chance.choice(list(FlushPolicy)))
+    return replace(settings, flush=chance.choice([FlushPolicy.OS, FlushPolicy.INTERVAL]))

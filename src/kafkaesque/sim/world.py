@@ -72,6 +72,11 @@ class World:
         """Nodes on whose disks bits were flipped."""
         self._begin()
 
+    @property
+    def is_forgetful(self) -> bool:
+        """Whether several vote, and each may forget what it acknowledged when its power fails."""
+        return self.settings.nodes > 1 and self.settings.flush is not FlushPolicy.ALWAYS
+
     # ── time ─────────────────────────────────────────────────────────────────────────────────
 
     def schedule(self, delay: int, callback: Callable[[], None]) -> None:
@@ -215,7 +220,8 @@ class World:
             for group in self.checks:
                 if group not in machine.replicas:  # power was lost before it was created
                     self.act(machine, partial(machine.create, group, self._first_voters))
-        if machine.is_refilling and machine.node not in self.damaged:
+        may_refill = self.is_forgetful or machine.node in self.damaged
+        if machine.is_refilling and not may_refill:
             raise Violation(f"node {machine.node} took whole data for damaged")
 
     def _begin(self) -> None:
@@ -268,8 +274,10 @@ class World:
 
     def _opened(self, replica: Replica) -> None:
         machine = self.nodes[replica.raft.node]
-        if replica.group in machine.has_forgotten and self.settings.flush is not FlushPolicy.ALWAYS:
+        has_forgotten = replica.group in machine.has_forgotten
+        if has_forgotten and self.settings.flush is not FlushPolicy.ALWAYS:
             self.count("starts that may have forgotten")
+        if has_forgotten and self.settings.nodes == 1:
             self.checks[replica.group].forgot(replica, machine.durable[replica.group])
         key = replica.raft.node, replica.group
         self._watches[key] = Watch(replica, self.checks[replica.group])

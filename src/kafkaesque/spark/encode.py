@@ -12,10 +12,11 @@ from kafkaesque.client.topics import Place
 from kafkaesque.errors import BadOption
 from kafkaesque.spark.write_loops import encode_rows, partitions_of_keys
 
-_RECORD_OVERHEAD = 32
+_RECORD_OVERHEAD = 40
 """More than all the numbers of a record take."""
 _HEADER_OVERHEAD = 10
 _NOBODY = -1
+_MICROSECONDS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +31,11 @@ class Rows:
     header_values: tuple[Any, Any]
     bounds: Any
     """How many bytes each row takes at most."""
+    times_ms: Any | None = None
+    """The rows' own timestamps; without them they get that of writing."""
 
 
-def rows_of(batch: pa.RecordBatch) -> Rows:
+def rows_of(batch: pa.RecordBatch, *, with_times: bool = False) -> Rows:
     """Take the columns that the sink writes; those that are not there count as null."""
     names = batch.schema.names
     nothing = pa.nulls(batch.num_rows, pa.binary())
@@ -61,6 +64,7 @@ def rows_of(batch: pa.RecordBatch) -> Rows:
         header_keys=header_keys,
         header_values=header_values,
         bounds=bounds,
+        times_ms=_times(batch.column("timestamp")) if with_times else None,
     )
 
 
@@ -114,8 +118,10 @@ def encode(rows: Rows, numbers: Any, batch_bytes: int, now_ms: int) -> Iterator[
         before = ends[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(ends, before + batch_bytes, side="right")))
         out = np.empty(int(ends[end - 1] - before), np.uint8)
+        own = numbers[start:end]
+        times = np.full(end - start, now_ms) if rows.times_ms is None else rows.times_ms[own]
         size = encode_rows(
-            numbers[start:end],
+            (own, times - times[0]),
             rows.keys,
             rows.values,
             rows.headers,
@@ -123,8 +129,19 @@ def encode(rows: Rows, numbers: Any, batch_bytes: int, now_ms: int) -> Iterator[
             rows.header_values,
             out,
         )
-        yield EncodedRecords(data=out[:size].data, count=end - start, timestamp_ms=now_ms)
+        yield EncodedRecords(
+            data=out[:size].data,
+            count=end - start,
+            timestamp_ms=int(times[0]),
+            timestamp_ms_max=int(times.max()),
+        )
         start = end
+
+
+def _times(column: pa.Array) -> Any:
+    if column.null_count:
+        raise BadOption("column timestamp is null in a row, and keepTimestamps is true")
+    return column.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy() // _MICROSECONDS
 
 
 def _by_topic(batch: pa.RecordBatch) -> list[tuple[str, Any]]:

@@ -90,6 +90,12 @@ TABLE: tuple[Option, ...] = (
         "false",
         "Whether there is a column `headers`. For writing the column alone suffices.",
     ),
+    _option(
+        "keepTimestamps",
+        _WRITE,
+        "false",
+        "Whether the column `timestamp` becomes the records' timestamp; else that of writing does.",
+    ),
     _option("topic", _WRITE, "", "Topic to write to; it wins over a column `topic`."),
     _option(
         "deliveryGuarantee",
@@ -98,6 +104,13 @@ TABLE: tuple[Option, ...] = (
         "`at-least-once`: a task that Spark repeats may write its records again.",
     ),
     _option("kafka.client.id", _BOTH, "kafkaesque-spark", "What brokers see in their logs."),
+    _option(
+        "kafka.group.id",
+        _READ,
+        "",
+        "Consumer group that is told how far a stream came, so that its lag shows; one for each "
+        "query. Where the stream goes on after a restart is for its checkpoint alone to say.",
+    ),
     _option(
         "kafka.isolation.level",
         _READ,
@@ -140,8 +153,7 @@ REFUSED: Mapping[str, str] = {
     "kafka.value.serializer": _BYTES,
     "kafka.enable.auto.commit": _DECIDED,
     "kafka.interceptor.classes": "there are no Java classes here",
-    "kafka.group.id": "the query's checkpoint keeps its offsets, and no group is used",
-    "groupidprefix": "the query's checkpoint keeps its offsets, and no group is used",
+    "groupidprefix": "name the group with kafka.group.id",
     "kafka.transactional.id": "there are no transactions in the sink yet",
     "minoffsetspertrigger": "it is not supported; use a trigger of a longer interval",
     "maxtriggerdelay": "it is not supported; use a trigger of a longer interval",

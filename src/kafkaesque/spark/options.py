@@ -29,7 +29,7 @@ from kafkaesque.spark.positions import (
 _NAMES = {one.name.lower(): one for one in TABLE}
 _BYTES_MAX = 1 << 30
 _OF_A_BATCH = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
-_OF_A_STREAM = ("maxOffsetsPerTrigger",)
+_OF_A_STREAM = ("maxOffsetsPerTrigger", "kafka.group.id")
 
 
 class Mode(Enum):
@@ -62,6 +62,8 @@ class ReadOptions:
     min_partitions: int
     records_per_partition_max: int
     offsets_per_trigger_max: int
+    group: str | None = None
+    """Where a stream notes how far it came, for others to see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,7 @@ class WriteOptions:
     codec: Codec
     batch_bytes: int
     with_headers: bool
+    with_times: bool
 
 
 def parse_read(options: Mapping[str, str], mode: Mode) -> ReadOptions:
@@ -107,6 +110,7 @@ def parse_read(options: Mapping[str, str], mode: Mode) -> ReadOptions:
         min_partitions=found.count("minPartitions"),
         records_per_partition_max=found.count("maxRecordsPerPartition"),
         offsets_per_trigger_max=found.count("maxOffsetsPerTrigger"),
+        group=_group(found),
     )
 
 
@@ -126,10 +130,18 @@ def parse_write(options: Mapping[str, str]) -> WriteOptions:
         codec=Codec[codec.upper()],
         batch_bytes=found.count("kafka.batch.size"),
         with_headers=found.flag("includeHeaders"),
+        with_times=found.flag("keepTimestamps"),
     )
 
 
 _ISOLATION = ("read_uncommitted", "read_committed")
+
+
+def _group(found: "_Found") -> str | None:
+    group = found.text("kafka.group.id")
+    if group is not None and not group.strip():
+        raise BadOption("kafka.group.id names no group: leave it out if there shall be none")
+    return group
 
 
 class _Found:

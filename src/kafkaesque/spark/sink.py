@@ -48,7 +48,7 @@ def write_rows(options: WriteOptions, batches: "Iterator[pa.RecordBatch]") -> Wr
         for name in [options.topic] if options.topic is not None else topics_of(batch):
             if name not in counts:
                 counts[name] = _partition_count(options, name)
-        rows = rows_of(batch)
+        rows = rows_of(batch, with_times=options.with_times)
         waiting: dict[Place, deque[EncodedRecords]] = {
             place: deque(encode(rows, numbers, options.batch_bytes, clock.now_ms()))
             for place, numbers in places_of_rows(batch, rows, options.topic, counts, keyless)

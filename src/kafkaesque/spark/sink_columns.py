@@ -12,6 +12,7 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     "partition": ("int",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
+_TIME = "timestamp"
 
 
 def check_columns(types: Mapping[str, str], options: WriteOptions) -> None:
@@ -22,6 +23,8 @@ def check_columns(types: Mapping[str, str], options: WriteOptions) -> None:
         raise BadOption("topic is missing: set the option, or select a column topic")
     if options.with_headers and "headers" not in types:
         raise BadOption("includeHeaders is true, and there is no column headers")
+    if options.with_times and types.get(_TIME) != _TIME:
+        raise BadOption("keepTimestamps is true, and there is no column timestamp of that type")
     for name, allowed in _TYPES.items():
         found = types.get(name)
         if found is not None and found not in allowed:

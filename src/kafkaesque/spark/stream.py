@@ -6,6 +6,7 @@ the anchored offset to the same one without anchor, holds nothing, and makes the
 Spark also takes offsets that go back, so that lost records are ours to notice.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from kafkaesque.client.topics import Place
-from kafkaesque.errors import UnknownTopic
+from kafkaesque.errors import KafkaesqueError, UnknownTopic
 from kafkaesque.spark.clients import admin_of
 from kafkaesque.spark.options import ReadOptions
 from kafkaesque.spark.ranges import (
@@ -36,6 +37,8 @@ from kafkaesque.types import Offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_log = logging.getLogger(__name__)
 
 ANCHOR = ":anchor"
 """Marks the very first offset; no topic can have this name."""
@@ -70,6 +73,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = columns
         self._initial: dict[str, Any] | None = None
         self._target: dict[Place, Offset] | None = None
+        self._mirrored: dict[Place, Offset] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where a query without a checkpoint begins: the same however often it is asked."""
@@ -94,6 +98,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starts = offsets_from_json(start)
         if ANCHOR in start:
             return offsets_to_json(starts)
+        self._mirror(starts)
         ends = self._latest() if self._target is None else dict(self._target)
         starts |= self._new_starts(ends.keys() - starts.keys())
         for place, at in sorted(starts.items()):
@@ -139,6 +144,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: the checkpoint is what counts, and Spark calls this a batch late."""
+
+    def _mirror(self, done: dict[Place, Offset]) -> None:
+        """Tell the group what is done: Spark plans the next micro-batch when the last one is.
+
+        A group that cannot be told is no reason to stop: nobody goes on from it.
+        """
+        if self._options.group is None or done == self._mirrored:
+            return
+        try:
+            admin_of(self._options.cluster).groups.commit(self._options.group, done)
+        except KafkaesqueError as error:
+            _log.warning("group %s was not told: %s", self._options.group, error)
+        else:
+            self._mirrored = dict(done)
 
     def _latest(self) -> dict[Place, Offset]:
         admin = admin_of(self._options.cluster)

@@ -81,27 +81,36 @@ def encode_rows(
 ) -> int:
     """Write rows as the records of one batch and return how many bytes they took.
 
-    Keys and values, of rows and of headers, are pairs of data and places; `headers` has the first
-    header of each row and of the row behind the last. `out` must be large enough.
+    `rows` are the rows' numbers and their timestamps' deltas. Keys and values, of rows and of
+    headers, are pairs of data and places; `headers` has the first header of each row and of the row
+    behind the last. `out` must be large enough.
     """
+    numbers, time_deltas = rows
     key_data, key_places = keys
     value_data, value_places = values
     header_key_data, header_key_places = header_keys
     header_value_data, header_value_places = header_values
     at = 0
-    for delta in range(rows.shape[0]):
-        row = rows[delta]
+    for delta in range(numbers.shape[0]):
+        row = numbers[delta]
+        time_delta = time_deltas[delta]
         key_length, value_length = key_places[row, 1], value_places[row, 1]
         first, last = headers[row], headers[row + 1]
-        size = 2 + _size(delta) + _field_size(key_length) + _field_size(value_length)
+        size = (
+            1
+            + _size(time_delta)
+            + _size(delta)
+            + _field_size(key_length)
+            + _field_size(value_length)
+        )
         size += _size(last - first)
         for header in range(first, last):
             size += _field_size(header_key_places[header, 1])
             size += _field_size(header_value_places[header, 1])
         at = _put(out, at, size)
         out[at] = 0
-        out[at + 1] = 0
-        at = _put(out, at + 2, delta)
+        at = _put(out, at + 1, time_delta)
+        at = _put(out, at, delta)
         at = _put_field(out, at, key_data, key_places[row, 0], key_length)
         at = _put_field(out, at, value_data, value_places[row, 0], value_length)
         at = _put(out, at, last - first)

@@ -9,23 +9,14 @@ from types import TracebackType
 
 from kafkaesque.broker.identity import PATH as IDENTITY
 from kafkaesque.broker.identity import decode_identity
-from kafkaesque.client.address import Address
-from kafkaesque.client.blocking import BlockingConnection
-from kafkaesque.clock import SystemClock
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.testing.leaders import leaders_of
 from kafkaesque.testing.process import BrokerProcess, free_port
 from kafkaesque.testing.proxy import HOST, Proxy, ProxyThread, Ways
 from kafkaesque.types import NodeId
-from kafkaesque.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
 
 LOOK_EVERY_S = 0.05
 SETTLE_SECONDS_MAX = 60.0
-ASK_MS_MAX = 2_000
 
 
 class Cluster:
@@ -94,8 +85,8 @@ class Cluster:
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < deadline:
             for node in self._running():
-                found = self._leader_by(node, topic, partition)
-                if found is not None and self._brokers[found].is_running:
+                found = leaders_of(HOST, self._brokers[node].port, topic).get(partition)
+                if found in self._brokers and self._brokers[found].is_running:
                     return found
             time.sleep(LOOK_EVERY_S)
         raise KafkaesqueError(f"nobody leads partition {partition} of {topic}")
@@ -215,24 +206,3 @@ class Cluster:
 
     def _running(self) -> list[NodeId]:
         return [node for node in self.nodes if self._brokers[node].is_running]
-
-    def _leader_by(self, node: NodeId, topic: str, partition: int) -> NodeId | None:
-        """Return who leads a partition, in the eyes of one broker."""
-        request = MetadataRequest(
-            topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
-        )
-        address = Address(host=HOST, port=self._brokers[node].port)
-        clock = SystemClock()
-        deadline_ms = clock.monotonic_ms() + ASK_MS_MAX
-        try:
-            asked = BlockingConnection.open(address, ClientConfig(), clock, deadline_ms)
-            try:
-                answer = asked.call(request, MetadataResponse, deadline_ms)
-            finally:
-                asked.close()
-        except KafkaesqueError:
-            return None  # it is paused, or has just been killed
-        for one in answer.topics[0].partitions if answer.topics else ():
-            if one.partition_index == partition and one.leader_id in self._brokers:
-                return one.leader_id
-        return None

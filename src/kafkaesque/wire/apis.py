@@ -10,6 +10,8 @@ from typing import Any
 
 from kafkaesque.wire.message import Api
 from kafkaesque.wire.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     alter_user_scram_credentials,
@@ -26,10 +28,13 @@ from kafkaesque.wire.messages import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -40,6 +45,7 @@ from kafkaesque.wire.messages import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -49,7 +55,9 @@ from kafkaesque.wire.messages import (
     sasl_authenticate,
     sasl_handshake,
     sync_group,
+    txn_offset_commit,
     unregister_broker,
+    write_txn_markers,
 )
 
 
@@ -264,6 +272,46 @@ APIS: Mapping[int, Messages] = {
             api=describe_topic_partitions.API,
             request=describe_topic_partitions.DescribeTopicPartitionsRequest,
             response=describe_topic_partitions.DescribeTopicPartitionsResponse,
+        ),
+        Messages(
+            api=add_partitions_to_txn.API,
+            request=add_partitions_to_txn.AddPartitionsToTxnRequest,
+            response=add_partitions_to_txn.AddPartitionsToTxnResponse,
+        ),
+        Messages(
+            api=add_offsets_to_txn.API,
+            request=add_offsets_to_txn.AddOffsetsToTxnRequest,
+            response=add_offsets_to_txn.AddOffsetsToTxnResponse,
+        ),
+        Messages(
+            api=end_txn.API,
+            request=end_txn.EndTxnRequest,
+            response=end_txn.EndTxnResponse,
+        ),
+        Messages(
+            api=write_txn_markers.API,
+            request=write_txn_markers.WriteTxnMarkersRequest,
+            response=write_txn_markers.WriteTxnMarkersResponse,
+        ),
+        Messages(
+            api=txn_offset_commit.API,
+            request=txn_offset_commit.TxnOffsetCommitRequest,
+            response=txn_offset_commit.TxnOffsetCommitResponse,
+        ),
+        Messages(
+            api=describe_producers.API,
+            request=describe_producers.DescribeProducersRequest,
+            response=describe_producers.DescribeProducersResponse,
+        ),
+        Messages(
+            api=describe_transactions.API,
+            request=describe_transactions.DescribeTransactionsRequest,
+            response=describe_transactions.DescribeTransactionsResponse,
+        ),
+        Messages(
+            api=list_transactions.API,
+            request=list_transactions.ListTransactionsRequest,
+            response=list_transactions.ListTransactionsResponse,
         ),
     )
 }

@@ -4,7 +4,15 @@ from collections.abc import Iterable
 
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.message import Api
-from kafkaesque.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kafkaesque.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+FEATURES = {"transaction.version": 2}
+"""What newer clients look for before they use it; each has been there from the first version on."""
 
 
 def answer(served: Iterable[Api], error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
@@ -18,5 +26,14 @@ def answer(served: Iterable[Api], error: ErrorCode = ErrorCode.NONE) -> ApiVersi
                 max_version=api.last,
             )
             for api in sorted(served, key=lambda api: api.key)
+        ),
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=0, max_version=level)
+            for name, level in FEATURES.items()
+        ),
+        finalized_features_epoch=0,
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in FEATURES.items()
         ),
     )

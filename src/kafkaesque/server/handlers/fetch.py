@@ -25,6 +25,7 @@ from kafkaesque.server.stopping import Stopping
 from kafkaesque.server.waiting import WAIT_MS_MAX
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -53,7 +54,10 @@ async def handle(request: FetchRequest, version: int, session: Session) -> Fetch
     except FetchSessionError as error:
         return FetchResponse(error_code=code_of(error), responses=())
     wanted = wants if is_full or memory is None else memory.wants()
-    shares = find_shares(broker, wanted, nearby(broker, request.rack_id))
+    # Which transactions are decided only the leader knows.
+    is_nearby_enough = request.isolation_level != READ_COMMITTED
+    near = nearby(broker, request.rack_id) if is_nearby_enough else None
+    shares = find_shares(broker, wanted, near)
     await _read(shares, request, session)
     if memory is None:
         return _answer(shares, request, NO_SESSION, Hints(session))
@@ -123,25 +127,28 @@ async def _read(shares: Sequence[Share], request: FetchRequest, session: Session
     """Read as soon as there is as much as the client wants to wait for, or its time is up."""
     bytes_max = min(request.max_bytes, session.broker.config.fetch.answer_bytes_max)
     bytes_min = min(request.min_bytes, bytes_max)
+    only_stable = request.isolation_level == READ_COMMITTED
     if request.max_wait_ms <= 0:
-        read_shares(shares, bytes_max)
+        read_shares(shares, bytes_max, only_stable=only_stable)
         return
-    if _is_enough(shares, bytes_min, bytes_max):
+    if _is_enough(shares, bytes_min, bytes_max, only_stable=only_stable):
         return
     deadline = asyncio.get_running_loop().time() + min(request.max_wait_ms, WAIT_MS_MAX) / 1000
     while await _more(shares, deadline, session.stopping):
         # What was read is read again each time: not before it can be enough.
         if bytes_min > 1 and bytes_waiting(shares) < bytes_min:
             continue
-        if _is_enough(shares, bytes_min, bytes_max):
+        if _is_enough(shares, bytes_min, bytes_max, only_stable=only_stable):
             return
     if bytes_min > 1:
-        read_shares(shares, bytes_max)
+        read_shares(shares, bytes_max, only_stable=only_stable)
 
 
-def _is_enough(shares: Sequence[Share], bytes_min: int, bytes_max: int) -> bool:
+def _is_enough(
+    shares: Sequence[Share], bytes_min: int, bytes_max: int, *, only_stable: bool
+) -> bool:
     """Read; return whether that is worth an answer. What is wrong is told without delay."""
-    total = read_shares(shares, bytes_max)
+    total = read_shares(shares, bytes_max, only_stable=only_stable)
     if total >= bytes_min or any(share.is_odd for share in shares):
         return True
     for share in shares:
@@ -174,8 +181,9 @@ def _answer(
     shares: Sequence[Share], request: FetchRequest, session_id: int, hints: Hints
 ) -> FetchResponse:
     topics: dict[TopicRef, list[PartitionData]] = {}
-    aborted = () if request.isolation_level == READ_COMMITTED else None
+    only_stable = request.isolation_level == READ_COMMITTED
     for share in shares:
+        aborted = _aborted(share) if only_stable else None
         topics.setdefault(share.want.topic, []).append(_partition(share, aborted, hints))
     return FetchResponse(
         session_id=session_id,
@@ -192,8 +200,16 @@ def _answer(
     )
 
 
-def _partition(share: Share, aborted: tuple[()] | None, hints: Hints) -> PartitionData:
-    """There are no transactions yet, so all that is committed is also stable."""
+def _aborted(share: Share) -> tuple[AbortedTransaction, ...]:
+    return tuple(
+        AbortedTransaction(producer_id=producer_id, first_offset=first)
+        for producer_id, first in share.aborted
+    )
+
+
+def _partition(
+    share: Share, aborted: tuple[AbortedTransaction, ...] | None, hints: Hints
+) -> PartitionData:
     diverging = NO_DIVERGENCE
     if share.diverging is not None:
         diverging = EpochEndOffset(epoch=share.diverging[0], end_offset=share.diverging[1])
@@ -206,7 +222,7 @@ def _partition(share: Share, aborted: tuple[()] | None, hints: Hints) -> Partiti
         partition_index=share.want.partition,
         error_code=code,
         high_watermark=share.high_watermark,
-        last_stable_offset=share.high_watermark,
+        last_stable_offset=share.stable_offset,
         log_start_offset=share.first_offset,
         diverging_epoch=diverging,
         current_leader=leader,

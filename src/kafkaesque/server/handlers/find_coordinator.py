@@ -1,5 +1,7 @@
-"""FindCoordinator: who coordinates a group; the topic for offsets comes to be by it."""
+"""FindCoordinator: who coordinates a group or a transactional id; their topic comes to be by it."""
 
+from kafkaesque.broker.coordinators import OFFSETS_TOPIC
+from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.places import places
@@ -15,19 +17,21 @@ from kafkaesque.wire.messages.find_coordinator import (
 GROUP = 0
 TRANSACTION = 1
 MANY_KEYS_SINCE = 4
-NO_TRANSACTIONS = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-"""At this one clients give up and say so; at most others they ask again for ever."""
+TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: STATE_TOPIC}
 
 
 async def handle(
     request: FindCoordinatorRequest, version: int, session: Session
 ) -> FindCoordinatorResponse:
-    """Name who leads a group's partition; there is nobody yet who coordinates transactions."""
+    """Name who leads the partition that holds a group or a transactional id."""
     code, message = await _readiness(request.key_type, session)
+    topic = TOPICS.get(request.key_type, OFFSETS_TOPIC)
     if version >= MANY_KEYS_SINCE:
-        found = [_coordinator(key, code, message, session) for key in request.coordinator_keys]
+        found = [
+            _coordinator(key, topic, code, message, session) for key in request.coordinator_keys
+        ]
         return FindCoordinatorResponse(coordinators=tuple(found))
-    one = _coordinator(request.key, code, message, session)
+    one = _coordinator(request.key, topic, code, message, session)
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message,
@@ -38,12 +42,15 @@ async def handle(
 
 
 async def _readiness(key_type: int, session: Session) -> tuple[ErrorCode, str | None]:
-    if key_type == TRANSACTION:
-        return NO_TRANSACTIONS, "transactions are not served yet"
-    if key_type != GROUP:
+    if key_type not in TOPICS:
         return ErrorCode.INVALID_REQUEST, f"there are no coordinators of kind {key_type}"
+    broker = session.broker
+    is_group = key_type == GROUP
     try:
-        await done(session.broker.coordinators.when_ready)
+        if is_group:
+            await done(broker.coordinators.when_ready)
+        else:
+            await done(broker.transactions.coordinators.when_ready)
     except KafkaesqueError as error:
         # Whatever it is, it may pass, and this is the code on which clients ask again.
         message = f"{code_of(error).name}: {message_of(error)}"
@@ -51,14 +58,16 @@ async def _readiness(key_type: int, session: Session) -> tuple[ErrorCode, str | 
     return ErrorCode.NONE, None
 
 
-def _coordinator(key: str, code: ErrorCode, message: str | None, session: Session) -> Coordinator:
+def _coordinator(
+    key: str, topic: str, code: ErrorCode, message: str | None, session: Session
+) -> Coordinator:
     found = None
     if code is ErrorCode.NONE:
-        node = session.broker.coordinator_of(key)
+        node = session.broker.coordinator_of(key, topic)
         found = next((one for one in places(session) if one.node == node), None)
         if found is None:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            message = "nobody leads the partition that holds the group"
+            message = "nobody leads the partition that holds this key"
     return Coordinator(
         key=key,
         node_id=-1 if found is None else found.node,

@@ -1,9 +1,13 @@
-"""InitProducerId: an identity for idempotent producers."""
+"""InitProducerId: an identity for idempotent and for transactional producers."""
 
 import asyncio
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.server.errors import code_of
+from kafkaesque.machines.group_commands import Now
+from kafkaesque.machines.transaction_commands import Decision, Init, Inited, Producer, ReplyTo
+from kafkaesque.machines.transactions import Transactions
+from kafkaesque.server.asking_transactions import ask_transaction
+from kafkaesque.server.errors import code_of, transactional_code_of
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.init_producer_id import (
@@ -14,17 +18,15 @@ from kafkaesque.wire.messages.init_producer_id import (
 EPOCH_MAX = (1 << 15) - 2
 """As in Kafka, the last epoch is left free; a producer that reaches this one gets another id."""
 
+FENCED_SINCE = 4
+
 
 async def handle(
     request: InitProducerIdRequest, version: int, session: Session
 ) -> InitProducerIdResponse:
-    """Give a new id, or raise the epoch of the one that a producer has (KIP-360).
-
-    A transactional id is refused with a code at which clients give up: transactions are not served,
-    and most other codes would have them ask again for ever.
-    """
+    """Give a new id, or raise the epoch of the one that a producer has (KIP-360)."""
     if request.transactional_id is not None:
-        return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return await _transactional(request, request.transactional_id, version, session)
     if _was_given(request, session) and 0 <= request.producer_epoch < EPOCH_MAX:
         return InitProducerIdResponse(
             error_code=ErrorCode.NONE,
@@ -42,6 +44,37 @@ async def handle(
     if isinstance(given, KafkaesqueError):
         return _refused(code_of(given))
     return InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=given, producer_epoch=0)
+
+
+async def _transactional(
+    request: InitProducerIdRequest, name: str, version: int, session: Session
+) -> InitProducerIdResponse:
+    """Let a producer have the transactional id; whoever had it before is fenced."""
+    expected = None
+    if request.producer_id >= 0 and request.producer_epoch >= 0:
+        expected = Producer(request.producer_id, request.producer_epoch)
+
+    def question(machine: Transactions, to: ReplyTo, now: Now, fresh_id: int) -> Decision:
+        command = Init(
+            transactional_id=name,
+            timeout_ms=request.transaction_timeout_ms,
+            expected=expected,
+            fresh_id=fresh_id,
+        )
+        return machine.init(command, to, now)
+
+    try:
+        inited = await ask_transaction(session, name, question, Inited, owns=True)
+    except KafkaesqueError as error:
+        knows_fenced = version >= FENCED_SINCE
+        return _refused(
+            transactional_code_of(error, knows_fenced=knows_fenced, knows_abortable=False)
+        )
+    return InitProducerIdResponse(
+        error_code=ErrorCode.NONE,
+        producer_id=inited.producer.producer_id,
+        producer_epoch=inited.producer.epoch,
+    )
 
 
 def _was_given(request: InitProducerIdRequest, session: Session) -> bool:

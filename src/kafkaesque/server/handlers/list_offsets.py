@@ -34,6 +34,7 @@ SINCE = {
 """The version in which each value came to stand for something that is no time."""
 
 UNKNOWN = -1, -1
+READ_COMMITTED = 1
 
 
 async def handle(
@@ -58,7 +59,7 @@ async def handle(
                 if has_looked:
                     await asyncio.sleep(0)  # others have their turn between lookups by time
                 has_looked = True
-            found.append(_answer(topic.name, asked, version, session))
+            found.append(_answer(topic.name, asked, request.isolation_level, version, session))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
     return ListOffsetsResponse(topics=tuple(topics))
 
@@ -68,7 +69,7 @@ def _refused(asked: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartiti
 
 
 def _answer(
-    topic: str, asked: ListOffsetsPartition, version: int, session: Session
+    topic: str, asked: ListOffsetsPartition, isolation: int, version: int, session: Session
 ) -> ListOffsetsPartitionResponse:
     wanted = asked.timestamp
     if wanted < 0 and version < SINCE.get(wanted, version + 1):
@@ -76,7 +77,9 @@ def _answer(
     try:
         partition = session.broker.partition(topic, asked.partition_index)
         partition.check_term(asked.current_leader_epoch)
-        offset, timestamp_ms = _look_up(partition, wanted)
+        is_stable = isolation == READ_COMMITTED
+        end = partition.stable_offset if is_stable else partition.high_watermark
+        offset, timestamp_ms = _look_up(partition, wanted, end)
     except KafkaesqueError as error:
         return _refused(asked, code_of(error))
     return ListOffsetsPartitionResponse(
@@ -88,16 +91,16 @@ def _answer(
     )
 
 
-def _look_up(partition: Partition, timestamp_ms: int) -> tuple[int, int]:
-    """Return offset and time; all that is committed is stable, there being no transactions yet."""
+def _look_up(partition: Partition, timestamp_ms: int, end: int) -> tuple[int, int]:
+    """Return offset and time among the records before `end`."""
     match timestamp_ms:
         case _ if timestamp_ms == LATEST:
-            return partition.high_watermark, -1
+            return end, -1
         case _ if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
             return partition.first_offset, -1
         case _ if timestamp_ms == GREATEST_TIMESTAMP:
-            return partition.newest_time() or UNKNOWN
+            return partition.newest_time(end) or UNKNOWN
         case _ if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
             return UNKNOWN  # everything lies on this disk
         case _:
-            return partition.find_time(timestamp_ms) or UNKNOWN
+            return partition.find_time(timestamp_ms, end) or UNKNOWN

@@ -42,12 +42,16 @@ class _Wanted:
 async def handle(
     request: OffsetFetchRequest, version: int, session: Session
 ) -> OffsetFetchResponse:
-    """Look up each group by itself. Nothing is unstable while there are no transactions."""
+    """Look up each group by itself.
+
+    Who reads committed records alone is not given an offset that an open transaction is to change.
+    """
+    is_strict = request.require_stable
     if version >= MANY_GROUPS_SINCE:
         # Each group once, however often it is named: it may have offsets in all partitions.
         wanted = {group.group_id: group for group in request.groups}
         groups = [
-            await _group(group.group_id, group.topics, version, session)
+            await _group(group.group_id, group.topics, version, session, is_strict=is_strict)
             for group in wanted.values()
         ]
         return OffsetFetchResponse(groups=tuple(groups))
@@ -59,7 +63,7 @@ async def handle(
             for topic in request.topics
         )
     )
-    found = await _group(request.group_id, asked, version, session)
+    found = await _group(request.group_id, asked, version, session, is_strict=is_strict)
     return OffsetFetchResponse(
         topics=tuple(_old_form(topic, found.error_code, version) for topic in found.topics),
         error_code=found.error_code if version >= GROUP_ERROR_SINCE else 0,
@@ -71,11 +75,15 @@ async def _group(
     asked: tuple[OffsetFetchRequestTopics, ...] | None,
     version: int,
     session: Session,
+    *,
+    is_strict: bool,
 ) -> OffsetFetchResponseGroup:
     code, offsets = ErrorCode.NONE, {}
+    unstable: frozenset[TopicPartition] = frozenset()
     try:
         fetched = await ask(session, group, lambda g, to, _: g.fetch(group, to), Fetched)
         offsets = fetched.offsets
+        unstable = fetched.unstable if is_strict else unstable
     except GroupError as error:
         code = code_of(error)
     if code is not ErrorCode.NONE and version >= GROUP_ERROR_SINCE:
@@ -83,7 +91,7 @@ async def _group(
     wanted = _all(offsets, session) if asked is None else _found(asked, version, session)
     return OffsetFetchResponseGroup(
         group_id=group,
-        topics=tuple(_topic(topic, offsets, version) for topic in wanted),
+        topics=tuple(_topic(topic, offsets, unstable, version) for topic in wanted),
         error_code=code,
     )
 
@@ -126,16 +134,25 @@ def _found(
     return wanted
 
 
-def _topic(topic: _Wanted, offsets: Offsets, version: int) -> OffsetFetchResponseTopics:
+def _topic(
+    topic: _Wanted, offsets: Offsets, unstable: frozenset[TopicPartition], version: int
+) -> OffsetFetchResponseTopics:
     code = ErrorCode.NONE if topic.is_known else ErrorCode.UNKNOWN_TOPIC_ID
+    topic_id = topic.topic_id
     return OffsetFetchResponseTopics(
         topic_id=topic.topic_id if version >= TOPIC_IDS_SINCE else NO_UUID,
         name=topic.name,
         partitions=tuple(
-            _partition(partition, offsets.get((topic.topic_id, partition)), code)
+            _unstable(partition)
+            if (topic_id, partition) in unstable
+            else _partition(partition, offsets.get((topic_id, partition)), code)
             for partition in topic.partitions
         ),
     )
+
+
+def _unstable(partition: int) -> OffsetFetchResponsePartitions:
+    return _partition(partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 def _partition(

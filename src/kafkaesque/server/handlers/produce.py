@@ -1,7 +1,10 @@
 """Produce: append what producers send, and answer when it is as safe as they asked for."""
 
 import asyncio
+from functools import partial
 
+from kafkaesque.broker.partition import Appended, Partition
+from kafkaesque.broker.transactions import Writing
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import (
     InvalidAcks,
@@ -12,7 +15,7 @@ from kafkaesque.errors import (
     UnknownTopic,
 )
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
-from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.errors import message_of, produce_code_of
 from kafkaesque.server.hints import Hints
 from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Moment
@@ -35,6 +38,12 @@ from kafkaesque.wire.messages.produce import (
 ACKS_NONE = 0
 ACKS_LEADER = 1
 ACKS_ALL = -1
+
+ABORTABLE_SINCE = 11
+"""From this version on a client knows that it can abort and go on."""
+
+ADDS_SINCE = 12
+"""From this version on a partition belongs to a transaction by being written to (KIP-890)."""
 
 RECORD_ERRORS_MAX = 100
 """Refused records that an answer names; a batch may hold a million."""
@@ -68,7 +77,15 @@ class _Shares:
 class _Share:
     """What one partition was sent: refused, or appended and waiting for its fate."""
 
-    __slots__ = ("append_time_ms", "error", "first_offset", "index", "offset", "outcome", "shares")
+    __slots__ = (
+        "append_time_ms",
+        "error",
+        "first_offset",
+        "index",
+        "offset",
+        "outcome",
+        "shares",
+    )
 
     def __init__(self, index: int, shares: _Shares) -> None:
         self.index = index
@@ -84,6 +101,15 @@ class _Share:
         self.outcome = outcome
         self.shares.one_done()
 
+    def appended(self, partition: Partition, found: Appended | KafkaesqueError) -> None:
+        """Learn where the batch of a transaction is, or why it is not there."""
+        if isinstance(found, KafkaesqueError):
+            self.error = found.with_traceback(None)
+            self.shares.one_done()
+            return
+        self.offset, self.append_time_ms = found
+        self.first_offset = partition.first_offset
+
 
 async def handle(request: ProduceRequest, version: int, session: Session) -> ProduceResponse | None:
     """Append at once, in the order of the request; wait only for what acks=all asks.
@@ -92,12 +118,22 @@ async def handle(request: ProduceRequest, version: int, session: Session) -> Pro
     """
     acks = request.acks
     shares = _Shares()
-    topics = [
-        (topic, [_append(topic, data, acks, shares, session) for data in topic.partition_data])
-        for topic in request.topic_data
-    ]
+    if request.transactional_id is None:
+        topics = [
+            (topic, [_append(topic, data, acks, shares, session) for data in topic.partition_data])
+            for topic in request.topic_data
+        ]
+    else:
+        topics = [
+            (
+                topic,
+                [_write(topic, d, request, version, shares, session) for d in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+        acks = ACKS_ALL  # what a transaction wrote must be there when it is committed
     session.broker.flush()
-    if acks == ACKS_NONE:
+    if request.acks == ACKS_NONE:
         return None
     if acks == ACKS_ALL and shares.left:
         await shares.wait(request.timeout_ms)
@@ -107,7 +143,9 @@ async def handle(request: ProduceRequest, version: int, session: Session) -> Pro
             TopicProduceResponse(
                 topic_id=topic.topic_id,
                 name=topic.name,
-                partition_responses=tuple([_answer(share, acks, topic, hints) for share in parts]),
+                partition_responses=tuple(
+                    [_answer(share, acks, version, topic, hints) for share in parts]
+                ),
             )
             for topic, parts in topics
         ),
@@ -146,6 +184,43 @@ def _append(
     return share
 
 
+def _write(
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    request: ProduceRequest,
+    version: int,
+    shares: _Shares,
+    session: Session,
+) -> _Share:
+    """Append for a producer with a transactional id, whose coordinator may have to be asked."""
+    share = _Share(data.index, shares)
+    try:
+        if not ACKS_ALL <= request.acks <= ACKS_LEADER:
+            raise InvalidAcks(f"acks is -1, 0 or 1, not {request.acks}")
+        assert request.transactional_id is not None
+        broker = session.broker
+        name = _name_of(topic, session)
+        partition = broker.topics.partition(name, data.index)
+        shares.left += 1
+        writing = Writing(
+            transactional_id=request.transactional_id,
+            place=(broker.topics.topic(name).topic_id, data.index),
+            partition=partition,
+            batches=_whole(data.records),
+            adds=version >= ADDS_SINCE,
+            done=share.done,
+            then=partial(share.appended, partition),
+        )
+        try:
+            broker.transactions.append(writing)
+        except KafkaesqueError:
+            shares.left -= 1
+            raise
+    except KafkaesqueError as error:
+        share.error = error.with_traceback(None)
+    return share
+
+
 def _whole(records: Buffer | None) -> memoryview:
     if not records:
         raise MalformedBatch("a request to produce must bring records")
@@ -164,11 +239,11 @@ def _name_of(topic: TopicProduceData, session: Session) -> str:
 
 
 def _answer(
-    share: _Share, acks: int, topic: TopicProduceData, hints: Hints
+    share: _Share, acks: int, version: int, topic: TopicProduceData, hints: Hints
 ) -> PartitionProduceResponse:
     error = share.error
     if error is not None:
-        code = code_of(error)
+        code = produce_code_of(error, knows_abortable=version >= ABORTABLE_SINCE)
         return PartitionProduceResponse(
             index=share.index,
             error_code=code,

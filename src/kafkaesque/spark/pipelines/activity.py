@@ -8,25 +8,30 @@ A session ends when its visitor does nothing for a while. It is written once, wh
 can come any more; counters are written anew whenever they change.
 """
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
 
-from kafkaesque.spark.pipelines.activity_events import KINDS, SECONDS_OF_A_WINDOW, ActivityTimes
+from kafkaesque.spark.pipelines.activity_events import (
+    KINDS,
+    SECONDS_OF_A_WINDOW,
+    ActivitySettings,
+    ActivityTimes,
+)
 from kafkaesque.spark.pipelines.blocks import (
     Job,
+    Output,
     Place,
-    as_json,
-    changes_to_topic,
+    Write,
+    changes_out,
     dead_letters,
+    each_batch,
     good,
     judged,
-    prepared,
     read_topic,
     stream_to_topic,
-    write_table,
-    write_topic,
+    timed,
+    write_out,
 )
 
 if TYPE_CHECKING:
@@ -42,32 +47,21 @@ _COUNTS = ("searches", "clicks", "carts", "buys")
 _SESSION = ("user", "started_at", "ended_at", "events", *_COUNTS, "stage")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivitySettings:
-    """The names of the topics, and the times."""
-
-    topic: str = "clicks"
-    sessions_topic: str = "activity-sessions"
-    counters_topic: str = "activity-counters"
-    dead_letter_topic: str = "activity-dead-letters"
-    times: ActivityTimes = field(default_factory=ActivityTimes)
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """Every topic that must be there before it runs."""
-        return (self.topic, self.sessions_topic, self.counters_topic, self.dead_letter_topic)
-
-
 def jobs(spark: "SparkSession", place: Place, settings: ActivitySettings) -> list[Job]:
     """Prepare the three queries; the topics must be there."""
-    records = read_topic(spark, place, settings.topic)
-    rows = judged(records, _SCHEMA, {text: F.expr(rule) for text, rule in _FAULTS.items()})
-    late = f"{settings.times.lateness_s} seconds"
-    events = good(rows).withColumn("time", F.timestamp_millis("at")).withWatermark("time", late)
-    letters = dead_letters(rows)
+
+    def rows(query: str) -> "DataFrame":
+        return judged(read_topic(spark, place, settings.topic, query=query), _SCHEMA, _FAULTS)
+
+    def events(query: str) -> "DataFrame":
+        return timed(good(rows(query)), settings.lateness_s)
+
+    finished = sessions(events("sessions"), settings.times).select(*_SESSION)
+    as_counters = Output(topic=settings.counters_topic, key="concat(started_at, '/', kind)")
+    letters = dead_letters(rows("dead-letters"))
     return [
-        _sessions_job(events, place, settings),
-        changes_to_topic(counters(events), place, settings.counters_topic, query="counters"),
+        each_batch(finished, place, _sessions_out(place, settings), query="sessions"),
+        changes_out(counters(events("counters")), place, as_counters, query="counters"),
         stream_to_topic(letters, place, settings.dead_letter_topic, query="dead-letters"),
     ]
 
@@ -91,13 +85,11 @@ def sessions(events: "DataFrame", times: ActivityTimes) -> "DataFrame":
 
 
 def counters(events: "DataFrame") -> "DataFrame":
-    """Return records that say how many events of each kind there were in each window."""
+    """Return how many events of each kind there were in each window."""
     window = F.window("time", f"{SECONDS_OF_A_WINDOW} seconds")
     counted = events.groupBy(window.alias("window"), "kind").count()
     started = F.unix_millis(F.col("window.start"))
-    rows = counted.select(started.alias("started_at"), "kind", "count")
-    key = F.concat_ws("/", F.col("started_at").cast("string"), "kind")
-    return as_json(rows, key, ("started_at", "kind", "count"))
+    return counted.select(started.alias("started_at"), "kind", "count")
 
 
 def funnel_increments(finished: "DataFrame") -> "DataFrame":
@@ -119,13 +111,11 @@ def funnels(spark: "SparkSession", place: Place) -> "DataFrame":
     return increments.groupBy("hour").agg(*sums).orderBy("hour")
 
 
-def _sessions_job(events: "DataFrame", place: Place, settings: ActivitySettings) -> Job:
-    def write(finished: "DataFrame", batch: int) -> None:
-        finished.persist()  # three outputs, and the state is to be read once
-        write_table(finished, place.table("sessions"), batch)
-        write_table(funnel_increments(finished), place.table("funnels"), batch)
-        write_topic(as_json(finished, F.col("user"), _SESSION), place, settings.sessions_topic)
-        finished.unpersist()
+def _sessions_out(place: Place, settings: ActivitySettings) -> Write:
+    out = Output(topic=settings.sessions_topic, key="user", table="sessions")
 
-    writer = sessions(events, settings.times).select(*_SESSION).writeStream.foreachBatch(write)
-    return prepared(writer, place, "sessions")
+    def write(finished: "DataFrame", batch: int) -> None:
+        write_out(finished, place, out, batch)
+        write_out(funnel_increments(finished), place, Output(table="funnels"), batch)
+
+    return write

@@ -5,6 +5,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kafkaesque.spark.pipelines.messages import Message, broken, is_broken
+from kafkaesque.spark.pipelines.settings import PipelineSettings
+
 KINDS = ("search", "click", "cart", "buy")
 """What a visitor can do, from the first step to the last."""
 
@@ -48,22 +51,32 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A record to send: an event, or something broken if `event` is None."""
+class ActivitySettings(PipelineSettings):
+    """The names of the topics, and the times."""
 
-    key: str
-    value: str
-    event: Event | None
+    topic: str = "clicks"
+    sessions_topic: str = "activity-sessions"
+    counters_topic: str = "activity-counters"
+    dead_letter_topic: str = "activity-dead-letters"
+    gap_s: int = ActivityTimes().gap_s
+    lateness_s: int = ActivityTimes().lateness_s
+
+    @property
+    def times(self) -> ActivityTimes:
+        """When a session ends, and how late an event may come."""
+        return ActivityTimes(gap_s=self.gap_s, lateness_s=self.lateness_s)
 
 
-def generate(seed: int, count: int, start_ms: int, broken_share: float = 0.01) -> Iterator[Message]:
+def generate(
+    seed: int, count: int, start_ms: int, broken_share: float = 0.01
+) -> Iterator[Message[Event]]:
     """Yield messages whose times rise but for a little disorder; the same seed, the same ones."""
     chance = random.Random(seed)
     at_ms = start_ms
     for _ in range(count):
         at_ms += chance.randrange(_PACE_MS)
-        if chance.random() < broken_share:
-            yield Message(key="visitor-1", value=chance.choice(_BROKEN), event=None)
+        if is_broken(chance, broken_share):
+            yield broken(chance, "visitor-1", _BROKEN)
             continue
         arrived = (at_ms - start_ms) // _ARRIVAL_MS * (_AT_ONCE // 2)
         event = Event(

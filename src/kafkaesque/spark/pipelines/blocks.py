@@ -15,8 +15,23 @@ _FORMAT = "kafkaesque"
 _BROKEN = "_broken"
 """Where Spark puts a text that is no JSON, instead of saying so."""
 
-Job: TypeAlias = Callable[[], "StreamingQuery"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A job that was no stream and is over."""
+
+    name: str
+    rows: int
+
+
+Start: TypeAlias = Callable[[], "StreamingQuery"]
 """Starts one query."""
+
+Job: TypeAlias = Callable[[], "StreamingQuery | Done"]
+"""Starts one query, or does one thing at once."""
+
+Write: TypeAlias = Callable[["DataFrame", int], None]
+"""Writes the rows of one micro-batch, whose number is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,39 +53,84 @@ class Place:
         """Return where a table lies."""
         return self.folder / "tables" / name
 
+    def group(self, query: str) -> str:
+        """Return the consumer group that is told how far a query came."""
+        return f"pipeline-{self.folder.name}-{query}"
 
-def read_topic(spark: "SparkSession", place: Place, topic: str) -> "DataFrame":
-    """Return a stream of all records of a topic, from the earliest on."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where rows go: into a topic as JSON under a key, into a table, or both."""
+
+    topic: str | None = None
+    key: str = "null"
+    """An expression in SQL."""
+    table: str | None = None
+    by: tuple[str, ...] = ()
+    """The columns whose values make the table's folders."""
+
+
+def read_topic(
+    spark: "SparkSession", place: Place, topic: str, *, query: str, headers: bool = False
+) -> "DataFrame":
+    """Return a stream of all records of a topic, from the earliest on, for the query of this name.
+
+    The name is that of a consumer group as well, so that the query's lag shows. No two queries may
+    share a stream.
+    """
     return (
         spark.readStream.format(_FORMAT)
         .option("kafka.bootstrap.servers", place.bootstrap)
+        .option("kafka.group.id", place.group(query))
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", str(place.offsets_per_trigger_max))
+        .option("includeHeaders", str(headers).lower())
         .load()
     )
 
 
-def judged(records: "DataFrame", schema: str, faults: Mapping[str, "Column"]) -> "DataFrame":
+def read_whole(
+    spark: "SparkSession", place: Place, topic: str, options: Mapping[str, str] | None = None
+) -> "DataFrame":
+    """Return all records that a topic has now, or those that more options name."""
+    reader = spark.read.format(_FORMAT).option("kafka.bootstrap.servers", place.bootstrap)
+    return reader.option("subscribe", topic).options(**(options or {})).load()
+
+
+def judged(records: "DataFrame", schema: str, faults: Mapping[str, str]) -> "DataFrame":
     """Read values as JSON: column `event` is what they say, `reason` what is wrong, if anything.
 
-    `faults` are tried in their order on the fields of `event`, after the value itself.
+    `faults` are conditions in SQL on the fields of `event`, by the reason that they are; they are
+    tried in their order after the value itself.
     """
     text = F.col("value").cast("string")
     options = {"columnNameOfCorruptRecord": _BROKEN}
     event = F.from_json(text, f"{schema}, {_BROKEN} string", options)
     parsed = records.withColumn("event", event)
-    reason = F.when(F.col("value").isNull(), "there is no value")
-    is_broken = F.col("event").isNull() | F.col(f"event.{_BROKEN}").isNotNull()
-    reason = reason.when(is_broken, "the value is no JSON object")
-    for sentence, fault in faults.items():
-        reason = reason.when(fault, sentence)
-    return parsed.withColumn("reason", reason)
+    no_json = f"event is null or event.{_BROKEN} is not null"
+    shape = {"there is no value": "value is null", "the value is no JSON object": no_json}
+    assert not shape.keys() & faults.keys(), "each reason has one condition"
+    return with_reason(parsed, {**shape, **faults})
+
+
+def with_reason(frame: "DataFrame", faults: Mapping[str, str]) -> "DataFrame":
+    """Add the column `reason`: the first fault whose condition a row meets, null if none."""
+    reason = F.lit(None).cast("string")
+    for sentence, condition in reversed(list(faults.items())):
+        reason = F.when(F.expr(condition), sentence).otherwise(reason)
+    return frame.withColumn("reason", reason)
 
 
 def good(frame: "DataFrame") -> "DataFrame":
     """Return the events of the rows in which nothing is wrong."""
     return frame.where("reason is null").select("event.*").drop(_BROKEN)
+
+
+def timed(events: "DataFrame", lateness_s: int) -> "DataFrame":
+    """Add the event time `time` from `at`, in milliseconds; events later than that are left out."""
+    with_time = events.withColumn("time", F.timestamp_millis("at"))
+    return with_time.withWatermark("time", f"{lateness_s} seconds")
 
 
 def dead_letters(frame: "DataFrame") -> "DataFrame":
@@ -95,36 +155,67 @@ def as_json(frame: "DataFrame", key: "Column", columns: Sequence[str]) -> "DataF
     return frame.select(key.alias("key"), F.to_json(F.struct(*columns)).alias("value"))
 
 
-def write_topic(frame: "DataFrame", place: Place, topic: str) -> None:
-    """Append the rows of one micro-batch to a topic."""
-    options = {"kafka.bootstrap.servers": place.bootstrap, "topic": topic}
-    frame.write.format(_FORMAT).options(**options).mode("append").save()
+def write_topic(
+    frame: "DataFrame", place: Place, topic: str, options: Mapping[str, str] | None = None
+) -> None:
+    """Append the rows of one micro-batch, or of a batch query, to a topic."""
+    given = {"kafka.bootstrap.servers": place.bootstrap, "topic": topic, **(options or {})}
+    frame.write.format(_FORMAT).options(**given).mode("append").save()
 
 
-def write_table(frame: "DataFrame", path: Path, batch: int) -> None:
+def write_table(frame: "DataFrame", path: Path, batch: int, by: Sequence[str] = ()) -> None:
     """Put the rows of one micro-batch into a table; repeated, it replaces what it wrote before."""
-    frame.write.mode("overwrite").parquet(str(path / f"batch={batch}"))
+    numbered = frame.withColumn("batch", F.lit(batch))
+    writer = numbered.write.mode("overwrite").partitionBy(*by, "batch")
+    writer.option("partitionOverwriteMode", "dynamic").parquet(str(path))
 
 
-def stream_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str) -> Job:
-    """Prepare a query that appends a stream to a topic."""
+def write_out(frame: "DataFrame", place: Place, output: Output, batch: int) -> None:
+    """Put the rows of one micro-batch where they go."""
+    if output.table is not None:
+        write_table(frame, place.table(output.table), batch, output.by)
+    if output.topic is not None:
+        write_topic(as_json(frame, F.expr(output.key), frame.columns), place, output.topic)
+
+
+def stream_out(frame: "DataFrame", place: Place, output: Output, *, query: str) -> Start:
+    """Prepare a query that puts each row where it goes, once it is final."""
+    return each_batch(frame, place, lambda rows, n: write_out(rows, place, output, n), query=query)
+
+
+def changes_out(frame: "DataFrame", place: Place, output: Output, *, query: str) -> Start:
+    """Prepare a query that puts each row where it goes whenever it changes."""
+
+    def write(rows: "DataFrame", batch: int) -> None:
+        write_out(rows, place, output, batch)
+
+    return each_batch(frame, place, write, query=query, mode="update")
+
+
+def stream_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str) -> Start:
+    """Prepare a query that appends a stream of records to a topic."""
     options = {"kafka.bootstrap.servers": place.bootstrap, "topic": topic}
     return prepared(frame.writeStream.format(_FORMAT).options(**options), place, query)
 
 
-def changes_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str) -> Job:
-    """Prepare a query that writes every row that changed to a topic.
+def each_batch(
+    frame: "DataFrame", place: Place, write: Write, *, query: str, mode: str = "append"
+) -> Start:
+    """Prepare a query that gives each micro-batch to a function, which may use it several times.
 
-    Spark lets sinks in Python only append, so each micro-batch is written by itself.
+    Those without rows are passed over: there is one at the start of every query.
     """
 
-    def write(changed: "DataFrame", _batch: int) -> None:
-        write_topic(changed, place, topic)
+    def kept(rows: "DataFrame", batch: int) -> None:
+        rows.persist()
+        if not rows.isEmpty():
+            write(rows, batch)
+        rows.unpersist()
 
-    return prepared(frame.writeStream.foreachBatch(write).outputMode("update"), place, query)
+    return prepared(frame.writeStream.foreachBatch(kept).outputMode(mode), place, query)
 
 
-def prepared(writer: "DataStreamWriter", place: Place, query: str) -> Job:
+def prepared(writer: "DataStreamWriter", place: Place, query: str) -> Start:
     """Return what starts a query under its name, with its checkpoint, to run on or only once."""
     named = writer.queryName(query).option("checkpointLocation", place.checkpoint(query))
     return named.trigger(availableNow=True).start if place.is_once else named.start

@@ -13,7 +13,13 @@ from kafkaesque.errors import QueryFailed
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
+    from kafkaesque.spark.pipelines.blocks import Done
+
 _LOOK_SECONDS = 0.5
+_IMPATIENCE = "failed to connect back"
+"""What Spark says when a Python process did not start within 10 s, which nobody can set."""
+_RESTARTS_MAX = 5
+"""How often a query is started again for that; it goes on from its checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,55 +32,90 @@ class Fare:
     rows_per_s: float
     lag: int
     state_rows: int
+    state_bytes: int
     batch_ms: int
 
 
+class _Running:
+    """A query, and how to start it again."""
+
+    def __init__(self, job: "Callable[[], StreamingQuery]", query: "StreamingQuery") -> None:
+        self.job = job
+        self.query = query
+        self.restarts_left = _RESTARTS_MAX
+
+    def check(self) -> bool:
+        """Raise QueryFailed if it failed; if Spark was only impatient, start it anew: then True."""
+        error = self.query.exception()
+        if error is None:
+            return False
+        text = str(error)
+        if _IMPATIENCE in text and self.restarts_left:
+            self.restarts_left -= 1
+            self.query = self.job()
+            return True
+        last = [line for line in text.splitlines() if line.strip()]
+        raise QueryFailed(f"query {self.query.name} failed: {_sentence(last)}")
+
+
 def run(
-    jobs: "Sequence[Callable[[], StreamingQuery]]",
+    jobs: "Sequence[Callable[[], StreamingQuery | Done]]",
     show: Callable[[list[Fare]], None],
     *,
     is_in_turn: bool,
 ) -> list[Fare]:
-    """Run queries to their end, and return how they fared; raises QueryFailed.
+    """Run jobs to their end, and return how they fared; raises QueryFailed.
 
     Those that end by themselves are run in turn, because each takes several processes to start.
     If one fails, or the user interrupts, all are stopped.
     """
-    queries: list[StreamingQuery] = []
+    running: list[_Running] = []
+    done: list[Fare] = []
     rows: dict[str, tuple[int, int]] = {}
     try:
         for job in jobs:
-            queries.append(job())
+            started = job()
+            if not hasattr(started, "isActive"):
+                done.append(_fare_of_done(started.name, started.rows))
+                show(done)
+                continue
+            running.append(_Running(job, started))
             if is_in_turn:
-                _wait(queries, rows, show)
-        _wait(queries, rows, show)
-        return [_fare(query, rows) for query in queries]
+                _wait(running, rows, show)
+        _wait(running, rows, show)
+        return done + [_fare(one.query, rows) for one in running]
     finally:
-        for query in queries:
-            query.stop()
+        for one in running:
+            one.query.stop()
 
 
 def _wait(
-    queries: "Sequence[StreamingQuery]",
+    running: Sequence[_Running],
     rows: dict[str, tuple[int, int]],
     show: Callable[[list[Fare]], None],
 ) -> None:
     # Ends: queries end by themselves or by the user's interrupt.
-    while any(query.isActive for query in queries):
-        show([_fare(query, rows) for query in queries])
-        _check(queries)
-        time.sleep(_LOOK_SECONDS)
-    _check(queries)
+    is_over = False
+    while not is_over:
+        # Asked first: one that fails after this is seen to fail in the next turn.
+        is_over = not any(one.query.isActive for one in running)
+        for one in running:
+            if one.check():
+                is_over = False
+        show([_fare(one.query, rows) for one in running])
+        if not is_over:
+            time.sleep(_LOOK_SECONDS)
 
 
 def table(fares: Sequence[Fare]) -> Table:
     """Return the live view."""
     drawn = Table(title="Pipeline", title_justify="left")
     drawn.add_column("query")
-    for column in ("batch", "rows", "rows/s", "lag", "state rows", "batch ms"):
+    for column in ("batch", "rows", "rows/s", "lag", "state rows", "state KB", "batch ms"):
         drawn.add_column(column, justify="right")
     for one in fares:
-        numbers = (one.batch, one.rows, round(one.rows_per_s), one.lag, one.state_rows)
+        state_kb = one.state_bytes // 1_024
+        numbers = (one.batch, one.rows, round(one.rows_per_s), one.lag, one.state_rows, state_kb)
         drawn.add_row(one.name, *(f"{number:,}" for number in numbers), f"{one.batch_ms:,}")
     return drawn
 
@@ -94,18 +135,24 @@ def _offsets(found: Any) -> dict[str, dict[str, int]]:
     return {name: each for name, each in (parsed or {}).items() if isinstance(each, dict)}
 
 
-def _check(queries: "Sequence[StreamingQuery]") -> None:
-    for query in queries:
-        error = query.exception()
-        if error is not None:
-            last = [line for line in str(error).splitlines() if line.strip()]
-            raise QueryFailed(f"query {query.name} failed: {_sentence(last)}")
-
-
 def _sentence(lines: Sequence[str]) -> str:
     """Return the line that says what happened: of a Python error the one below its traceback."""
     ours = [line for line in lines if line.startswith("kafkaesque.errors.")]
     return ours[-1].partition(": ")[2] if ours else (lines[0] if lines else "no reason was given")
+
+
+def _fare_of_done(name: str, rows: int) -> Fare:
+    """Return how a job fared that was no stream: it has rows and nothing else."""
+    return Fare(
+        name=name,
+        batch=0,
+        rows=rows,
+        rows_per_s=0.0,
+        lag=0,
+        state_rows=0,
+        state_bytes=0,
+        batch_ms=0,
+    )
 
 
 def _fare(query: "StreamingQuery", rows: dict[str, tuple[int, int]]) -> Fare:
@@ -116,13 +163,14 @@ def _fare(query: "StreamingQuery", rows: dict[str, tuple[int, int]]) -> Fare:
         if progress.batchId > batch:
             batch, seen = progress.batchId, seen + progress.numInputRows
     rows[query.name] = (batch, seen)
-    sources = said.get("sources", [])
+    sources, states = said.get("sources", []), said.get("stateOperators", [])
     return Fare(
         name=query.name,
         batch=batch,
         rows=seen,
         rows_per_s=said.get("processedRowsPerSecond", 0.0),
         lag=sum(lag(source) for source in sources),
-        state_rows=sum(one.get("numRowsTotal", 0) for one in said.get("stateOperators", [])),
+        state_rows=sum(one.get("numRowsTotal", 0) for one in states),
+        state_bytes=sum(one.get("memoryUsedBytes", 0) for one in states),
         batch_ms=said.get("durationMs", {}).get("triggerExecution", 0),
     )

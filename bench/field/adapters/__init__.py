@@ -1,0 +1,1 @@
+"""One file for each system: how it is found, configured, started and stopped."""

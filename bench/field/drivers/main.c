@@ -1,0 +1,239 @@
+/* Measures one messaging system through one client library; prints one JSON object.
+ *
+ *   create               make the topic
+ *   produce              send for so many seconds, or so many messages, until all are acknowledged
+ *   consume              read so many messages with each of N consumers
+ *   latency              send at a fixed rate and note how late each message arrives
+ *
+ * The rate is kept by an open loop: message n is due at start + n / rate whatever became of those
+ * before it, and its latency counts from when it was due. A system that stalls is thus charged for
+ * everything that had to wait (no coordinated omission). */
+#define _GNU_SOURCE
+#include "driver.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAYLOADS 16
+#define CONSUMERS_MAX 64
+#define WARM_UP_SHARE 0.1
+
+/* A histogram as HdrHistogram has it: exact below 64 ns, then 32 buckets for each power of two, so
+ * that every value is kept to within 3 %. */
+#define SUB_BITS 5
+#define SUB (1 << SUB_BITS)
+#define BUCKETS (64 * SUB)
+static uint64_t buckets[BUCKETS];
+
+static int bucket_of(uint64_t value) {
+    if (value < 2 * SUB) return (int)value;
+    int shift = 63 - __builtin_clzll(value) - SUB_BITS;
+    return (shift + 1) * SUB + (int)((value >> shift) - SUB);
+}
+
+static uint64_t bucket_top(int bucket) {
+    if (bucket < 2 * SUB) return (uint64_t)bucket;
+    int shift = bucket / SUB - 1;
+    return (((uint64_t)(bucket % SUB + SUB) + 1) << shift) - 1;
+}
+
+static void sleep_until(uint64_t when) {
+    struct timespec t = {(time_t)(when / 1000000000ULL), (long)(when % 1000000000ULL)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
+}
+
+/* Hexadecimal digits: they pack to about half, as records of text do. */
+static char *payload(long size, unsigned seed) {
+    char *data = malloc((size_t)size + 1);
+    uint32_t state = 12345u + seed * 7919u;
+    for (long i = 0; i < size; i++) {
+        state = state * 1664525u + 1013904223u;
+        data[i] = "0123456789abcdef"[state >> 28];
+    }
+    return data;
+}
+
+static void usage_json(void) {
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    double cpu = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                 (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+    printf("\"client_cpu_seconds\": %.4f, \"client\": \"%s\"", cpu, driver_client());
+}
+
+static void produce(const options *o) {
+    char *pool[PAYLOADS];
+    for (unsigned i = 0; i < PAYLOADS; i++) pool[i] = payload(o->size, i);
+    void *producer = producer_open(o);
+    uint64_t start = now_ns(), end = start + (uint64_t)(o->seconds * 1e9);
+    double period = o->rate > 0 ? 1e9 / o->rate : 0;
+    long sent = 0;
+    while (sent < o->count && ((sent & 15) || now_ns() < end)) {
+        if (period > 0) sleep_until(start + (uint64_t)((double)sent * period));
+        producer_send(producer, pool[sent % PAYLOADS], (size_t)o->size, 0);
+        if (period > 0) producer_push(producer);
+        sent++;
+    }
+    producer_flush(producer);
+    double seconds = (double)(now_ns() - start) / 1e9;
+    printf("{\"messages\": %ld, \"seconds\": %.6f, ", sent, seconds);
+    usage_json();
+    printf("}\n");
+}
+
+typedef struct {
+    const options *o;
+    void *consumer;
+    long read;
+    long bytes;
+    uint64_t first; /* when the first message came: finding the place is not reading */
+} reading;
+
+static void count_one(const char *data, size_t size, void *context) {
+    (void)data;
+    reading *r = context;
+    if (!r->first) r->first = now_ns();
+    r->read++;
+    r->bytes += (long)size;
+}
+
+static void *read_all(void *context) {
+    reading *r = context;
+    uint64_t end = now_ns() + (uint64_t)(r->o->seconds * 1e9);
+    while (r->read < r->o->count && now_ns() < end) consumer_poll(r->consumer, count_one, r);
+    return NULL;
+}
+
+static void consume(const options *o) {
+    if (o->consumers > CONSUMERS_MAX) fail("at most %d consumers", CONSUMERS_MAX);
+    reading all[CONSUMERS_MAX] = {0};
+    pthread_t threads[CONSUMERS_MAX];
+    uint64_t start = now_ns(), first = UINT64_MAX;
+    for (int i = 0; i < o->consumers; i++)
+        all[i] = (reading){.o = o, .consumer = consumer_open(o)};
+    for (int i = 0; i < o->consumers; i++) pthread_create(&threads[i], NULL, read_all, &all[i]);
+    for (int i = 0; i < o->consumers; i++) pthread_join(threads[i], NULL);
+    uint64_t end = now_ns();
+    long read = 0;
+    for (int i = 0; i < o->consumers; i++) {
+        if (!all[i].read) fail("nothing came");
+        if (all[i].first < first) first = all[i].first;
+        if (all[i].bytes != all[i].read * o->size) fail("messages of another size were read");
+        read += all[i].read;
+    }
+    printf("{\"messages\": %ld, \"seconds\": %.6f, \"first_seconds\": %.6f, ", read,
+           (double)(end - first) / 1e9, (double)(first - start) / 1e9);
+    usage_json();
+    printf("}\n");
+}
+
+typedef struct {
+    long seen;
+    uint64_t count_from;
+} arrivals;
+
+static void note(const char *data, size_t size, void *context) {
+    arrivals *a = context;
+    uint64_t due, now = now_ns();
+    if (size < sizeof due) fail("a message is too short to carry its time");
+    memcpy(&due, data, sizeof due);
+    if (due >= a->count_from) buckets[bucket_of(now - due)]++;
+    a->seen++;
+}
+
+typedef struct {
+    const options *o;
+    void *producer;
+    uint64_t start;
+    long count;
+} sending;
+
+static void *send_paced(void *context) {
+    sending *s = context;
+    char *data = payload(s->o->size, 1);
+    double period = 1e9 / s->o->rate;
+    for (long i = 0; i < s->count; i++) {
+        uint64_t due = s->start + (uint64_t)((double)i * period);
+        sleep_until(due);
+        memcpy(data, &due, sizeof due);
+        producer_send(s->producer, data, (size_t)s->o->size, 1);
+        producer_push(s->producer);
+    }
+    producer_flush(s->producer);
+    return NULL;
+}
+
+static void latency(const options *o) {
+    long count = (long)(o->rate * o->seconds), warm_up = (long)(WARM_UP_SHARE * (double)count);
+    void *consumer = consumer_open(o);
+    sending s = {.o = o, .producer = producer_open(o), .count = count + warm_up};
+    arrivals a = {0};
+    s.start = now_ns() + 300000000ULL; /* connections come up meanwhile */
+    a.count_from = s.start + (uint64_t)((double)warm_up * 1e9 / o->rate);
+    uint64_t give_up = s.start + (uint64_t)(o->seconds * 1e9) + 60000000000ULL;
+    pthread_t thread;
+    pthread_create(&thread, NULL, send_paced, &s);
+    while (a.seen < s.count && now_ns() < give_up) consumer_poll(consumer, note, &a);
+    if (a.seen < s.count) fail("%ld of %ld messages came", a.seen, s.count);
+    pthread_join(thread, NULL);
+    printf("{\"messages\": %ld, \"seconds\": %.6f, \"histogram_ns\": [", count, o->seconds);
+    const char *comma = "";
+    for (int i = 0; i < BUCKETS; i++)
+        if (buckets[i]) {
+            printf("%s[%llu, %llu]", comma, (unsigned long long)bucket_top(i),
+                   (unsigned long long)buckets[i]);
+            comma = ", ";
+        }
+    printf("], ");
+    usage_json();
+    printf("}\n");
+}
+
+static options read_options(int argc, char **argv) {
+    options o = {.mode = argc > 1 ? argv[1] : "", .host = "127.0.0.1", .topic = "field",
+                 .size = 100, .count = 1L << 60, .seconds = 1, .window = 1024, .acks = "all",
+                 .compression = "none", .kind = "", .partitions = 1, .consumers = 1};
+    for (int i = 2; i + 1 < argc; i += 2) {
+        const char *name = argv[i], *value = argv[i + 1];
+        if (!strcmp(name, "--host")) o.host = value;
+        else if (!strcmp(name, "--port")) o.port = atoi(value);
+        else if (!strcmp(name, "--topic")) o.topic = value;
+        else if (!strcmp(name, "--size")) o.size = atol(value);
+        else if (!strcmp(name, "--count")) o.count = atol(value);
+        else if (!strcmp(name, "--seconds")) o.seconds = atof(value);
+        else if (!strcmp(name, "--batch")) o.batch_bytes = atol(value);
+        else if (!strcmp(name, "--window")) o.window = atol(value);
+        else if (!strcmp(name, "--unbatched")) o.unbatched = atoi(value);
+        else if (!strcmp(name, "--acks")) o.acks = value;
+        else if (!strcmp(name, "--compression")) o.compression = value;
+        else if (!strcmp(name, "--kind")) o.kind = value;
+        else if (!strcmp(name, "--partitions")) o.partitions = atoi(value);
+        else if (!strcmp(name, "--consumers")) o.consumers = atoi(value);
+        else if (!strcmp(name, "--rate")) o.rate = atof(value);
+        else if (!strcmp(name, "--tail")) o.tail = atol(value);
+        else if (!strcmp(name, "--config")) {
+            if (o.configs_count == CONFIGS_MAX) fail("at most %d settings", CONFIGS_MAX);
+            o.configs[o.configs_count++] = value;
+        } else fail("unknown option %s", name);
+    }
+    return o;
+}
+
+int main(int argc, char **argv) {
+    options o = read_options(argc, argv);
+    if (!strcmp(o.mode, "create")) {
+        driver_create(&o);
+        printf("{\"client\": \"%s\"}\n", driver_client());
+    } else if (!strcmp(o.mode, "produce")) produce(&o);
+    else if (!strcmp(o.mode, "consume")) consume(&o);
+    else if (!strcmp(o.mode, "latency")) latency(&o);
+    else fail("usage: create|produce|consume|latency [--option value]...");
+    fflush(stdout);
+    _exit(0); /* closing connections is not part of any figure */
+}

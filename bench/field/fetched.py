@@ -1,0 +1,115 @@
+"""What is fetched and built for a run, into a folder of the repository that is not committed.
+
+Nothing is installed on the machine. Each thing comes by its name through the tool that the machine
+has for it (mvn, go, cc), from wherever that tool is set up to look.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from bench.field.system import Missing
+from tools.repository import ROOT
+
+CACHE = ROOT / ".cache" / "field"
+DRIVERS = Path(__file__).parent / "drivers"
+KAFKA_VERSION = "4.3.1"
+NATS_VERSION = "2.15.2"
+FETCH_SECONDS_MAX = 600
+
+LIBRARIES = {
+    "kafka": ("-lrdkafka", "librdkafka-dev"),
+    "nats": ("-lnats", "libnats-dev"),
+    "rabbitmq": ("-lrabbitmq", "librabbitmq-dev"),
+    "redis": ("-lhiredis", "libhiredis-dev"),
+    "replay": ("", "a C compiler"),
+    "stomp": ("", "a C compiler"),
+    "stream": ("", "a C compiler"),
+}
+"""For each driver its library, and the package that brings it."""
+
+
+def pom(version: str) -> str:
+    """Return a Maven project that needs Kafka's broker and nothing else."""
+    wanted = (
+        "<groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>"
+        f"<version>{escape(version)}</version>"
+    )
+    return (
+        "<project><modelVersion>4.0.0</modelVersion>"
+        "<groupId>field</groupId><artifactId>kafka-jars</artifactId><version>1</version>"
+        f"<dependencies><dependency>{wanted}</dependency></dependencies></project>\n"
+    )
+
+
+def kafka_jars() -> Path:
+    """Return the folder with Kafka's jars; fetches them the first time. Raises Missing."""
+    folder = CACHE / f"kafka-{KAFKA_VERSION}"
+    jars = folder / "jars"
+    if (jars / f"kafka_2.13-{KAFKA_VERSION}.jar").exists():
+        return jars
+    if shutil.which("mvn") is None:
+        raise Missing("its jars are not there and mvn is not on PATH", "maven")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pom.xml").write_text(pom(KAFKA_VERSION))
+    copy = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
+    _run(["mvn", "--quiet", "--batch-mode", *copy], folder, "Kafka's jars did not come")
+    return jars
+
+
+def nats_server() -> Path | None:
+    """Return a NATS server of today, built with go; None where there is no go."""
+    program = CACHE / "bin" / "nats-server"
+    if program.exists():
+        return program
+    if shutil.which("go") is None:
+        return None
+    program.parent.mkdir(parents=True, exist_ok=True)
+    module = f"github.com/nats-io/nats-server/v2@v{NATS_VERSION}"
+    place = f"GOBIN={program.parent}"
+    _run(["env", place, "go", "install", module], CACHE, "the NATS server could not be built")
+    return program
+
+
+def driver(name: str) -> Path:
+    """Return a driver, compiled if its sources are newer; raises Missing."""
+    library, package = LIBRARIES[name]
+    parts = ("common", name) if name == "replay" else ("common", "main", name)
+    sources = [DRIVERS / f"{part}.c" for part in parts]
+    program = CACHE / "bin" / f"field-{name}"
+    newest = max(path.stat().st_mtime for path in DRIVERS.iterdir())
+    if program.exists() and program.stat().st_mtime > newest:
+        return program
+    if shutil.which("cc") is None:
+        raise Missing("there is no C compiler", "gcc")
+    program.parent.mkdir(parents=True, exist_ok=True)
+    options = ["-O2", "-Wall", "-o", str(program), *map(str, sources)]
+    libraries = [*filter(None, [library]), "-lpthread"]
+    done = subprocess.run(["cc", *options, *libraries], capture_output=True, text=True)
+    if done.returncode:
+        raise Missing(f"the driver {name} does not compile", package)
+    return program
+
+
+def driver_command(name: str) -> list[str]:
+    """Return how a driver is called; raises Missing.
+
+    Where librdkafka cannot be compiled against, Kafka's protocol is spoken by processes of Python.
+    """
+    try:
+        return [str(driver(name))]
+    except Missing:
+        if name != "kafka":
+            raise
+        return [sys.executable, "-m", "bench.field.python_driver"]
+
+
+def _run(command: list[str], folder: Path, sentence: str) -> None:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=FETCH_SECONDS_MAX
+    )
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        raise Missing(f"{sentence}: {lines[0] if lines else command[0]}", command[0])

@@ -1,0 +1,215 @@
+"""What Kafkaesque is to reach, as ratios to the others in the same run."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from bench.field.results import Results
+from bench.field.workload import NOT_YET
+
+OURS = "kafkaesque"
+_MS_NS = 1_000_000
+
+
+class Bound(Enum):
+    """On which side of the goal a ratio should lie."""
+
+    AT_LEAST = "≥"
+    AT_MOST = "≤"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """One ratio that was asked for, and what was found."""
+
+    what: str
+    against: str
+    bound: Bound
+    asked: float
+    ours: float | None
+    theirs: float | None
+    unit: str
+    why_not: str = "not measured in this run"
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours by theirs; None if either is not there."""
+        if self.ours is None or not self.theirs:
+            return None
+        return self.ours / self.theirs
+
+    @property
+    def is_reached(self) -> bool | None:
+        """Whether it is reached; None if it was not measured."""
+        ratio = self.ratio
+        if ratio is None:
+            return None
+        return ratio >= self.asked if self.bound is Bound.AT_LEAST else ratio <= self.asked
+
+
+def goals(results: Results) -> list[Goal]:
+    """Return every goal with what this run says of it."""
+    return [
+        *_against_kafka(results),
+        *_against_the_rest(results),
+        *_latencies(results),
+        _unbatched(results),
+        *_footprint(results),
+        _large_batches(results),
+        _tail(results),
+        *_not_yet(),
+    ]
+
+
+def _rate(results: Results, figure: str, variant: str) -> float | None:
+    found = results.fastest(figure, variant)
+    return None if found is None else found.rate
+
+
+def _cpu(results: Results, figure: str, variant: str) -> float | None:
+    found = results.cheapest(figure, variant)
+    return None if found is None else found.cpu_per_million
+
+
+def _against_kafka(results: Results) -> Iterator[Goal]:
+    for durability in ("os", "always"):
+        for size in (100, 1024):
+            for side in ("produce", "consume"):
+                figure = f"throughput-{size}.{side}"
+                ours, theirs = f"{OURS}-{durability}", f"kafka-{durability}"
+                yield Goal(
+                    what=f"{side}, {size:,} B, {durability}",
+                    against="Apache Kafka",
+                    bound=Bound.AT_LEAST,
+                    asked=1.0,
+                    ours=_rate(results, figure, ours),
+                    theirs=_rate(results, figure, theirs),
+                    unit="messages/s",
+                )
+                yield Goal(
+                    what=f"{side}, {size:,} B, {durability}: broker's processor time",
+                    against="Apache Kafka",
+                    bound=Bound.AT_MOST,
+                    asked=0.7,
+                    ours=_cpu(results, figure, ours),
+                    theirs=_cpu(results, figure, theirs),
+                    unit="s per million",
+                )
+
+
+def _against_the_rest(results: Results) -> Iterator[Goal]:
+    rows = {
+        ("NATS JetStream", "nats-os"): {100: 5.0, 1024: 2.0},
+        ("Redis Streams", "redis-os"): {100: 3.0, 1024: 2.0},
+        ("RabbitMQ stream", "rabbitmq-stream-os"): {100: 3.0, 1024: 2.0},
+    }
+    for (title, variant), asked in rows.items():
+        for size, least in asked.items():
+            for side in ("produce", "consume"):
+                figure = f"throughput-{size}.{side}"
+                yield Goal(
+                    what=f"{side}, {size:,} B, os",
+                    against=title,
+                    bound=Bound.AT_LEAST,
+                    asked=least,
+                    ours=_rate(results, figure, f"{OURS}-os"),
+                    theirs=_rate(results, figure, variant),
+                    unit="messages/s",
+                )
+
+
+def _latencies(results: Results) -> Iterator[Goal]:
+    rows = (
+        ("p50", 50.0, "NATS JetStream", "nats-os", 2.0),
+        ("p99", 99.0, "Apache Kafka", "kafka-os", 1.0),
+    )
+    for name, percent, title, variant, asked in rows:
+        figure = "latency-1000.latency"
+
+        def milliseconds(of: str, percent: float = percent, figure: str = figure) -> float | None:
+            found = results.latencies(figure, of)
+            return None if found is None else found.percentile(percent) / _MS_NS
+
+        yield Goal(
+            what=f"end to end at 1,000 messages/s, {name}, os",
+            against=title,
+            bound=Bound.AT_MOST,
+            asked=asked,
+            ours=milliseconds(f"{OURS}-os"),
+            theirs=milliseconds(variant),
+            unit="ms",
+        )
+
+
+def _unbatched(results: Results) -> Goal:
+    return Goal(
+        what="one message of 100 B per request, produce, os",
+        against="NATS JetStream",
+        bound=Bound.AT_LEAST,
+        asked=0.5,
+        ours=_rate(results, "unbatched-100.produce", f"{OURS}-os"),
+        theirs=_rate(results, "throughput-100.produce", "nats-os"),
+        unit="messages/s",
+    )
+
+
+def _footprint(results: Results) -> Iterator[Goal]:
+    def seconds(variant: str) -> float | None:
+        return min((m.seconds for m in results.of("start", variant)), default=None)
+
+    def megabytes(variant: str) -> float | None:
+        return min((m.resident_bytes / 1e6 for m in results.of("start", variant)), default=None)
+
+    rows: tuple[tuple[str, str, Callable[[str], float | None]], ...] = (
+        ("start to first acknowledged message", "s", seconds),
+        ("memory when idle", "MB", megabytes),
+    )
+    for what, unit, value in rows:
+        yield Goal(
+            what=what,
+            against="Apache Kafka",
+            bound=Bound.AT_MOST,
+            asked=0.2,
+            ours=value(f"{OURS}-os"),
+            theirs=value("kafka-os"),
+            unit=unit,
+        )
+
+
+def _large_batches(results: Results) -> Goal:
+    found = results.fastest("replay-1m.produce", f"{OURS}-os")
+    return Goal(
+        what="produce in prebuilt requests of 1 MB, os",
+        against="loopback TCP",
+        bound=Bound.AT_LEAST,
+        asked=0.3,
+        ours=None if found is None else found.bytes_rate / 1e6,
+        theirs=results.machine.loopback_bytes_per_second / 1e6,
+        unit="MB/s",
+    )
+
+
+def _tail(results: Results) -> Goal:
+    return Goal(
+        what="read of the tail with much stored",
+        against="itself with little stored",
+        bound=Bound.AT_LEAST,
+        asked=0.9,
+        ours=_rate(results, "tail-large.consume", f"{OURS}-os"),
+        theirs=_rate(results, "tail-small.consume", f"{OURS}-os"),
+        unit="messages/s",
+    )
+
+
+def _not_yet() -> Iterator[Goal]:
+    for what, why_not in NOT_YET:
+        yield Goal(
+            what=what,
+            against="Apache Kafka",
+            bound=Bound.AT_LEAST,
+            asked=1.0,
+            ours=None,
+            theirs=None,
+            unit="",
+            why_not=why_not,
+        )

@@ -1,0 +1,40 @@
+"""What the machine is, and what it does besides."""
+
+import os
+import platform
+import re
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_KIB = 1024
+_IDLE_COLUMNS = (3, 4)
+
+
+def processor() -> str:
+    """Return the processor's name, without the number of its kind."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return re.sub(r"\s+", " ", line.partition(":")[2]).strip()
+    return platform.machine()
+
+
+def memory_bytes() -> int:
+    """Return how much memory there is."""
+    first = Path("/proc/meminfo").read_text().splitlines()[0]
+    return int(first.split()[1]) * _KIB
+
+
+def cores() -> int:
+    """Return how many cores we may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def load() -> float:
+    """Return how many processes wanted to run, over the last minute."""
+    return os.getloadavg()[0]
+
+
+def busy_seconds() -> float:
+    """Return the processor time that everyone together took so far."""
+    numbers = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return (sum(numbers) - sum(numbers[column] for column in _IDLE_COLUMNS)) / _TICKS

@@ -1,0 +1,226 @@
+"""Runs workloads against one system that was started for it."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.field import fetched, machine
+from bench.field.results import Measurement
+from bench.field.system import Running, Variant
+from bench.field.workload import KIB, MIB, Kind, Plan, Workload
+from bench.serving import a_batch, produce_frame
+
+CONSUME_SECONDS_MAX = 10.0
+PATIENCE_SECONDS = 90
+IDLE_SECONDS = 1.0
+FIRST_BYTES = 100
+TAIL_BYTES = 4 * MIB
+REPLAY_RECORDS = 950
+REPLAY_IN_FLIGHT = 5
+_ERROR_BEFORE_NAME = 7
+_ERROR_BEHIND_NAME = 5
+"""Where a Produce answer of version 9 has its error: behind number, tags, a length, the topic's
+name with its length, another length and the partition."""
+
+
+class Failed(Exception):
+    """A driver gave up; says in its own words why."""
+
+
+def call(command: list[str], seconds: float = 0.0) -> dict[str, Any]:
+    """Run a driver to its end and return what it printed; raises Failed."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds + PATIENCE_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(
+            f"{command[1]} took longer than {PATIENCE_SECONDS} s more than asked"
+        ) from None
+    if done.returncode:
+        raise Failed(" / ".join(done.stderr.strip().splitlines()[-2:]) or f"exit {done.returncode}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+class Session:
+    """One system, running, and what is measured of it in one round."""
+
+    def __init__(
+        self, variant: Variant, running: Running, plan: Plan, round_number: int, folder: Path
+    ) -> None:
+        self._variant = variant
+        self._running = running
+        self._plan = plan
+        self._round = round_number
+        self._folder = folder
+        self.client = ""
+
+    def first_message(self, start: float) -> Measurement:
+        """Make a topic and send one message; the clock runs from `start`.
+
+        What it holds and takes is that of the second after it, in which nothing happens.
+        """
+        self._create("first", partitions=1)
+        command = self._command("produce", "first", {"--count": 1, "--seconds": PATIENCE_SECONDS})
+        found = call(command)
+        self.client = str(found["client"])
+        found["seconds"] = time.perf_counter() - start
+        watch = _Watch(self._running)
+        time.sleep(IDLE_SECONDS)
+        return self._measurement("start", found, FIRST_BYTES, watch)
+
+    def warm_up(self) -> None:
+        """Send and read for a while, half of it in batches; nothing of it counts."""
+        seconds = self._plan.warm_up_seconds / 2
+        for name, unbatched in (("warm-up-1", 0), ("warm-up-2", 1)):
+            self._create(name, partitions=1)
+            options = {"--size": KIB, "--unbatched": unbatched}
+            limits = {"--seconds": seconds, "--count": max(1, self._plan.bytes_max // KIB)}
+            found = call(self._command("produce", name, {**options, **limits}))
+            limits = {"--seconds": CONSUME_SECONDS_MAX, "--count": found["messages"]}
+            call(self._command("consume", name, {**options, **limits}))
+
+    def run(self, workload: Workload) -> Iterator[Measurement]:
+        """Yield what one workload shows; raises Failed."""
+        self._create(workload.name, workload.partitions)
+        match workload.kind:
+            case Kind.THROUGHPUT:
+                sent = self._produce(workload)
+                yield sent
+                yield self._consume(workload, sent.messages)
+            case Kind.FAN_OUT:
+                sent = self._produce(workload)
+                yield self._consume(workload, sent.messages)
+            case Kind.LATENCY:
+                yield self._latency(workload)
+            case Kind.CATCH_UP:
+                yield self._catch_up(workload)
+            case Kind.TAIL:
+                yield self._tail(workload)
+            case Kind.REPLAY:
+                yield self._replay(workload)
+
+    def _produce(self, workload: Workload) -> Measurement:
+        options = {
+            "--seconds": self._plan.seconds,
+            "--count": max(1, self._plan.bytes_max // workload.size),
+        }
+        return self._timed(workload, "produce", "produce", options)
+
+    def _consume(self, workload: Workload, count: int) -> Measurement:
+        options = {"--count": count, "--seconds": CONSUME_SECONDS_MAX}
+        return self._timed(workload, "consume", "consume", options)
+
+    def _latency(self, workload: Workload) -> Measurement:
+        options = {"--seconds": self._plan.latency_seconds, "--rate": workload.rate}
+        return self._timed(workload, "latency", "latency", options)
+
+    def _tail(self, workload: Workload) -> Measurement:
+        stored = workload.stored_bytes // workload.size
+        fill = {"--count": stored, "--seconds": PATIENCE_SECONDS}
+        call(self._command("produce", workload.name, {**_options(workload), **fill}))
+        last = TAIL_BYTES // workload.size
+        options = {"--count": last, "--tail": last, "--seconds": CONSUME_SECONDS_MAX}
+        return self._timed(workload, "consume", "consume", options)
+
+    def _catch_up(self, workload: Workload) -> Measurement:
+        stored = self._produce(workload).messages
+        paced = {"--rate": workload.rate, "--seconds": 2 * self._plan.seconds}
+        command = self._command("produce", workload.name, {**_options(workload), **paced})
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as sending:
+            found = self._consume(workload, stored)
+            if sending.wait(PATIENCE_SECONDS):
+                raise Failed("the producer gave up while messages were read")
+        return found
+
+    def _replay(self, workload: Workload) -> Measurement:
+        frame = self._folder / "frame"
+        frame.write_bytes(produce_frame(workload.name, a_batch(REPLAY_RECORDS, workload.size)))
+        error_at = _ERROR_BEFORE_NAME + len(workload.name) + _ERROR_BEHIND_NAME
+        numbers = (error_at, REPLAY_IN_FLIGHT, self._plan.seconds, 2 * self._plan.bytes_max)
+        words = [str(self._running.port), str(frame), *map(str, numbers)]
+        watch = _Watch(self._running)
+        found = call([str(fetched.driver("replay")), "replay", *words], self._plan.seconds)
+        found["messages"] *= REPLAY_RECORDS
+        found.setdefault("client_cpu_seconds", 0.0)
+        return self._measurement(f"{workload.name}.produce", found, workload.size, watch)
+
+    def _timed(
+        self, workload: Workload, mode: str, side: str, options: Mapping[str, object]
+    ) -> Measurement:
+        command = self._command(mode, workload.name, {**_options(workload), **options})
+        watch = _Watch(self._running)
+        found = call(command, float(str(options["--seconds"])))
+        return self._measurement(f"{workload.name}.{side}", found, workload.size, watch)
+
+    def _measurement(
+        self, figure: str, found: Mapping[str, Any], size: int, watch: "_Watch"
+    ) -> Measurement:
+        client = float(found["client_cpu_seconds"])
+        cpu_seconds, others = watch.taken(client)
+        return Measurement(
+            figure=figure,
+            variant=self._variant.name,
+            round=self._round,
+            messages=found["messages"],
+            seconds=found["seconds"],
+            message_bytes=size,
+            cpu_seconds=cpu_seconds,
+            client_cpu_seconds=client,
+            resident_bytes=self._running.resident_bytes(),
+            others_cpu_share=others,
+            load=watch.load,
+            first_seconds=found.get("first_seconds"),
+            histogram_ns=[(pair[0], pair[1]) for pair in found.get("histogram_ns", ())],
+        )
+
+    def _create(self, topic: str, partitions: int) -> None:
+        command = self._command("create", topic, {"--partitions": partitions})
+        for setting in self._variant.topic_settings:
+            command += ["--config", setting]
+        call(command)
+
+    def _command(self, mode: str, topic: str, options: Mapping[str, object]) -> list[str]:
+        fixed = {
+            "--port": self._running.port,
+            "--topic": topic,
+            "--window": self._variant.window,
+            "--kind": self._variant.kind,
+        }
+        words = [str(word) for pair in {**fixed, **options}.items() for word in pair]
+        return [*fetched.driver_command(self._variant.driver), mode, *words]
+
+
+class _Watch:
+    """The counters of a system and of the machine, from when it is made."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+        self.load = machine.load()
+        self._busy = machine.busy_seconds()
+        self._cpu = running.cpu_seconds()
+        self._start = time.perf_counter()
+
+    def taken(self, client_cpu_seconds: float) -> tuple[float, float]:
+        """Return the system's processor seconds, and the share of all cores that others took."""
+        cpu = self._running.cpu_seconds() - self._cpu
+        seconds = time.perf_counter() - self._start
+        others = machine.busy_seconds() - self._busy - cpu - client_cpu_seconds
+        return cpu, min(1.0, max(0.0, others / seconds / machine.cores()))
+
+
+def _options(workload: Workload) -> dict[str, object]:
+    """Return what a driver is told of a workload."""
+    return {
+        "--size": workload.size,
+        "--batch": workload.batch_bytes,
+        "--unbatched": int(workload.is_unbatched),
+        "--acks": workload.acks,
+        "--compression": workload.compression,
+        "--partitions": workload.partitions,
+        "--consumers": workload.consumers,
+    }

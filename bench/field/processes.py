@@ -1,0 +1,134 @@
+"""Processes that we started: their memory and processor time, and how they end."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.serving import HOST
+
+START_SECONDS_MAX = 90
+STOP_SECONDS_MAX = 30
+_POLL_SECONDS = 0.005
+_KIB = 1024
+_TICKS = os.sysconf("SC_CLK_TCK")
+_CPU_FIELDS = slice(11, 15)
+"""Of a process in user and kernel mode, and the same of its children that have ended."""
+
+
+class NotStarted(Exception):
+    """A system did not come up; says what it printed last."""
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on now."""
+    with socket.create_server((HOST, 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def tree(pid: int) -> set[int]:
+    """Return a process and everything below it."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
+    found, size = {pid}, 0
+    while len(found) > size:  # ends: a tree is not deeper than there are processes
+        size = len(found)
+        found |= {child for child, parent in parents.items() if parent in found}
+    return found
+
+
+class ServerProcess:
+    """One server that we started, in a process group of its own, its output in a file."""
+
+    def __init__(
+        self, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._output = folder / "output.txt"
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=None if environment is None else {**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def await_port(self, port: int) -> None:
+        """Return when it takes connections there; else end it and raise NotStarted."""
+        try:
+            self._await_port(port)
+        except BaseException:  # also when we are told to end: nobody else knows of it yet
+            self.stop()
+            raise
+
+    def _await_port(self, port: int) -> None:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            with socket.socket() as probe:
+                if probe.connect_ex((HOST, port)) == 0:
+                    return
+            time.sleep(_POLL_SECONDS)
+        lines = self._output.read_text(errors="replace").splitlines()
+        raise NotStarted(" / ".join(lines[-3:]) or "it printed nothing")
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that it and its children took so far, ended ones too."""
+        total = 0.0
+        for pid in tree(self._process.pid):
+            try:
+                stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                total += sum(int(ticks) for ticks in stat[_CPU_FIELDS]) / _TICKS
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+        return total
+
+    def resident_bytes(self) -> int:
+        """Return the memory that it and its children hold now."""
+        total = 0
+        for pid in tree(self._process.pid):
+            try:
+                status = Path(f"/proc/{pid}/status").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            rows = [row for row in status.splitlines() if row.startswith("VmRSS:")]
+            total += sum(int(row.split()[1]) * _KIB for row in rows)
+        return total
+
+    def stop(self) -> None:
+        """Ask it to end; after a while make it end, with what it started."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def halves() -> tuple[set[int], set[int]]:
+    """Return which cores are for a broker and which for its clients."""
+    cores = sorted(os.sched_getaffinity(0))
+    middle = max(1, len(cores) // 2)
+    return set(cores[:middle]), set(cores[middle:]) or set(cores)
+
+
+@contextmanager
+def pinned(cores: set[int]) -> Iterator[None]:
+    """Let what is started meanwhile run on these cores alone."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,267 @@
+"""What is measured: the rows of the quick run and of the full one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bench.field.system import Durability, Protocol, Variant
+
+KIB = 1024
+MIB = 1 << 20
+
+
+class Kind(Enum):
+    """How a workload is run."""
+
+    THROUGHPUT = "throughput"
+    """Send as fast as it goes, then read all of it."""
+    LATENCY = "latency"
+    """Send at a fixed rate, and note how late each message arrives."""
+    FAN_OUT = "fan-out"
+    """Several consumers read all of it at once."""
+    CATCH_UP = "catch-up"
+    """Read what is stored while more is sent at a fixed rate."""
+    TAIL = "tail"
+    """Read the last messages of a topic that holds much."""
+    REPLAY = "replay"
+    """Send one prebuilt request again and again: the sender costs next to nothing."""
+
+
+class Scope(Enum):
+    """Which systems can run it."""
+
+    ALL = "all"
+    STREAMS = "streams"
+    KAFKA = "kafka"
+    """Only what speaks Kafka's protocol, without syncing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One row of the run."""
+
+    name: str
+    title: str
+    kind: Kind
+    scope: Scope
+    size: int = 100
+    batch_bytes: int = 0
+    is_unbatched: bool = False
+    acks: str = "all"
+    compression: str = "none"
+    partitions: int = 1
+    consumers: int = 1
+    rate: float = 0
+    stored_bytes: int = 0
+
+    def runs_on(self, variant: Variant) -> bool:
+        """Tell whether this way of running a system can do it, and is asked to."""
+        match self.scope:
+            case Scope.ALL:
+                return True
+            case Scope.STREAMS:
+                return variant.protocol is not Protocol.QUEUE
+            case Scope.KAFKA:
+                is_kafka = variant.protocol is Protocol.KAFKA
+                return is_kafka and variant.durability is Durability.OS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One run: what is measured, for how long and how often."""
+
+    name: str
+    rounds: int
+    warm_up_seconds: float
+    """How long a system is used before anything counts: a JVM compiles what it runs often."""
+    seconds: float
+    """How long a producer sends."""
+    latency_seconds: float
+    bytes_max: int
+    """No workload stores more than this, but for those that say how much they store."""
+    workloads: Sequence[Workload]
+
+
+def _throughput(size: int, scope: Scope = Scope.ALL) -> Workload:
+    return Workload(
+        name=f"throughput-{size}",
+        title=f"messages of {size:,} B, the client's default batching, acks=all",
+        kind=Kind.THROUGHPUT,
+        scope=scope,
+        size=size,
+    )
+
+
+def _batched(size: int, batch_bytes: int, name: str) -> Workload:
+    return Workload(
+        name=f"batch-{name}-{size}",
+        title=f"messages of {size:,} B in batches of {name.upper()}B",
+        kind=Kind.THROUGHPUT,
+        scope=Scope.KAFKA,
+        size=size,
+        batch_bytes=batch_bytes,
+    )
+
+
+def _latency(rate: int, scope: Scope = Scope.ALL) -> Workload:
+    return Workload(
+        name=f"latency-{rate}",
+        title=f"end to end at {rate:,} messages of 100 B a second, open loop",
+        kind=Kind.LATENCY,
+        scope=scope,
+        rate=rate,
+    )
+
+
+def _fan_out(consumers: int) -> Workload:
+    return Workload(
+        name=f"fan-out-{consumers}",
+        title=f"{consumers} consumers read every message of 1 KiB",
+        kind=Kind.FAN_OUT,
+        scope=Scope.STREAMS,
+        size=KIB,
+        consumers=consumers,
+    )
+
+
+def _partitions(count: int) -> Workload:
+    return Workload(
+        name=f"partitions-{count}",
+        title=f"messages of 1 KiB over {count:,} partitions",
+        kind=Kind.THROUGHPUT,
+        scope=Scope.KAFKA,
+        size=KIB,
+        partitions=count,
+    )
+
+
+def _compression(name: str) -> Workload:
+    return Workload(
+        name=f"compression-{name}",
+        title=f"messages of 1 KiB, packed by the producer with {name}",
+        kind=Kind.THROUGHPUT,
+        scope=Scope.KAFKA,
+        size=KIB,
+        compression=name,
+    )
+
+
+def _tail(stored_bytes: int, name: str) -> Workload:
+    return Workload(
+        name=f"tail-{name}",
+        title=f"the last 4 MiB of a partition that holds {stored_bytes // MIB:,} MiB",
+        kind=Kind.TAIL,
+        scope=Scope.KAFKA,
+        size=KIB,
+        stored_bytes=stored_bytes,
+    )
+
+
+UNBATCHED = Workload(
+    name="unbatched-100",
+    title="messages of 100 B, one per request",
+    kind=Kind.THROUGHPUT,
+    scope=Scope.KAFKA,
+    is_unbatched=True,
+)
+ACKS_1 = Workload(
+    name="acks-1-100",
+    title="messages of 100 B, acks=1",
+    kind=Kind.THROUGHPUT,
+    scope=Scope.KAFKA,
+    acks="1",
+)
+CATCH_UP = Workload(
+    name="catch-up",
+    title="what is stored, read while 10,000 messages of 1 KiB a second are sent",
+    kind=Kind.CATCH_UP,
+    scope=Scope.STREAMS,
+    size=KIB,
+    rate=10_000,
+)
+REPLAY = Workload(
+    name="replay-1m",
+    title="prebuilt requests of 1 MB, five of them ahead of their answers",
+    kind=Kind.REPLAY,
+    scope=Scope.KAFKA,
+    size=KIB,
+)
+STANDARD = Workload(
+    name="standard",
+    title="as OpenMessaging's 1 topic, 1 partition: 50,000 messages of 1 KiB a second",
+    kind=Kind.LATENCY,
+    scope=Scope.KAFKA,
+    size=KIB,
+    rate=50_000,
+)
+
+QUICK = Plan(
+    name="quick",
+    rounds=2,
+    warm_up_seconds=3.0,
+    seconds=1.0,
+    latency_seconds=2.0,
+    bytes_max=512 * MIB,
+    workloads=(
+        _throughput(100),
+        _throughput(KIB),
+        _latency(1_000),
+        _throughput(10, Scope.KAFKA),
+        _throughput(64 * KIB, Scope.KAFKA),
+        _batched(100, 16_384, "16k"),
+        _batched(KIB, 1_000_000, "1m"),
+        UNBATCHED,
+        ACKS_1,
+        _compression("lz4"),
+        _partitions(1),
+        _partitions(100),
+        _fan_out(5),
+        CATCH_UP,
+        REPLAY,
+        STANDARD,
+        _tail(5 * MIB, "small"),
+        _tail(500 * MIB, "large"),
+    ),
+)
+FULL = Plan(
+    name="full",
+    rounds=5,
+    warm_up_seconds=20.0,
+    seconds=5.0,
+    latency_seconds=20.0,
+    bytes_max=2048 * MIB,
+    workloads=(
+        *(_throughput(size) for size in (10, 100, KIB, 64 * KIB)),
+        *(_batched(size, 16_384, "16k") for size in (100, KIB)),
+        *(_batched(size, 1_000_000, "1m") for size in (100, KIB)),
+        UNBATCHED,
+        ACKS_1,
+        *(_compression(name) for name in ("gzip", "snappy", "lz4", "zstd")),
+        _latency(100),
+        _latency(1_000),
+        _latency(10_000, Scope.STREAMS),
+        STANDARD,
+        *(_partitions(count) for count in (1, 10, 100, 1_000)),
+        *(_fan_out(consumers) for consumers in (1, 5, 20)),
+        CATCH_UP,
+        REPLAY,
+        _tail(5 * MIB, "small"),
+        _tail(5 * 1024 * MIB, "large"),
+    ),
+)
+BRIEF = Plan(
+    name="brief",
+    rounds=1,
+    warm_up_seconds=0.1,
+    seconds=0.2,
+    latency_seconds=0.5,
+    bytes_max=16 * MIB,
+    workloads=(_throughput(100), _latency(1_000)),
+)
+"""As short as it can be: to see that everything works."""
+
+NOT_YET = (
+    ("three brokers, RF 3, acks=all", "one process serves one broker so far"),
+    ("time until a partition serves again after kill -9 of its leader", "needs three brokers"),
+)
+"""What the field is to be measured by and cannot yet be, each with what it waits for."""

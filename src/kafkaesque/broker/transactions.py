@@ -1,0 +1,214 @@
+"""All that one broker does for transactions: coordinates them, and takes part in them.
+
+The coordinators live on the partitions of `__transaction_state`; the leaders of all other
+partitions take the batches and the markers. Here both meet by direct calls, through the ports that
+another carrier may replace (`broker/transaction_ports.py`).
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from kafkaesque.broker.coordinators import OFFSETS_TOPIC, Coordinators, Ready
+from kafkaesque.broker.group_coordinator import GroupCoordinator
+from kafkaesque.broker.partition import Appended, Partition
+from kafkaesque.broker.topics import Topics
+from kafkaesque.broker.transaction_coordinator import TransactionCoordinator
+from kafkaesque.broker.transaction_ports import (
+    Check,
+    Checked,
+    Marker,
+    MarkerWriter,
+    Told,
+    TransactionDesk,
+)
+from kafkaesque.broker.watermark import Done, Outcome
+from kafkaesque.errors import KafkaesqueError, NotLeader, OutcomeUnknown, UnknownTopic
+from kafkaesque.machines.catalog import Catalog, Topic
+from kafkaesque.machines.transaction_commands import Add, Added, Answer, Producer, Verified, Verify
+from kafkaesque.machines.transaction_errors import TransactionUnverified
+from kafkaesque.machines.transaction_records import Place
+from kafkaesque.record.view import BatchView
+
+STATE_TOPIC = "__transaction_state"
+STATE_SETTINGS = {"cleanup.policy": "compact"}
+
+Then = Callable[[Appended | KafkaesqueError], None]
+"""Told where a batch is appended, or why it is not."""
+
+
+class House(Protocol):
+    """What is needed of the broker."""
+
+    coordinators: Coordinators[GroupCoordinator]
+    topics: Topics
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog as this broker knows it."""
+        ...
+
+
+class Writing(NamedTuple):
+    """A batch on its way into a partition, for a producer with a transactional id."""
+
+    transactional_id: str
+    place: Place
+    partition: Partition
+    batches: memoryview
+    adds: bool
+    """Whether the partition is to belong to the transaction by this (Produce since 12)."""
+    done: Done
+    then: Then
+
+
+class BrokerTransactions:
+    """The transactions of one broker."""
+
+    def __init__(self, house: House, create: Callable[[Ready], None]) -> None:
+        self.coordinators: Coordinators[TransactionCoordinator] = Coordinators(create)
+        self.desk: TransactionDesk = self
+        """Who is asked about transactions; for a cluster, one that finds the coordinator."""
+        self.markers: MarkerWriter = self
+        """Who writes markers; for a cluster, one that finds the leaders."""
+        self._house = house
+        self._waiting: dict[tuple[Partition, int], deque[Writing]] = {}
+
+    # ── writing to partitions ────────────────────────────────────────────────────────────────
+
+    def append(self, writing: Writing) -> None:
+        """Append a batch that belongs to a transaction, once its coordinator says that it does.
+
+        Those of one producer to one partition are appended in the order in which they came.
+        """
+        view = BatchView(writing.batches)
+        if not view.is_transactional:
+            self._append(writing, -1)
+            return
+        key = writing.partition, view.producer_id
+        if key in self._waiting:
+            self._waiting[key].append(writing)
+        elif writing.partition.needs_check(view):
+            self._waiting[key] = deque([writing])
+            self._check(writing, Producer(view.producer_id, view.producer_epoch))
+        else:
+            self._append(writing, -1)
+
+    def _check(self, first: Writing, producer: Producer) -> None:
+        guards = first.partition.guards
+        guard = guards.begin(producer.producer_id)
+
+        def checked(answer: int | KafkaesqueError) -> None:
+            is_fresh = guards.end(producer.producer_id, guard)
+            waiting = self._waiting.pop((first.partition, producer.producer_id))
+            if not isinstance(answer, KafkaesqueError) and not is_fresh:
+                answer = TransactionUnverified("the transaction has ended meanwhile")
+            self._go_on(waiting, producer, answer)
+
+        check = Check(
+            transactional_id=first.transactional_id,
+            producer=producer,
+            place=first.place,
+            adds=first.adds,
+        )
+        self.desk.check(check, checked)
+
+    def _go_on(
+        self, waiting: deque[Writing], producer: Producer, answer: int | KafkaesqueError
+    ) -> None:
+        for writing in waiting:
+            view = BatchView(writing.batches)
+            is_same = (view.producer_id, view.producer_epoch) == producer
+            if isinstance(answer, KafkaesqueError):
+                writing.then(answer)
+            elif is_same:
+                self._append(writing, answer)
+            else:  # of another epoch: it is checked by itself
+                self._begin_again(writing)
+
+    def _begin_again(self, writing: Writing) -> None:
+        try:
+            self.append(writing)
+        except KafkaesqueError as error:
+            writing.then(error)
+
+    def _append(self, writing: Writing, number: int) -> None:
+        try:
+            appended = writing.partition.append(
+                writing.batches, writing.done, needs_all=True, verified=number
+            )
+        except KafkaesqueError as error:
+            writing.then(error)
+        else:
+            writing.then(appended)
+
+    # ── the ports, where both sides are here ─────────────────────────────────────────────────
+
+    def check(self, check: Check, checked: Checked) -> None:
+        """Ask the coordinator of a transaction on this broker."""
+        name, place = check.transactional_id, check.place
+
+        def reply(answer: Answer) -> None:
+            match answer:
+                case Added(number=number):
+                    checked(number)
+                case Verified(number=number, missing=missing) if place not in missing:
+                    checked(number)
+                case KafkaesqueError():
+                    checked(answer)
+                case _:
+                    checked(TransactionUnverified("the partition is not of the transaction"))
+
+        try:
+            coordinator = self.coordinators.of(name)
+            if check.adds and self._house.catalog.topic_by_id(place[0]) is None:
+                raise UnknownTopic("the coordinator does not know this topic")
+        except KafkaesqueError as error:
+            checked(error)
+            return
+        if check.adds:
+            add = Add(transactional_id=name, producer=check.producer, places=(place,))
+            coordinator.ask(name, lambda machine, now, _: machine.add(add, reply, now), reply)
+        else:
+            verify = Verify(transactional_id=name, producer=check.producer, places=(place,))
+            coordinator.ask(name, lambda machine, _now, _id: machine.verify(verify, reply), reply)
+
+    def write(self, marker: Marker, places: Sequence[Place], told: Told) -> None:
+        """Write a marker into partitions that are led here; of others NotLeader is told."""
+        for place in places:
+            try:
+                self._write(marker, place, partial(told, place))
+            except KafkaesqueError as error:
+                told(place, error)
+
+    def _write(
+        self, marker: Marker, place: Place, told: Callable[[KafkaesqueError | None], None]
+    ) -> None:
+        topic_id, index = place
+        topic = self._house.catalog.topic_by_id(topic_id)
+        if topic is None:
+            raise UnknownTopic("the topic was deleted")
+        if topic.name == OFFSETS_TOPIC:
+            coordinator = self._house.coordinators.at(index)
+            coordinator.end_transaction(marker, told)
+            return
+        partition = self._partition(topic, index)
+
+        def done(outcome: Outcome) -> None:
+            if outcome is Outcome.UNKNOWN:
+                told(OutcomeUnknown("leadership was lost meanwhile"))
+            else:
+                told(None)
+
+        partition.end_transaction(marker, done)
+
+    def _partition(self, topic: Topic, index: int) -> Partition:
+        """Return an open partition; the topic is in the catalog, so it will be open soon."""
+        topics = self._house.topics
+        try:
+            if topics.topic(topic.name).topic_id == topic.topic_id:
+                return topics.partition(topic.name, index)
+        except UnknownTopic:
+            pass
+        raise NotLeader(None)

@@ -1,0 +1,126 @@
+"""`kafkaesque transaction`: transactions, how far they are, and how to end them by hand."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
+from kafkaesque.cli.output import Output, Table
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.transactions import TransactionInfo
+from kafkaesque.errors import Refused
+
+STATES = (
+    "Empty",
+    "Ongoing",
+    "Prepared",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+)
+OPEN = ("Ongoing", "Prepared")
+
+
+@click.group()
+def transaction() -> None:
+    """Look at transactions and end those that nobody ends."""
+
+
+@transaction.command("list", epilog="Example: kafkaesque transaction list --state Ongoing")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES),
+    help="Only those in this state; may be repeated.",
+)
+@bootstrap_option
+@json_option
+def list_(*, states: Sequence[str], bootstrap: str, is_json: bool) -> None:
+    """List the transactional ids.
+
+    For each its state and its producer's id.
+    """
+    with Admin(bootstrap) as admin:
+        rows = admin.transactions.list(states)
+    columns = ("transaction", "state", "producer")
+    Output(is_json=is_json).table(Table(kind="transaction", columns=columns, rows=rows))
+
+
+@transaction.command(epilog="Example: kafkaesque transaction describe billing-0")
+@click.argument("transactional_id", metavar="ID")
+@bootstrap_option
+@json_option
+def describe(*, transactional_id: str, bootstrap: str, is_json: bool) -> None:
+    """Show one transaction and its partitions."""
+    with Admin(bootstrap) as admin:
+        info = admin.transactions.describe(transactional_id)
+    Output(is_json=is_json).tables(_head(info), [_partitions(info)])
+
+
+@transaction.command(epilog="Example: kafkaesque transaction commit billing-0 --yes")
+@click.argument("transactional_id", metavar="ID")
+@yes_option
+@bootstrap_option
+@json_option
+def commit(*, transactional_id: str, is_sure: bool, bootstrap: str, is_json: bool) -> int:
+    """Commit an open transaction in its producer's stead.
+
+    Its producer is fenced: what it still sends is refused until it begins anew. Without --yes
+    nothing is done, and shown is what would be committed.
+    """
+    return _end(transactional_id, "committed", bootstrap, is_sure=is_sure, is_json=is_json)
+
+
+@transaction.command(epilog="Example: kafkaesque transaction abort billing-0 --yes")
+@click.argument("transactional_id", metavar="ID")
+@yes_option
+@bootstrap_option
+@json_option
+def abort(*, transactional_id: str, is_sure: bool, bootstrap: str, is_json: bool) -> int:
+    """Abort an open transaction in its producer's stead.
+
+    Its producer is fenced: what it still sends is refused until it begins anew. Without --yes
+    nothing is done, and shown is what would be aborted.
+    """
+    return _end(transactional_id, "aborted", bootstrap, is_sure=is_sure, is_json=is_json)
+
+
+def _end(transactional_id: str, how: str, bootstrap: str, *, is_sure: bool, is_json: bool) -> int:
+    output = Output(is_json=is_json)
+    with Admin(bootstrap) as admin:
+        info = admin.transactions.describe(transactional_id)
+        if info.state not in OPEN:
+            raise Refused(f"nothing is open under {transactional_id}: {info.state}", info.state)
+        if not is_sure:
+            output.tables(_head(info), [_partitions(info)])
+            output.not_done(f"the transaction of {transactional_id} would be {how}")
+            return NOT_DONE
+        if how == "committed":
+            admin.transactions.commit(info)
+        else:
+            admin.transactions.abort(info)
+    sentence = f"the transaction of {transactional_id} was {how}"
+    output.done(sentence, transaction=transactional_id, ended=how)
+    return 0
+
+
+def _head(info: TransactionInfo) -> dict[str, object]:
+    began = None
+    if info.began_ms >= 0:
+        began = datetime.fromtimestamp(info.began_ms / 1000, UTC).isoformat(timespec="seconds")
+    return {
+        "transaction": info.transactional_id,
+        "state": info.state,
+        "producer": info.producer_id,
+        "epoch": info.epoch,
+        "time-out ms": info.timeout_ms,
+        "began": began,
+    }
+
+
+def _partitions(info: TransactionInfo) -> Table:
+    rows = sorted(info.places)
+    return Table(kind="partition", columns=("topic", "partition"), rows=rows)

@@ -1,0 +1,113 @@
+"""Transactions, for an administrator: which there are, how far they are, how to end them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kafkaesque.client.refusals import check, first
+from kafkaesque.client.router import Router
+from kafkaesque.client.topics import Place
+from kafkaesque.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from kafkaesque.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kafkaesque.wire.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kafkaesque.wire.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionInfo:
+    """One transactional id and its newest transaction."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    began_ms: int
+    """-1 if none is open."""
+    places: Sequence[Place]
+
+
+class Transactions:
+    """The transactions of one cluster."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def list(self, states: Sequence[str] = ()) -> list[tuple[str, str, int]]:
+        """Return transactional id, state and producer id of all, or of those in these states."""
+        request = ListTransactionsRequest(state_filters=tuple(states))
+
+        def ask() -> list[tuple[str, str, int]]:
+            found = []
+            for node in self._router.nodes():
+                said = self._router.ask_node(node, request, ListTransactionsResponse)
+                check(said.error_code, "transactions")
+                found += [
+                    (one.transactional_id, one.transaction_state, one.producer_id)
+                    for one in said.transaction_states
+                ]
+            return sorted(found)
+
+        return self._router.question(ask)
+
+    def describe(self, transactional_id: str) -> TransactionInfo:
+        """Return what is known under an id; raises Refused if that is nothing."""
+        what = f"transactional id {transactional_id}"
+        request = DescribeTransactionsRequest(transactional_ids=(transactional_id,))
+
+        def ask() -> TransactionInfo:
+            said = self._router.ask_transaction_coordinator(
+                transactional_id, request, DescribeTransactionsResponse
+            )
+            one = first(said.transaction_states, what)
+            check(one.error_code, what)
+            return TransactionInfo(
+                transactional_id=one.transactional_id,
+                state=one.transaction_state,
+                producer_id=one.producer_id,
+                epoch=one.producer_epoch,
+                timeout_ms=one.transaction_timeout_ms,
+                began_ms=one.transaction_start_time_ms,
+                places=[(t.topic, index) for t in one.topics for index in t.partitions],
+            )
+
+        return self._router.question(ask)
+
+    def commit(self, info: TransactionInfo) -> None:
+        """Commit an open transaction in its producer's stead, and fence its producer."""
+        request = EndTxnRequest(
+            transactional_id=info.transactional_id,
+            producer_id=info.producer_id,
+            producer_epoch=info.epoch,
+            committed=True,
+        )
+
+        def ask() -> None:
+            said = self._router.ask_transaction_coordinator(
+                info.transactional_id, request, EndTxnResponse
+            )
+            check(said.error_code, f"transactional id {info.transactional_id}", is_change=True)
+
+        self._router.change(ask)
+
+    def abort(self, info: TransactionInfo) -> None:
+        """Abort what is open under an id and fence its producer: what it still sends is refused."""
+        request = InitProducerIdRequest(
+            transactional_id=info.transactional_id, transaction_timeout_ms=info.timeout_ms
+        )
+
+        def ask() -> None:
+            said = self._router.ask_transaction_coordinator(
+                info.transactional_id, request, InitProducerIdResponse
+            )
+            check(said.error_code, f"transactional id {info.transactional_id}", is_change=True)
+
+        self._router.change(ask)

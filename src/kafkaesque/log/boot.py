@@ -1,0 +1,36 @@
+"""Which start of the machine this is: after another one, what was not synced may be gone."""
+
+import ctypes
+import ctypes.util
+import sys
+import uuid
+from pathlib import Path
+
+_LINUX = Path("/proc/sys/kernel/random/boot_id")
+_MAC_NAME = b"kern.bootsessionuuid"
+_NAME_BYTES_MAX = 64
+
+
+def read_boot_id() -> str:
+    """Return a name that changes whenever the machine starts anew.
+
+    Where the system tells none it is another one at each call: then every unclean stop counts as a
+    loss of power, which is safe.
+    """
+    try:
+        return _LINUX.read_text(encoding="ascii").strip()
+    except OSError:
+        return _of_mac() if sys.platform == "darwin" else _unknown()
+
+
+def _of_mac() -> str:
+    buffer = ctypes.create_string_buffer(_NAME_BYTES_MAX)
+    size = ctypes.c_size_t(_NAME_BYTES_MAX)
+    library = ctypes.CDLL(ctypes.util.find_library("c"))
+    if library.sysctlbyname(_MAC_NAME, buffer, ctypes.byref(size), None, 0) != 0:
+        return _unknown()
+    return buffer.value.decode("ascii", "replace")
+
+
+def _unknown() -> str:
+    return str(uuid.uuid1())

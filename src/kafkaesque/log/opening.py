@@ -1,0 +1,37 @@
+"""The segments of one group as its journal and its disk leave them after any stop."""
+
+from kafkaesque.clock import Clock
+from kafkaesque.config import LogConfig
+from kafkaesque.log.disk import Disk
+from kafkaesque.log.journal_records import GroupState
+from kafkaesque.log.segments import Segments
+from kafkaesque.log.snapshot import drop_beyond
+from kafkaesque.log.snapshot_pieces import remove_parts
+from kafkaesque.types import GroupId
+
+
+def recover_segments(
+    group: GroupId, state: GroupState, disk: Disk, config: LogConfig, clock: Clock
+) -> Segments:
+    """Return the segments as the journal says that they are; raises CorruptLog if they are not.
+
+    Snapshots that go beyond their end, or never became whole, are removed.
+    """
+    start = state.marks.start.offset
+    remove_parts(disk, group)
+    if state.is_reset:
+        segments = Segments.create_anew(disk, group, config, clock, start)
+        drop_beyond(disk, group, segments.end_offset)
+        return segments
+    segments = Segments.recover(
+        disk,
+        group,
+        config,
+        clock,
+        start_offset=start,
+        synced=state.synced,
+        term_at=lambda at: None if at < start else state.marks.term_of_record(at),
+        has_holes=state.has_holes,
+    )
+    drop_beyond(disk, group, segments.end_offset)
+    return segments

@@ -1,0 +1,70 @@
+"""The offsets that transactions want to commit: they hold once their transaction is committed."""
+
+from collections.abc import Iterator
+
+from kafkaesque.machines.group_commands import TopicPartition
+from kafkaesque.machines.group_records import (
+    CommittedOffset,
+    OffsetKey,
+    PendingKey,
+    to_record,
+)
+from kafkaesque.machines.machine import MachineRecord
+
+
+class GroupPending:
+    """All pending offsets of the groups of one coordinator, by producer."""
+
+    def __init__(self) -> None:
+        self._by_producer: dict[int, dict[PendingKey, CommittedOffset]] = {}
+
+    def places_of(self, group: str) -> frozenset[TopicPartition]:
+        """Return the partitions of which a group's offset may be about to change."""
+        return frozenset(
+            (key.topic_id, key.partition) for key in self._keys() if key.group == group
+        )
+
+    # ── applying ─────────────────────────────────────────────────────────────────────────────
+
+    def apply(self, key: PendingKey, value: CommittedOffset | None) -> None:
+        """Take one record."""
+        if value is not None:
+            self._by_producer.setdefault(key.producer_id, {})[key] = value
+            return
+        offsets = self._by_producer.get(key.producer_id, {})
+        offsets.pop(key, None)
+        if not offsets:
+            self._by_producer.pop(key.producer_id, None)
+
+    def records(self) -> Iterator[MachineRecord]:
+        """Return records that rebuild all pending offsets."""
+        for offsets in self._by_producer.values():
+            for key, value in offsets.items():
+                yield to_record(key, value)
+
+    # ── deciding ─────────────────────────────────────────────────────────────────────────────
+
+    def end(self, producer_id: int, *, is_commit: bool) -> list[MachineRecord]:
+        """Decide what follows from the end of a producer's transaction.
+
+        An offset is set before its pending one goes: done twice, it comes to the same.
+        """
+        records = []
+        for key, value in self._by_producer.get(producer_id, {}).items():
+            if is_commit:
+                offset = OffsetKey(key.group, key.topic_id, key.partition)
+                records.append(to_record(offset, value))
+            records.append(to_record(key, None))
+        return records
+
+    def forget_group(self, group: str) -> list[MachineRecord]:
+        """Decide what deletes all pending offsets of a group."""
+        return [to_record(key, None) for key in self._keys() if key.group == group]
+
+    def forget_topic(self, topic_id: bytes) -> list[MachineRecord]:
+        """Decide what deletes all pending offsets of a topic."""
+        return [to_record(key, None) for key in self._keys() if key.topic_id == topic_id]
+
+    def _keys(self) -> Iterator[PendingKey]:
+        for offsets in self._by_producer.values():
+            yield from offsets

@@ -1,0 +1,242 @@
+"""The life of the transactions under one transactional id: from a value to the next one.
+
+    Empty ── first partition ──> Ongoing ── end ──> PrepareCommit ── all know ──> CompleteCommit
+                                   │ │ └── end, time-out, new producer ──> PrepareAbort ──> …
+                                   │ └── prepare ──> Prepared ── end, or days later ──> Prepare…
+    CompleteCommit, CompleteAbort ─┘ ── a producer comes, with a higher epoch ──> Empty
+
+Once Prepare… is committed the end is decided, whatever happens to the coordinator. Each function
+takes what is known and returns what is to be known instead, the same object if there is nothing to
+write, or raises what Kafka answers in that state: its clients steer by these errors.
+
+With transactions v2 (KIP-890) every end raises the epoch, so no (producer id, epoch) has more than
+one transaction, and late requests of one never reach the next. A coordinator that aborts by itself
+raises the epoch in any case.
+"""
+
+from typing import NoReturn
+
+from msgspec.structs import replace
+
+from kafkaesque.machines.transaction_commands import Add, End, Init, Prepare, Producer, Verify
+from kafkaesque.machines.transaction_errors import (
+    ConcurrentTransactions,
+    InvalidProducerMapping,
+    InvalidTransactionState,
+    ProducerFenced,
+    ProducerIdNeeded,
+    TooManyTransactions,
+)
+from kafkaesque.machines.transaction_records import (
+    ENDING,
+    NO_EPOCH,
+    NO_PRODUCER,
+    NO_TIME,
+    OPEN,
+    Place,
+    State,
+    Transaction,
+)
+
+
+def goes_on_as(known: Transaction) -> Producer:
+    """Return who the producer is from the end of its transaction on."""
+    if known.next_id != NO_PRODUCER:
+        return Producer(known.next_id, 0)
+    return Producer(known.producer_id, known.epoch)
+
+
+def init(known: Transaction | None, command: Init, now_ms: int) -> Transaction:
+    """Let a producer come under the id; one that is in the way is fenced and aborted first.
+
+    In that case what is returned is being aborted, and the producer is to ask again after that.
+    """
+    if known is None:
+        return Transaction(
+            state=State.EMPTY,
+            producer_id=_fresh(command.fresh_id),
+            epoch=0,
+            timeout_ms=command.timeout_ms,
+            changed_ms=now_ms,
+        )
+    expected = command.expected
+    if expected is not None and not _may_go_on(known, expected):
+        raise ProducerFenced("a newer producer has taken this transactional id")
+    if known.state in ENDING:
+        _still_ending()
+    if known.state in OPEN:
+        return fenced(known, now_ms)
+    if expected is not None and _is_last(known, expected):
+        return known  # it did not get the answer
+    came = replace(
+        known,
+        state=State.EMPTY,
+        timeout_ms=command.timeout_ms,
+        began_ms=NO_TIME,
+        changed_ms=now_ms,
+        last_epoch=NO_EPOCH if expected is None else known.epoch,
+    )
+    if not known.is_exhausted:
+        return replace(came, epoch=known.epoch + 1)
+    fresh_id = _fresh(command.fresh_id)
+    return replace(came, producer_id=fresh_id, epoch=0, previous_id=known.producer_id)
+
+
+def add(known: Transaction | None, command: Add, now_ms: int, places_max: int) -> Transaction:
+    """Let partitions belong to the transaction; the first begins it."""
+    known = _of(known, command.producer)
+    if known.state in ENDING:
+        _still_ending()
+    if known.state is State.PREPARED:
+        raise InvalidTransactionState("the transaction is prepared: it can only be ended")
+    is_begun = known.state is State.ONGOING
+    before = known.places if is_begun else ()
+    places = tuple(dict.fromkeys((*before, *command.places)))
+    if len(places) > places_max:
+        raise TooManyTransactions(f"a transaction may have {places_max} partitions")
+    if is_begun and len(places) == len(before):
+        return known
+    return replace(
+        known,
+        state=State.ONGOING,
+        began_ms=known.began_ms if is_begun else now_ms,
+        changed_ms=now_ms,
+        number=known.number if is_begun else known.number + 1,
+        places=places,
+        owner="",
+    )
+
+
+def missing(known: Transaction | None, command: Verify) -> frozenset[Place]:
+    """Return which partitions the producer may not write to in its transaction."""
+    known = _of(known, command.producer)
+    if known.state in ENDING:
+        _still_ending()
+    allowed = known.places if known.state is State.ONGOING else ()
+    return frozenset(command.places).difference(allowed)
+
+
+def end(known: Transaction | None, command: End, now_ms: int) -> Transaction:
+    """Decide how the transaction ends; to ask the same twice changes nothing the second time."""
+    if command.bumps_epoch and known is not None and _is_last(known, command.producer):
+        return _ended_before(known, is_commit=command.is_commit)
+    known = _of(known, command.producer)
+    if known.state in OPEN:
+        ending = State.PREPARE_COMMIT if command.is_commit else State.PREPARE_ABORT
+        decided = replace(known, state=ending, changed_ms=now_ms)
+        return _raised(decided, command.fresh_id) if command.bumps_epoch else decided
+    if command.bumps_epoch and not command.is_commit and known.state not in ENDING:
+        # Its producer cannot know whether anything has reached us: nothing has, and that ends.
+        ended = replace(known, state=State.COMPLETE_ABORT, changed_ms=now_ms, places=())
+        return _completed_id(_raised(ended, command.fresh_id))
+    return _ended_so(known, is_commit=command.is_commit)
+
+
+def prepare(known: Transaction | None, command: Prepare, now_ms: int) -> Transaction:
+    """Leave the transaction to whoever knows its id."""
+    known = _of(known, command.producer)
+    if known.state is State.PREPARED:
+        return known
+    if known.state is not State.ONGOING:
+        raise InvalidTransactionState("only an open transaction can be prepared")
+    return replace(known, state=State.PREPARED, changed_ms=now_ms, owner=command.owner)
+
+
+def fenced(known: Transaction, now_ms: int, *, last_epoch: int = NO_EPOCH) -> Transaction:
+    """Abort an open transaction without its producer, which is of an old epoch by this."""
+    assert known.state in OPEN
+    return replace(
+        known,
+        state=State.PREPARE_ABORT,
+        epoch=known.epoch + 1,
+        last_epoch=last_epoch,
+        changed_ms=now_ms,
+    )
+
+
+def completed(known: Transaction, now_ms: int) -> Transaction:
+    """Learn that all partitions know of the end."""
+    assert known.state in ENDING
+    is_commit = known.state is State.PREPARE_COMMIT
+    done = replace(
+        known,
+        state=State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT,
+        began_ms=NO_TIME,
+        changed_ms=now_ms,
+        places=(),
+        owner="",
+    )
+    return _completed_id(done)
+
+
+def _completed_id(done: Transaction) -> Transaction:
+    if done.next_id == NO_PRODUCER:
+        return done
+    return replace(
+        done, producer_id=done.next_id, epoch=0, previous_id=done.producer_id, next_id=NO_PRODUCER
+    )
+
+
+def _raised(decided: Transaction, fresh_id: int) -> Transaction:
+    next_id = _fresh(fresh_id) if decided.is_exhausted else NO_PRODUCER
+    return replace(decided, epoch=decided.epoch + 1, last_epoch=decided.epoch, next_id=next_id)
+
+
+def _ended_so(known: Transaction, *, is_commit: bool) -> Transaction:
+    """Return what is known if the transaction has ended like this already."""
+    prepared, complete = (
+        (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
+        if is_commit
+        else (State.PREPARE_ABORT, State.COMPLETE_ABORT)
+    )
+    if known.state is prepared:
+        _still_ending()
+    if known.state is complete:
+        return known
+    wanted = "committed" if is_commit else "aborted"
+    raise InvalidTransactionState(f"{known.state.value}: it cannot be {wanted}")
+
+
+def _ended_before(known: Transaction, *, is_commit: bool) -> Transaction:
+    """Return what is known if it is so because of a request like this whose answer was lost."""
+    commits = (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
+    aborts = (State.PREPARE_ABORT, State.COMPLETE_ABORT)
+    if known.state in (commits if is_commit else aborts):
+        return known
+    raise ProducerFenced("the transaction has ended otherwise")
+
+
+def _of(known: Transaction | None, producer: Producer) -> Transaction:
+    """Return what is known, if it is of this producer."""
+    if known is None:
+        raise InvalidProducerMapping("nothing is known of this transactional id")
+    if known.next_id != NO_PRODUCER and producer == goes_on_as(known):
+        _still_ending()
+    if producer.producer_id != known.producer_id:
+        raise InvalidProducerMapping("the transactional id has another producer id")
+    if producer.epoch != known.epoch:
+        raise ProducerFenced(f"the producer is at epoch {known.epoch}, not {producer.epoch}")
+    return known
+
+
+def _may_go_on(known: Transaction, expected: Producer) -> bool:
+    if expected == Producer(known.producer_id, known.epoch):
+        return True
+    # Who is of the last epoch asks again, or was aborted by us; but not beside an open transaction.
+    return known.state not in OPEN and _is_last(known, expected)
+
+
+def _is_last(known: Transaction, producer: Producer) -> bool:
+    """Tell whether this is the producer as it was before the last raise of its epoch."""
+    last_id = known.previous_id if known.epoch == 0 else known.producer_id
+    return known.last_epoch != NO_EPOCH and producer == Producer(last_id, known.last_epoch)
+
+
+def _fresh(fresh_id: int) -> int:
+    if fresh_id == NO_PRODUCER:
+        raise ProducerIdNeeded("a producer id is needed")
+    return fresh_id
+
+
+def _still_ending() -> NoReturn:
+    raise ConcurrentTransactions("the transaction before is not yet ended everywhere")

@@ -1,0 +1,102 @@
+"""What transactions write: one record per transactional id.
+
+Keys and values are msgpack arrays whose first element is their tag
+(`docs/reference/format-transactions.md`). A record holds all that is known under an id, so the
+newest one of each id is enough.
+"""
+
+from enum import Enum
+from typing import TypeAlias
+
+import msgspec
+
+from kafkaesque.errors import NewerFormat
+from kafkaesque.machines.machine import MachineRecord
+
+FORMAT = 1
+
+NO_EPOCH = -1
+NO_PRODUCER = -1
+NO_TIME = -1
+
+Place: TypeAlias = tuple[bytes, int]
+"""A topic's id and the number of one of its partitions."""
+
+
+class State(Enum):
+    """How far a transaction is; the names are Kafka's, but for the prepared one."""
+
+    EMPTY = "Empty"
+    """None was begun since the producer came."""
+    ONGOING = "Ongoing"
+    PREPARED = "Prepared"
+    """Its producer is done with it; who knows its id ends it, and it does not time out soon."""
+    PREPARE_COMMIT = "PrepareCommit"
+    """It is decided; the partitions are being told."""
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    """All partitions know."""
+    COMPLETE_ABORT = "CompleteAbort"
+
+
+OPEN = frozenset({State.ONGOING, State.PREPARED})
+ENDING = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+
+
+class TransactionKey(msgspec.Struct, array_like=True, frozen=True, tag=1):
+    """The key of all that is known under a transactional id."""
+
+    transactional_id: str
+
+
+class Transaction(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
+    """A transactional id's producer and its newest transaction."""
+
+    state: State
+    producer_id: int
+    epoch: int
+    last_epoch: int = NO_EPOCH
+    """The epoch before this one, if its owner may still ask with it: the answer may be lost."""
+    previous_id: int = NO_PRODUCER
+    """The producer id before this one, when its epochs were used up."""
+    next_id: int = NO_PRODUCER
+    """The producer id from the end of this transaction on, when its epochs are used up."""
+    timeout_ms: int
+    began_ms: int = NO_TIME
+    """The wall time of the first partition."""
+    changed_ms: int
+    """The wall time of this record."""
+    number: int = 0
+    """Counts the transactions of this id, so that late words of an old one can be told apart."""
+    places: tuple[Place, ...] = ()
+    owner: str = ""
+    """Who prepared it, for people."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the producer id has no further epoch to give."""
+        return self.epoch >= EPOCH_LAST
+
+
+EPOCH_LAST = (1 << 15) - 2
+"""The last epoch that a producer is given; the one above it is for ending its transaction."""
+
+_encoder = msgspec.msgpack.Encoder()
+_keys = msgspec.msgpack.Decoder(TransactionKey)
+_values = msgspec.msgpack.Decoder(Transaction)
+
+
+def to_record(transactional_id: str, value: Transaction | None) -> MachineRecord:
+    """Return the record that sets what is known under an id, or that forgets it."""
+    key = _encoder.encode(TransactionKey(transactional_id))
+    return MachineRecord(key, None if value is None else _encoder.encode(value))
+
+
+def from_record(record: MachineRecord) -> tuple[str, Transaction | None]:
+    """Return id and value; raises NewerFormat for what this version does not know."""
+    try:
+        key = _keys.decode(record.key)
+        value = None if record.value is None else _values.decode(record.value)
+    except msgspec.MsgspecError as error:
+        raise NewerFormat("a record of a transaction", FORMAT + 1, FORMAT) from error
+    return key.transactional_id, value

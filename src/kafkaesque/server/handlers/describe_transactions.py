@@ -1,0 +1,75 @@
+"""DescribeTransactions: how far transactions are, and what they wrote to."""
+
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.transaction_commands import Described
+from kafkaesque.machines.transaction_errors import UnknownTransactionalId
+from kafkaesque.machines.transaction_records import Transaction
+from kafkaesque.server.asking_transactions import ask_transactions
+from kafkaesque.server.errors import code_of
+from kafkaesque.server.session import Session
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+
+async def handle(
+    request: DescribeTransactionsRequest, version: int, session: Session
+) -> DescribeTransactionsResponse:
+    """Ask the coordinator of each id."""
+    names = dict.fromkeys(request.transactional_ids)
+    states = [await _state(name, session) for name in names]
+    return DescribeTransactionsResponse(transaction_states=tuple(states))
+
+
+async def _state(name: str, session: Session) -> TransactionState:
+    try:
+        coordinator = session.broker.transactions.coordinators.of(name)
+        described = await ask_transactions(
+            session,
+            coordinator,
+            name,
+            lambda machine, to, _, __: machine.describe([name], to, lambda _: True),
+            Described,
+        )
+        known = described.transactions.get(name)
+        if known is None:
+            raise UnknownTransactionalId("nothing is known of this transactional id")
+    except KafkaesqueError as error:
+        return TransactionState(
+            error_code=code_of(error),
+            transactional_id=name,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=-1,
+            producer_id=-1,
+            producer_epoch=-1,
+            topics=(),
+        )
+    return TransactionState(
+        error_code=ErrorCode.NONE,
+        transactional_id=name,
+        transaction_state=known.state.value,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_start_time_ms=known.began_ms,
+        producer_id=known.producer_id,
+        producer_epoch=known.epoch,
+        topics=_topics(known, session),
+    )
+
+
+def _topics(known: Transaction, session: Session) -> tuple[TopicData, ...]:
+    """Return the partitions by name; topics that were deleted meanwhile are left out."""
+    by_id: dict[bytes, list[int]] = {}
+    for topic_id, index in known.places:
+        by_id.setdefault(topic_id, []).append(index)
+    catalog = session.broker.catalog
+    found = [(catalog.topic_by_id(topic_id), parts) for topic_id, parts in by_id.items()]
+    return tuple(
+        TopicData(topic=topic.name, partitions=tuple(sorted(parts)))
+        for topic, parts in found
+        if topic is not None
+    )

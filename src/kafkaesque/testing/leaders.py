@@ -1,0 +1,40 @@
+"""Who leads, in the eyes of one broker, which is asked over a connection of its own."""
+
+from kafkaesque.client.address import Address
+from kafkaesque.client.blocking import BlockingConnection
+from kafkaesque.clock import SystemClock
+from kafkaesque.config import ClientConfig
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.types import NodeId
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+ASK_MS_MAX = 2_000
+_NOBODY = -1
+
+
+def leaders_of(host: str, port: int, topic: str) -> dict[int, NodeId | None]:
+    """Return who leads each partition of a topic; nothing if the broker does not answer."""
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
+    )
+    clock = SystemClock()
+    deadline_ms = clock.monotonic_ms() + ASK_MS_MAX
+    try:
+        asked = BlockingConnection.open(
+            Address(host=host, port=port), ClientConfig(), clock, deadline_ms
+        )
+        try:
+            answer = asked.call(request, MetadataResponse, deadline_ms)
+        finally:
+            asked.close()
+    except KafkaesqueError:
+        return {}  # it is paused, or has just been killed
+    return {
+        one.partition_index: None if one.leader_id == _NOBODY else one.leader_id
+        for found in answer.topics
+        for one in found.partitions
+    }

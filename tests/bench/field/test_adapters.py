@@ -1,0 +1,96 @@
+"""What the adapters write into the files of settings of the systems they start."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.field.__main__ import SYSTEMS
+from bench.field.adapters import activemq, kafka, kafkaesque, nats, rabbitmq, redis
+from bench.field.fetched import LIBRARIES, pom
+from bench.field.system import Durability
+
+FOLDER = Path("/some/folder")
+
+
+def test_kafka_is_broker_and_controller_in_one_and_listens_on_loopback_only() -> None:
+    text = kafka.server_properties((1111, 2222), FOLDER)
+    rows = dict(row.split("=", 1) for row in text.splitlines())
+    assert rows["process.roles"] == "broker,controller"
+    assert rows["listeners"] == "PLAINTEXT://127.0.0.1:1111,CONTROLLER://127.0.0.1:2222"
+    assert rows["controller.quorum.voters"] == "1@127.0.0.1:2222"
+    assert rows["log.dirs"] == "/some/folder/data"
+    assert kafka.port_of(text) == 1111
+
+
+def test_kafka_comes_by_its_name() -> None:
+    (found,) = ElementTree.fromstring(pom("4.9.9")).iter("dependency")
+    names = [found.findtext(name) for name in ("groupId", "artifactId", "version")]
+    assert names == ["org.apache.kafka", "kafka_2.13", "4.9.9"]
+
+
+def test_kafkaesque_is_called_as_a_user_calls_it() -> None:
+    words = kafkaesque.command(1111, FOLDER)
+    assert words[1:] == [
+        *("-m", "kafkaesque", "serve"),
+        *("--port", "1111", "--data", "/some/folder/data"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("durability", "row"),
+    [
+        (Durability.MEMORY, "appendonly no"),
+        (Durability.OS, "appendfsync everysec"),
+        (Durability.ALWAYS, "appendfsync always"),
+    ],
+)
+def test_redis_keeps_what_the_mode_promises(durability: Durability, row: str) -> None:
+    rows = redis.config(durability, 1111, FOLDER).splitlines()
+    assert row in rows
+    assert {"bind 127.0.0.1", "port 1111", "dir /some/folder"} <= set(rows)
+
+
+def test_nats_syncs_only_when_asked() -> None:
+    assert "sync_interval: always" in nats.config(Durability.ALWAYS, 1111, FOLDER)
+    assert "sync_interval" not in nats.config(Durability.OS, 1111, FOLDER)
+    assert 'listen: "127.0.0.1:1111"' in nats.config(Durability.OS, 1111, FOLDER)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_new"), [("2.9.10", False), ("2.10.0", True), ("2.12.1-beta", True)]
+)
+def test_nats_offers_to_sync_from_a_version_on(version: str, is_new: bool) -> None:
+    assert nats.is_at_least(version, (2, 10)) is is_new
+
+
+def test_activemq_syncs_by_default_and_can_be_told_not_to() -> None:
+    for durability, word in ((Durability.ALWAYS, "always"), (Durability.OS, "never")):
+        root = ElementTree.fromstring(activemq.config(durability, 1111, FOLDER))
+        (store,) = root.iter("{http://activemq.apache.org/schema/core}kahaDB")
+        assert store.attrib["journalDiskSyncStrategy"] == word
+        (door,) = root.iter("{http://activemq.apache.org/schema/core}transportConnector")
+        assert door.attrib["uri"] == "stomp://127.0.0.1:1111"
+
+
+def test_rabbitmq_keeps_everything_in_the_folder_it_is_given() -> None:
+    ports = {"amqp": 1, "stream": 2, "mapper": 3, "distribution": 4}
+    assert "listeners.tcp.1 = 127.0.0.1:1" in rabbitmq.config(ports)
+    assert "stream.listeners.tcp.1 = 127.0.0.1:2" in rabbitmq.config(ports)
+    places = rabbitmq.environment(ports, FOLDER)
+    paths = [value for value in places.values() if "/" in value]
+    assert paths
+    assert all(path.startswith("/some/folder") for path in paths)
+
+
+def test_systems_that_need_nothing_installed_to_be_asked_have_one_default_mode() -> None:
+    for system in (kafkaesque.Kafkaesque(), kafka.Kafka(), redis.Redis(), activemq.ActiveMq()):
+        variants = system.variants()
+        assert [variant.is_default for variant in variants].count(True) == 1
+        assert all(variant.name.startswith(f"{system.name}-") for variant in variants)
+        assert all(variant.driver in LIBRARIES for variant in variants)
+
+
+def test_every_system_says_what_would_bring_it() -> None:
+    assert all(make().package for make in SYSTEMS)
+    assert len({make.name for make in SYSTEMS}) == len(SYSTEMS)

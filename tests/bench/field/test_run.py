@@ -1,0 +1,95 @@
+"""A real run of Kafkaesque alone, as short as it can be; and what becomes of a missing system."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bench.field import report
+from bench.field.adapters.kafkaesque import Kafkaesque
+from bench.field.fetched import driver
+from bench.field.measuring import Failed, call
+from bench.field.python_driver import main as python_driver
+from bench.field.results import Results, load, save
+from bench.field.run import Run
+from bench.field.system import Missing, Running, System, Variant
+from bench.field.workload import BRIEF, FULL, QUICK, Scope
+from kafkaesque.testing import Broker
+
+pytestmark = pytest.mark.compat
+
+
+class Absent(System):
+    """A system that is not installed."""
+
+    name = "absent"
+    title = "Absent"
+    package = "absent-server"
+
+    def version(self) -> str:
+        raise Missing("it is not on PATH", self.package)
+
+    def variants(self) -> Sequence[Variant]:
+        raise AssertionError("a system that is not there is not asked for more")
+
+    def start(self, variant: Variant, folder: Path) -> Running:
+        raise AssertionError("a system that is not there is not started")
+
+
+@pytest.mark.requirement("Q-3")
+def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Path) -> None:
+    told: list[int] = []
+    run = Run(BRIEF, [Kafkaesque(), Absent()], is_pinned=False)
+    found: list[Results] = list(run.go(lambda _, steps: told.append(steps)))
+    results = found[-1]
+    assert results.failures == []
+    assert [(row.what, row.package) for row in results.skipped] == [("Absent", "absent-server")]
+    assert sum(told) == run.steps
+    for variant in ("kafkaesque-os", "kafkaesque-always"):
+        sent = results.fastest("throughput-100.produce", variant)
+        read = results.fastest("throughput-100.consume", variant)
+        latencies = results.latencies("latency-1000.latency", variant)
+        assert sent is not None
+        assert read is not None
+        assert latencies is not None
+        assert read.messages >= sent.messages > 0
+        assert latencies.count == 500
+        assert sent.resident_bytes > 10_000_000
+    save(results, tmp_path / "field.json")
+    assert load(tmp_path / "field.json").figures() == results.figures()
+    report.write(results, tmp_path)
+    assert "Kafkaesque, always (default)" in (tmp_path / "field.md").read_text()
+
+
+def test_without_a_compiler_python_measures(capsys: pytest.CaptureFixture[str]) -> None:
+    with Broker() as broker:
+        words = ["--port", broker.bootstrap.rpartition(":")[2], "--topic", "plain"]
+        assert python_driver(["create", *words, "--config", "flush.policy=os"]) == 0
+        assert python_driver(["produce", *words, "--count", "1"]) == 0
+        assert python_driver(["consume", *words, "--count", "1"]) == 0
+        assert python_driver(["latency", *words, "--rate", "100", "--seconds", "0.2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all("confluent-kafka" in line for line in lines)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_every_driver_of_c_says_what_it_wants() -> None:
+    with pytest.raises(Failed, match="usage"):
+        call([str(driver("stomp")), "nonsense"])
+
+
+def test_workloads_have_names_of_their_own_and_the_full_run_has_what_the_quick_one_has() -> None:
+    for plan in (QUICK, FULL):
+        names = [workload.name for workload in plan.workloads]
+        assert len(set(names)) == len(names)
+    full = {workload.name for workload in FULL.workloads}
+    assert {workload.name for workload in QUICK.workloads} <= full
+
+
+def test_queues_are_not_asked_for_what_only_logs_can_do() -> None:
+    variants = {variant.name: variant for variant in Kafkaesque().variants()}
+    kafka_only = [w for w in FULL.workloads if w.scope is Scope.KAFKA]
+    assert all(w.runs_on(variants["kafkaesque-os"]) for w in kafka_only)
+    assert not any(w.runs_on(variants["kafkaesque-always"]) for w in kafka_only)

@@ -1,0 +1,108 @@
+"""Three brokers lose each other: the network is cut, in both directions or in one.
+
+It is made of network namespaces where root plays, and of proxies elsewhere.
+"""
+
+import random
+
+from tests.chaos.scenario import scenario
+from tests.chaos.stage import Setting, Stage
+
+NETWORK = Setting(brokers=3, has_network=True)
+ROUNDS = 3
+STORM_SEED = 11
+
+
+@scenario("B18", "B19", "B22", setting=NETWORK, is_short=True)
+def the_leader_of_three_is_cut_off_from_the_others(stage: Stage) -> None:
+    stage.isolate(stage.leader())
+    stage.wait_for_progress()
+    stage.heal()
+
+
+@scenario("B18", "B19", "B22", "B23", setting=NETWORK)
+def leaders_of_three_are_cut_off_from_everybody(stage: Stage) -> None:
+    """Clients with default settings wait up to a minute for an answer that will never come."""
+    for round in range(ROUNDS):
+        stage.isolate(stage.leader(round), also_from_clients=True)
+        stage.work(5)
+        stage.heal()
+        stage.wait_for_progress()
+
+
+@scenario("B17", "B24", setting=NETWORK)
+def the_leader_of_three_is_heard_by_nobody(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        leader = stage.leader()
+        stage.silence(leader, *(node for node in stage.brokers if node != leader))
+        stage.wait_for_progress()
+        stage.heal()
+        stage.wait_for_progress()
+
+
+@scenario("B17", "B24", setting=NETWORK)
+def the_leader_of_three_hears_nobody(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        leader = stage.leader()
+        for node in stage.brokers:
+            if node != leader:
+                stage.silence(node, leader)
+        stage.wait_for_progress()
+        stage.heal()
+        stage.wait_for_progress()
+
+
+@scenario("B24", setting=NETWORK)
+def two_of_three_cannot_reach_each_other(stage: Stage) -> None:
+    """The third reaches both; whoever leads, there must be no end of elections."""
+    for one, other in ((1, 2), (2, 3), (1, 3)):
+        stage.split((one,), (other,))
+        stage.wait_for_progress()
+        stage.heal()
+        stage.wait_for_progress()
+
+
+@scenario("B18", "B24", setting=NETWORK)
+def nobody_of_three_reaches_another(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        stage.split((1,), (2,), (3,))
+        stage.work(4)
+        stage.heal()
+        stage.wait_for_progress()
+
+
+@scenario(
+    "B2",
+    "B16",
+    "B18",
+    setting=Setting(brokers=5, has_network=True),
+)
+def five_fall_into_two_and_three(stage: Stage) -> None:
+    for few in ((1, 2), (4, 5), (2, 3)):
+        many = tuple(node for node in stage.brokers if node not in few)
+        stage.split(few, many)
+        stage.work(4)
+        stage.heal()
+        stage.wait_for_progress()
+
+
+@scenario("B15", "B18", "B19", "B21", "B22", "B24", setting=NETWORK)
+def cuts_kills_and_pauses_come_as_chance_wants(stage: Stage) -> None:
+    chance = random.Random(STORM_SEED)
+    for _ in range(5 * ROUNDS):
+        node, other = chance.sample(list(stage.brokers), 2)
+        match chance.randrange(4):
+            case 0:
+                stage.isolate(node, also_from_clients=chance.random() < 0.5)
+            case 1:
+                stage.silence(node, other)
+            case 2:
+                stage.kill(node)
+            case _:
+                stage.pause(node)
+        stage.work(chance.uniform(0, 3))
+        stage.heal()
+        stage.resume(node)
+        if not stage.brokers[node].is_running:
+            stage.start(node)
+        stage.work(chance.uniform(0, 1))

@@ -1,0 +1,164 @@
+"""Disks of three brokers or five fail: they lose power, fill up, turn bits, or are gone."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.brokers import DidNotStart
+from tests.chaos.disks import PoweredDisk, SmallDisk
+from tests.chaos.faults import SYNCS, failing_calls
+from tests.chaos.job import TOPIC
+from tests.chaos.scenario import scenario
+from tests.chaos.stage import Setting, Stage
+
+POWERED = Setting(brokers=3, disk=PoweredDisk)
+MOUNTS = ("mkfs.ext4", "losetup")
+ROUNDS = 3
+
+
+@scenario("B1", "B3", "B11", setting=POWERED, needs=MOUNTS)
+def all_three_lose_their_power_at_once(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        stage.work(1)
+        stage.lose_power(1, 2, 3)
+        stage.start(1, 2, 3)
+        stage.wait_for_progress()
+
+
+@scenario("B1", "B15", setting=POWERED, needs=MOUNTS)
+def the_leader_of_three_loses_its_power(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        leader = stage.leader()
+        stage.lose_power(leader)
+        stage.wait_for_progress()
+        stage.start(leader)
+        stage.wait_for_progress()
+
+
+@scenario("B2", "B22", setting=Setting(brokers=5, disk=PoweredDisk), needs=MOUNTS)
+def one_of_five_loses_its_power_while_others_stand_still(stage: Stage) -> None:
+    """Whoever forgets what it had said it has can make a majority of two different ones."""
+    for _ in range(2):
+        leader = stage.leader()
+        others = [node for node in stage.brokers if node != leader]
+        stage.pause(*others[:2])
+        stage.work(2)
+        stage.lose_power(others[2])
+        stage.resume(*others[:2])
+        stage.pause(leader, others[3])
+        stage.start(others[2])
+        stage.work(3)
+        stage.resume(leader, others[3])
+        stage.wait_for_progress()
+
+
+@scenario("B4", setting=POWERED, needs=(*MOUNTS, "strace"))
+def a_sync_fails_on_the_leader_of_three(stage: Stage) -> None:
+    for _ in range(ROUNDS):
+        leader = stage.leader()
+        broker = stage.brokers[leader]
+        with failing_calls(broker.pid, SYNCS, "EIO"):
+            stage.count("sync")
+            assert broker.wait() != 0, "it must not go on with a disk that failed"
+        stage.wait_for_progress()
+        stage.start(leader)
+        stage.wait_for_progress()
+
+
+@scenario("B21", "B37", setting=Setting(brokers=3, disk=SmallDisk), needs=("mount",))
+def the_disk_of_the_leader_of_three_is_full(stage: Stage) -> None:
+    for _ in range(2):
+        disk = stage.disk(stage.leader(), SmallDisk)
+        stage.count("full")
+        disk.fill()
+        stage.work(3)
+        assert all(broker.is_running for broker in stage.brokers.values())
+        disk.free()
+        stage.wait_for_progress()
+
+
+@scenario("B37", setting=Setting(brokers=3, disk=SmallDisk), needs=("mount",))
+def the_disk_of_a_follower_of_three_is_full(stage: Stage) -> None:
+    """Nobody waits for it: the other two are a majority."""
+    disk = stage.disk(stage.followers()[0], SmallDisk)
+    stage.count("full")
+    disk.fill()
+    stage.work(3)
+    disk.free()
+
+
+@scenario("B5", setting=Setting(brokers=3))
+def bits_turn_in_the_segments_of_one_of_three(stage: Stage) -> None:
+    """It is mended by the others when somebody comes upon the damage, and may lead again then.
+
+    Only one: damage of the second before that of the first was found would be a majority's.
+    """
+    stage.work(1)
+    node = stage.leader()
+    stage.kill(node)
+    turn_bits(stage, node, f"{TOPIC}.*/**/*.log")
+    stage.start(node)
+    stage.wait_for_progress()
+    for other in [other for other in stage.brokers if other != node]:
+        stage.kill(other)
+        stage.start(other)
+        stage.wait_for_progress()
+
+
+@scenario("B6", setting=Setting(brokers=3))
+def bits_turn_in_the_catalog_of_one_of_three(stage: Stage) -> None:
+    """It says so, deletes nothing and stays away; an empty folder makes it a new broker."""
+    node = stage.followers()[0]
+    broker = stage.brokers[node]
+    stage.kill(node)
+    turn_bits(stage, node, "cluster-metadata/*.log")
+    before = files(broker.place.data)
+    with pytest.raises(DidNotStart, match="cluster-metadata is damaged"):
+        broker.start()
+    assert files(broker.place.data) >= before, "a damaged broker deleted something"
+    stage.wait_for_progress()
+    begin_anew(stage, node)
+
+
+@scenario("B10", setting=Setting(brokers=3))
+def the_disk_of_one_of_three_is_gone(stage: Stage) -> None:
+    """It comes back as somebody else: as itself it would vote and count where it already has."""
+    node = stage.followers()[0]
+    stage.kill(node)
+    stage.wait_for_progress()
+    begin_anew(stage, node)
+    assert stage.brokers[node].number not in stage.brokers, "it has the number of the dead"
+
+
+def begin_anew(stage: Stage, node: int) -> None:
+    """Start a broker with an empty folder, as one who joins the others."""
+    stage.count("wipe")
+    broker = stage.brokers[node]
+    shutil.rmtree(broker.place.data)
+    broker.join = next(other.address for other in stage.brokers.values() if other is not broker)
+    broker.start()
+
+
+def turn_bits(stage: Stage, node: int, pattern: str) -> None:
+    """Damage what was synced long ago in all of a broker's files of this kind."""
+    stage.count("bit")
+    found = [one for one in stage.brokers[node].place.data.glob(pattern) if one.stat().st_size > 99]
+    assert found, "there is nothing to damage"
+    for path in found:
+        turn_a_bit(path)
+
+
+def files(data: Path) -> set[Path]:
+    """Return everything in a broker's folder."""
+    return set(data.rglob("*"))
+
+
+def turn_a_bit(path: Path) -> None:
+    """Turn one far from the end of the file."""
+    with path.open("r+b") as file:
+        at = path.stat().st_size // 3
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 0x10]))

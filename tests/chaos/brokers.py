@@ -1,0 +1,148 @@
+"""Brokers of a run: `kafkaesque serve` in processes of their own, to be killed and paused."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.repository import ROOT
+
+START_SECONDS_MAX = 90.0
+STOP_SECONDS_MAX = 30.0
+_LOOK_SECONDS = 0.02
+_LISTENS = re.compile(r"listens on [0-9.]+:(\d+).* broker (\d+)$", re.MULTILINE)
+
+
+class DidNotStart(AssertionError):
+    """The broker ended, or said nothing; the text has its last words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a broker lives: the machine of its own that a test can give it."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    prefix: tuple[str, ...] = ()
+    """A command that runs another one somewhere, such as `ip netns exec NAME`."""
+    advertised: str = ""
+    """Where everybody is told to look for it, if that is not where it listens."""
+    secret: Path | None = None
+    """What brokers prove to each other beyond one machine."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class BrokerProcess:
+    """One broker; its output goes to files beside its data, for whoever looks for a reason."""
+
+    def __init__(self, place: Place, log: Path, join: str = "") -> None:
+        self.place = place
+        self.port = place.port
+        self.number = 0
+        """What the cluster calls it, once it serves."""
+        self._log = log
+        self.join = join
+        """Whom it asks for a number when its folder is empty."""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where clients find it."""
+        return self.place.advertised or f"{self.place.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process, while there is one."""
+        assert self._process is not None, "it is not running"
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is there, be it paused or not."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it and wait until it says where it listens; again on the same port."""
+        self.launch()
+        self.wait_until_it_listens()
+
+    def launch(self) -> None:
+        """Start it without waiting for anything."""
+        assert not self.is_running, "it is running already"
+        place = self.place
+        join = ("--join", self.join) if self.join else ()
+        told = ("--advertised", place.advertised) if place.advertised else ()
+        secret = ("--secret-file", str(place.secret)) if place.secret else ()
+        with self._said.open("wb") as said, self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *place.prefix,
+                    *(sys.executable, "-m", "kafkaesque", "serve"),
+                    *("--listen", place.host, "--port", str(self.port)),
+                    *("--data", str(place.data), *join, *told, *secret),
+                ],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=log,
+                env={**os.environ, **place.environment},
+            )
+
+    def wait_until_it_listens(self) -> None:
+        """Return when it serves; raises DidNotStart if it does not."""
+        late = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < late and self.is_running:
+            found = _LISTENS.search(self._said.read_text())
+            if found is not None:
+                self.port, self.number = int(found[1]), int(found[2])
+                return
+            time.sleep(_LOOK_SECONDS)
+        raise DidNotStart(f"{self._said.read_text()}\n{self.last_words()}")
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        kill_all([self])
+
+    def pause(self) -> None:
+        """Let it stand still, as a machine under too much load does."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on; it cannot know that it stood still."""
+        self._signal(signal.SIGCONT)
+
+    def stop(self) -> int:
+        """Ask it to stop; return its exit code."""
+        self._signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until it has ended; return its exit code."""
+        assert self._process is not None
+        return self._process.wait(STOP_SECONDS_MAX)
+
+    def last_words(self) -> str:
+        """Return the end of its log."""
+        return self._log.read_text()[-4000:] if self._log.exists() else ""
+
+    @property
+    def _said(self) -> Path:
+        return self._log.with_suffix(".out")
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.is_running:
+            os.kill(self.pid, number)
+
+
+def kill_all(brokers: Sequence[BrokerProcess]) -> None:
+    """End brokers at the same time."""
+    for broker in brokers:
+        broker._signal(signal.SIGKILL)
+    for broker in brokers:
+        broker.wait()

@@ -1,0 +1,106 @@
+"""A network of namespaces: one for each broker, one with the bridge for the clients.
+
+A cut is made by a wrong hardware address for the other side: packets leave and nobody takes them,
+so both sides hear nothing, as of a pulled cable. It works in one direction or in both, and needs
+nothing but `ip`.
+"""
+
+import os
+import subprocess
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+
+from tests.chaos.brokers import Place
+from tests.chaos.ways import Ways
+
+_NOBODY = "02:00:00:00:00:00"
+_PORT = 9092
+_NUMBERS = count()
+
+
+class Network(Ways):
+    """Addresses 10.99.0.N for the brokers 1..n; clients live at the hub, number 0."""
+
+    def __init__(self, brokers: int) -> None:
+        super().__init__(brokers)
+        self._name = f"kq{os.getpid()}-{next(_NUMBERS)}"
+        self._cut: set[tuple[int, int]] = set()
+
+    def __enter__(self) -> "Network":
+        hub = self._namespace(0)
+        for node in self._nodes:
+            _ip("netns", "add", self._namespace(node))
+            self._inside(node, "link", "set", "lo", "up")
+        self._inside(0, "link", "add", "eth0", "type", "bridge")
+        self._inside(0, "addr", "add", f"{self.address(0)}/24", "dev", "eth0")
+        self._inside(0, "link", "set", "eth0", "up")
+        for node in self._nodes[1:]:
+            port = f"port{node}"
+            self._inside(
+                *(node, "link", "add", "eth0", "type", "veth", "peer", "name", port, "netns", hub)
+            )
+            self._inside(0, "link", "set", port, "master", "eth0", "up")
+            self._inside(node, "addr", "add", f"{self.address(node)}/24", "dev", "eth0")
+            self._inside(node, "link", "set", "eth0", "up")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for node in self._nodes:
+            _ip("netns", "del", self._namespace(node))
+
+    def address(self, node: int) -> str:
+        """Return where a node is found by the others."""
+        return f"10.99.0.{node or 254}"
+
+    def prefix(self, node: int) -> tuple[str, ...]:
+        """Return the command that runs another one on this node."""
+        return ("ip", "netns", "exec", self._namespace(node))
+
+    def place(self, node: int, data: Path, secret: Path) -> Place:
+        """Return where a broker is to live."""
+        return Place(
+            data=data,
+            host=self.address(node),
+            port=_PORT,
+            prefix=self.prefix(node),
+            secret=secret,
+        )
+
+    @property
+    def clients_prefix(self) -> tuple[str, ...]:
+        """The command that runs a client where it reaches the brokers."""
+        return self.prefix(0)
+
+    def cut_one_way(self, sender: int, receiver: int) -> None:
+        """Let nothing of one node reach the other; the other direction stays."""
+        if (sender, receiver) not in self._cut:
+            self._cut.add((sender, receiver))
+            address = self.address(receiver)
+            self._inside(
+                *(sender, "neigh", "replace", address, "lladdr", _NOBODY),
+                *("dev", "eth0", "nud", "permanent"),
+            )
+
+    def heal(self) -> None:
+        """Undo all cuts."""
+        for sender, receiver in self._cut:
+            self._inside(sender, "neigh", "del", self.address(receiver), "dev", "eth0")
+        self._cut.clear()
+
+    def _namespace(self, node: int) -> str:
+        return f"{self._name}-{node}"
+
+    def _inside(self, node: int, *words: str) -> None:
+        _ip("-n", self._namespace(node), *words)
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")

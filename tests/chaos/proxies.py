@@ -1,0 +1,59 @@
+"""A network of proxies, for machines that allow no namespaces; clients are never cut off in it."""
+
+from pathlib import Path
+from types import TracebackType
+
+from kafkaesque.broker.identity import PATH as IDENTITY
+from kafkaesque.broker.identity import decode_identity
+from kafkaesque.testing import proxy
+from kafkaesque.testing.process import free_port
+from kafkaesque.testing.proxy import HOST, Proxy, ProxyThread
+from tests.chaos.brokers import BrokerProcess, Place
+from tests.chaos.ways import Ways
+
+
+class Proxies(Ways):
+    """Each broker stands behind a proxy, and tells everybody the address of that."""
+
+    def __init__(self, brokers: int) -> None:
+        super().__init__(brokers)
+        self._proxies: dict[int, Proxy] = {}
+
+    def __enter__(self) -> "Proxies":
+        self._thread = ProxyThread()
+        self._ways = self._thread.call(proxy.Ways)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for one in self._proxies.values():
+            self._thread.run(one.hang_up())
+        self._thread.close()
+
+    def place(self, node: int, data: Path, secret: Path) -> Place:
+        """Return where a broker is to live, behind a new proxy."""
+        one = self._thread.call(lambda: Proxy(self._ways))
+        self._thread.run(one.listen())
+        one.target_port = free_port()
+        self._proxies[node] = one
+        return Place(data=data, port=one.target_port, advertised=f"{HOST}:{one.port}")
+
+    def started(self, node: int, broker: BrokerProcess) -> None:
+        """Tell the proxies who is who."""
+        assert broker.number == node
+        identity = decode_identity((broker.place.data / IDENTITY).read_bytes())
+        self._ways.directories[identity.directory] = node
+        self._proxies[node].node = node
+
+    def cut_one_way(self, sender: int, receiver: int) -> None:
+        """Let nothing of one broker reach the other; the ways of clients stay."""
+        if sender and receiver:
+            self._thread.call(lambda: self._ways.cut(sender, receiver))
+
+    def heal(self) -> None:
+        """Undo all cuts."""
+        self._thread.call(self._ways.heal)

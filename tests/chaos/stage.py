@@ -1,0 +1,307 @@
+"""One run: brokers, their machines, clients, faults; and the row of the table that comes of it."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from tests.chaos.brokers import BrokerProcess, Place, kill_all
+from tests.chaos.checker import Verdict, check
+from tests.chaos.clocks import WallClock
+from tests.chaos.disks import PoweredDisk, SmallDisk
+from tests.chaos.faults import missing
+from tests.chaos.history import Op, Outcome, Poll, Send
+from tests.chaos.job import now
+from tests.chaos.network import Network
+from tests.chaos.proxies import Proxies
+from tests.chaos.ways import Ways
+from tests.chaos.workload import PARTITIONS, USUAL, Workload
+from tools.repository import ROOT
+
+PROGRESS_SECONDS_MAX = 60.0
+"""A partition that takes no record for this long when all is well again is stuck."""
+DISK_MIB = 64
+SECRET = "secret"
+_LOOK_SECONDS = 0.1
+_ASK_SECONDS_MAX = 60
+
+
+D = TypeVar("D", bound=PoweredDisk | SmallDisk)
+
+
+class Stuck(AssertionError):
+    """All is well again, and still records do not go through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a scenario is played on."""
+
+    brokers: int = 1
+    has_network: bool = False
+    disk: type[PoweredDisk] | type[SmallDisk] | None = None
+    has_clocks: bool = False
+    """Whether each broker has a wall clock of its own, which can jump."""
+    roles: tuple[str, ...] = USUAL
+    topic: tuple[str, ...] = ()
+    """Settings of the topic, as `name=value`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What came of a run."""
+
+    faults: tuple[str, ...]
+    verdict: Verdict
+    unavailable_ms: int
+    seconds: float
+
+
+class Stage:
+    """Everything that a scenario can break; `with` sets it up and clears it away."""
+
+    def __init__(self, setting: Setting, folder: Path) -> None:
+        self._setting = setting
+        self._folder = folder
+        self._stack = ExitStack()
+        self._ways: Ways | None = None
+        self._faults: list[str] = []
+        self._begun = 0
+        self.clocks: dict[int, WallClock] = {}
+        self.disks: list[PoweredDisk | SmallDisk] = []
+        self.brokers: dict[int, BrokerProcess] = {}
+        self.workload: Workload
+
+    def __enter__(self) -> "Stage":
+        try:
+            self._set_up()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def _set_up(self) -> None:
+        setting = self._setting
+        (self._folder / SECRET).write_text("known to the brokers alone")
+        if setting.has_network:
+            kind = Proxies if missing("ip") else Network
+            self._ways = kind(setting.brokers)
+            self._stack.enter_context(self._ways)
+        for _ in range(setting.brokers):
+            self.add()
+        self.workload = Workload(self._folder, self.bootstrap, self._prefix)
+        self._stack.callback(self.workload.kill)
+        self._ask("create", str(PARTITIONS), str(min(3, setting.brokers)), *setting.topic)
+        self._begun = now()
+        self.workload.start(setting.roles)
+        self.wait_for_progress(3 * PROGRESS_SECONDS_MAX)
+
+    def add(self) -> int:
+        """Start one more broker, which joins the others; return its number."""
+        node = len(self.brokers) + 1
+        data = self._folder / f"data{node}"
+        if self._setting.disk is not None:
+            disk = self._setting.disk(data, DISK_MIB)
+            self._stack.enter_context(disk)
+            self.disks.append(disk)
+        self.brokers[node] = self._broker(node, data)
+        self._stack.callback(self._end, self.brokers[node])
+        self.brokers[node].start()
+        if self._ways is not None:
+            self._ways.started(node, self.brokers[node])
+        return node
+
+    def _broker(self, node: int, data: Path) -> BrokerProcess:
+        environment: Mapping[str, str] = {}
+        if self._setting.has_clocks:
+            self.clocks[node] = WallClock(self._folder, f"broker{node}")
+            environment = self.clocks[node].environment
+        place = Place(data=data)
+        if self._ways is not None:
+            place = self._ways.place(node, data, self._folder / SECRET)
+        place = replace(place, environment=environment)
+        join = self.brokers[1].address if node > 1 else ""
+        return BrokerProcess(place, self._folder / f"broker{node}.log", join)
+
+    def _end(self, broker: BrokerProcess) -> None:
+        if broker.is_running:
+            broker.kill()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given: all brokers."""
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    @property
+    def network(self) -> Ways:
+        """The network of a setting that has one."""
+        assert self._ways is not None
+        return self._ways
+
+    @property
+    def _prefix(self) -> tuple[str, ...]:
+        return self._ways.clients_prefix if self._ways is not None else ()
+
+    def leader(self, partition: int = 0) -> int:
+        """Return who leads a partition now."""
+        leaders: dict[str, int] = json.loads(self._ask("leaders"))
+        return leaders[str(partition)]
+
+    def followers(self, partition: int = 0) -> list[int]:
+        """Return all brokers but the leader of a partition."""
+        leader = self.leader(partition)
+        return [node for node in self.brokers if node != leader]
+
+    def _ask(self, *words: str) -> str:
+        command = [
+            *self._prefix,
+            sys.executable,
+            "-m",
+            "tests.chaos.asking",
+            self.bootstrap,
+            *words,
+        ]
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_ASK_SECONDS_MAX
+        )
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        return done.stdout
+
+    def count(self, name: str) -> None:
+        """Say that a fault is being done; the table tells how many there were."""
+        self._faults.append(name)
+
+    def kill(self, *nodes: int) -> None:
+        """End brokers at once, all at the same time."""
+        for _ in nodes:
+            self.count("kill")
+        kill_all([self.brokers[node] for node in nodes])
+
+    def start(self, *nodes: int) -> None:
+        """Start brokers that ended; none waits for another."""
+        for node in nodes:
+            self.brokers[node].launch()
+        for node in nodes:
+            self.brokers[node].wait_until_it_listens()
+
+    def pause(self, *nodes: int) -> None:
+        """Let brokers stand still."""
+        for node in nodes:
+            self.count("pause")
+            self.brokers[node].pause()
+
+    def resume(self, *nodes: int) -> None:
+        """Let brokers go on."""
+        for node in nodes:
+            self.brokers[node].resume()
+
+    def isolate(self, node: int, *, also_from_clients: bool = False) -> None:
+        """Cut a broker off from all others."""
+        self.count("cut")
+        self.network.isolate(node, also_from_clients=also_from_clients)
+
+    def silence(self, sender: int, *receivers: int) -> None:
+        """Let nothing of one broker reach some others, while it still hears them."""
+        self.count("cut")
+        for receiver in receivers:
+            self.network.cut_one_way(sender, receiver)
+
+    def split(self, *halves: tuple[int, ...]) -> None:
+        """Cut all ways between the brokers of different halves."""
+        self.count("cut")
+        self.network.split(*halves)
+
+    def heal(self) -> None:
+        """Mend all ways."""
+        self.network.heal()
+
+    def lose_power(self, *nodes: int) -> None:
+        """Cut the power of brokers, all at once: they are gone, and so is what was not synced."""
+        disks = [self.disk(node, PoweredDisk) for node in nodes]
+        for disk in disks:
+            self.count("power")
+            disk.cut_power()
+        kill_all([self.brokers[node] for node in nodes])
+        for disk in disks:
+            disk.restore_power()
+
+    def disk(self, node: int, kind: type[D]) -> D:
+        """Return the disk of a broker."""
+        disk = self.disks[node - 1]
+        assert isinstance(disk, kind)
+        return disk
+
+    def acknowledged_since(self, since: int) -> int:
+        """Return how many records were acknowledged that were sent after this time."""
+        return sum(
+            1
+            for op in self.workload.history()
+            if isinstance(op, Send) and op.outcome is Outcome.OK and op.begun > since
+        )
+
+    def work(self, seconds: float) -> None:
+        """Let the clients work, in whatever state the brokers are."""
+        time.sleep(seconds)
+
+    def wait_for_progress(self, seconds_max: float = PROGRESS_SECONDS_MAX) -> None:
+        """Wait until each partition took a record begun after now, and gave one; else Stuck."""
+        begun = now()
+        late = begun + int(seconds_max * 10**9)
+        while now() < late:
+            written, read = _progress(self.workload.history(), begun)
+            if len(written) == len(read) == PARTITIONS:
+                return
+            time.sleep(_LOOK_SECONDS)
+        words = "\n".join(broker.last_words() for broker in self.brokers.values())
+        raise Stuck(f"only {sorted(written)} were written, only {sorted(read)} read:\n{words}")
+
+    def finish(self) -> Row:
+        """Stop the clients, read everything once more, and check it all."""
+        ended = now()
+        self.workload.stop()
+        self.workload.look()
+        ops = self.workload.history()
+        for node, broker in self.brokers.items():
+            assert broker.is_running, f"broker {node} ended:\n{broker.last_words()}"
+        return Row(
+            faults=tuple(self._faults),
+            verdict=check(ops),
+            unavailable_ms=_longest_ms(ops, self._begun, ended),
+            seconds=(now() - self._begun) / 1e9,
+        )
+
+
+def _progress(ops: Sequence[Op], since: int) -> tuple[set[int], set[int]]:
+    written = {
+        op.partition
+        for op in ops
+        if isinstance(op, Send) and op.outcome is Outcome.OK and op.begun > since
+    }
+    read = {op.partition for op in ops if isinstance(op, Poll) and op.records and op.ended > since}
+    return written, read
+
+
+def _longest_ms(ops: Sequence[Op], begun: int, ended: int) -> int:
+    """Return for how long at most a partition acknowledged nothing, after its first time."""
+    times: dict[int, list[int]] = defaultdict(list)
+    for op in ops:
+        if isinstance(op, Send) and op.outcome is Outcome.OK and begun < op.ended < ended:
+            times[op.partition].append(op.ended)
+    gaps = [b - a for one in times.values() for a, b in pairwise([*sorted(one), ended])]
+    return max(gaps, default=0) // 10**6

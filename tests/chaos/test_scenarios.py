@@ -1,0 +1,43 @@
+"""The short part of `make chaos`: what every change must survive."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import stories
+from tests.chaos.disks import PoweredDisk
+from tests.chaos.faults import missing
+from tests.chaos.findings import Kind
+from tests.chaos.history import Outcome
+from tests.chaos.scenario import Scenario
+from tests.chaos.stage import Setting, Stage
+
+pytestmark = pytest.mark.chaos
+
+SENT_MIN = 200
+
+
+@pytest.mark.parametrize(
+    "story", [one for one in stories.ALL if one.is_short], ids=lambda one: one.name
+)
+def test_nothing_is_lost_doubled_or_moved_when(story: Scenario, tmp_path: Path) -> None:
+    if story.hindrance:
+        pytest.skip(story.hindrance)
+    row = story.run(tmp_path)
+    assert row.verdict.is_clean, row.verdict.report()
+    assert row.faults
+    assert row.verdict.sends[Outcome.OK] > SENT_MIN
+
+
+@pytest.mark.skipif(bool(missing("mkfs.ext4", "losetup")), reason="needs root and ext4")
+def test_without_syncing_a_loss_of_power_takes_acknowledged_records_and_is_found(
+    tmp_path: Path,
+) -> None:
+    """So the fault is real, and a broker that forgets to sync would be found out."""
+    setting = Setting(disk=PoweredDisk, topic=("flush.policy=os",))
+    with Stage(setting, tmp_path) as stage:
+        stage.work(0.5)
+        stage.lose_power(1)
+        stage.start(1)
+        row = stage.finish()
+    assert row.verdict.kinds[Kind.LOST] > SENT_MIN

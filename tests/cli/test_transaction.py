@@ -1,0 +1,77 @@
+"""`kafkaesque transaction` against a real broker."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from kafkaesque.cli.main import run
+from kafkaesque.testing import Broker
+
+SECONDS_MAX = 20
+
+
+@pytest.fixture(name="broker")
+def _broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+def begun(broker: Broker) -> Producer:
+    """A producer with an open transaction in one partition."""
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap, "transactional.id": "billing-0", "log_level": 0}
+    )
+    producer.init_transactions(SECONDS_MAX)
+    producer.begin_transaction()
+    producer.produce("orders", "x", partition=1)
+    assert producer.flush(SECONDS_MAX) == 0
+    return producer
+
+
+def told(broker: Broker, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
+    code = run(["transaction", *words, "--bootstrap", broker.bootstrap])
+    return code, capsys.readouterr().out.splitlines()
+
+
+def test_what_is_open_is_listed_and_described(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    producer = begun(broker)
+    code, lines = told(broker, capsys, "list", "--state", "Ongoing", "--json")
+    assert code == 0
+    assert [json.loads(line)["transaction"] for line in lines] == ["billing-0"]
+    code, lines = told(broker, capsys, "describe", "billing-0", "--json")
+    assert code == 0
+    found = json.loads(lines[0])
+    assert (found["state"], found["epoch"]) == ("Ongoing", 0)
+    producer.abort_transaction(SECONDS_MAX)
+
+
+@pytest.mark.parametrize(("how", "state"), [("commit", "Commit"), ("abort", "Abort")])
+def test_an_open_transaction_is_ended_by_hand_and_its_producer_fenced(
+    broker: Broker, capsys: pytest.CaptureFixture[str], how: str, state: str
+) -> None:
+    producer = begun(broker)
+    code, lines = told(broker, capsys, how, "billing-0")
+    assert code == 1, "without --yes it is only shown"
+    assert any("Ongoing" in line for line in lines)
+    code, lines = told(broker, capsys, how, "billing-0", "--yes")
+    assert code == 0
+    assert lines == [f"the transaction of billing-0 was {how}{'t' * (how == 'commit')}ed"]
+    if how == "commit":
+        _, lines = told(broker, capsys, "list")
+        assert state in lines[-1]
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(SECONDS_MAX)
+    code, lines = told(broker, capsys, how, "billing-0", "--yes")
+    assert code == 1, "there is nothing open any more"
+
+
+def test_an_id_that_nobody_has_used_is_not_found(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["transaction", "describe", "none", "--bootstrap", broker.bootstrap])
+    assert code == 1
+    assert "transactional id none: nobody has used it" in capsys.readouterr().err

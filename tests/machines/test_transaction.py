@@ -1,0 +1,228 @@
+"""The life of the transactions under one id: what is allowed when, and who is fenced by what."""
+
+import pytest
+from msgspec.structs import replace
+
+from kafkaesque.machines.transaction import init
+from kafkaesque.machines.transaction_commands import Init, Producer
+from kafkaesque.machines.transaction_errors import (
+    ConcurrentTransactions,
+    InvalidProducerMapping,
+    InvalidTransactionState,
+    ProducerFenced,
+    ProducerIdNeeded,
+    TooManyTransactions,
+)
+from kafkaesque.machines.transaction_records import EPOCH_LAST, State, to_record
+from kafkaesque.machines.transactions import PLACES_MAX
+from tests.machines.transaction_desk import NAME, TIMEOUT_MS, A, B, Desk
+
+
+def exhausted() -> tuple[Desk, Producer]:
+    """A desk whose producer has the last epoch of its id."""
+    desk = Desk()
+    desk.init()
+    desk.machine.apply(to_record(NAME, replace(desk.known, epoch=EPOCH_LAST)))
+    return desk, Producer(desk.known.producer_id, EPOCH_LAST)
+
+
+def test_a_first_producer_needs_an_id_and_begins_at_epoch_0() -> None:
+    with pytest.raises(ProducerIdNeeded):
+        init(None, Init(transactional_id=NAME, timeout_ms=1), 0)
+    desk = Desk()
+    assert desk.init().epoch == 0
+    assert desk.is_in(State.EMPTY)
+
+
+def test_each_producer_that_comes_fences_the_one_before() -> None:
+    desk = Desk()
+    old = desk.init()
+    new = desk.init()
+    assert new == Producer(old.producer_id, old.epoch + 1)
+    with pytest.raises(ProducerFenced):
+        desk.add(old)
+    desk.add(new)
+
+
+def test_a_new_producer_has_the_open_transaction_aborted_at_an_epoch_between() -> None:
+    desk = Desk()
+    old = desk.init()
+    desk.add(old, A, B)
+    new = desk.init()
+    assert desk.markers == [(Producer(old.producer_id, old.epoch + 1), False)]
+    assert new.epoch == old.epoch + 2
+    with pytest.raises(ProducerFenced):
+        desk.end(old)
+
+
+def test_a_producer_that_goes_on_after_an_error_is_given_the_next_epoch_once() -> None:
+    desk = Desk()
+    first = desk.init()
+    raised = desk.init(expected=first)
+    assert raised.epoch == first.epoch + 1
+    assert desk.init(expected=first) == raised, "the answer was lost, and it asks again"
+
+
+def test_a_zombie_cannot_go_on_with_an_old_epoch_beside_an_open_transaction() -> None:
+    desk = Desk()
+    zombie = desk.init()
+    heir = desk.init()
+    desk.add(heir)
+    with pytest.raises(ProducerFenced):
+        desk.init(expected=zombie)
+    assert desk.is_in(State.ONGOING)
+
+
+def test_another_producer_id_is_no_ones() -> None:
+    desk = Desk()
+    producer = desk.init()
+    with pytest.raises(InvalidProducerMapping):
+        desk.add(Producer(producer.producer_id + 1, producer.epoch))
+    with pytest.raises(InvalidProducerMapping):
+        Desk().end(producer)
+
+
+def test_only_partitions_that_were_added_may_be_written_to() -> None:
+    desk = Desk()
+    producer = desk.init()
+    assert desk.missing(producer, A) == {A}
+    desk.add(producer, A)
+    assert desk.missing(producer, A, B) == {B}
+    desk.end(producer)
+    with pytest.raises(ConcurrentTransactions):
+        desk.missing(producer, A)
+    desk.complete()
+    assert desk.missing(producer, A) == {A}
+
+
+def test_the_next_transaction_waits_until_the_one_before_is_complete() -> None:
+    desk = Desk()
+    producer = desk.init()
+    assert desk.add(producer, A) == 1
+    desk.end(producer)
+    with pytest.raises(ConcurrentTransactions):
+        desk.add(producer, B)
+    desk.complete()
+    assert desk.add(producer, B) == 2
+    assert desk.known.places == (B,)
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_b29_to_end_twice_is_to_end_once(*, is_commit: bool) -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer)
+    desk.end(producer, is_commit=is_commit)
+    with pytest.raises(ConcurrentTransactions):
+        desk.end(producer, is_commit=is_commit)
+    desk.complete()
+    assert desk.end(producer, is_commit=is_commit) == producer
+    assert len(desk.markers) == 1
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_b29_to_end_twice_with_v2_gives_the_same_epoch_twice(*, is_commit: bool) -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer)
+    following = desk.end(producer, is_commit=is_commit, is_v2=True)
+    assert following == Producer(producer.producer_id, producer.epoch + 1)
+    assert desk.end(producer, is_commit=is_commit, is_v2=True) == following
+    desk.complete()
+    assert desk.end(producer, is_commit=is_commit, is_v2=True) == following
+    assert desk.markers == [(following, is_commit)]
+
+
+def test_what_is_committed_cannot_be_aborted_nor_the_other_way() -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer)
+    desk.end(producer, is_commit=True)
+    with pytest.raises(InvalidTransactionState):
+        desk.end(producer, is_commit=False)
+    desk.complete()
+    with pytest.raises(InvalidTransactionState):
+        desk.end(producer, is_commit=False)
+
+
+def test_what_was_not_begun_cannot_be_committed() -> None:
+    desk = Desk()
+    producer = desk.init()
+    with pytest.raises(InvalidTransactionState):
+        desk.end(producer)
+    with pytest.raises(InvalidTransactionState):
+        desk.end(producer, is_v2=True)
+
+
+def test_with_v2_what_was_not_begun_can_be_aborted_and_raises_the_epoch() -> None:
+    desk = Desk()
+    producer = desk.init()
+    following = desk.end(producer, is_commit=False, is_v2=True)
+    assert following.epoch == producer.epoch + 1
+    assert desk.end(producer, is_commit=False, is_v2=True) == following
+    assert desk.machine.ending() == []
+
+
+def test_b26_with_v2_a_late_end_never_reaches_the_next_transaction() -> None:
+    desk = Desk()
+    first = desk.init()
+    desk.add(first)
+    second = desk.end(first, is_commit=False, is_v2=True)
+    desk.complete()
+    desk.add(second)
+    for is_commit in (True, False):
+        with pytest.raises(ProducerFenced):
+            desk.end(first, is_commit=is_commit, is_v2=True)
+    with pytest.raises(ProducerFenced):
+        desk.missing(first, A)
+    assert desk.is_in(State.ONGOING)
+
+
+def test_an_id_whose_epochs_are_used_up_is_replaced_when_a_producer_comes() -> None:
+    desk, old = exhausted()
+    new = desk.init()
+    assert new.producer_id != old.producer_id
+    assert new.epoch == 0
+
+
+def test_with_v2_an_id_is_replaced_at_the_end_of_its_last_transaction() -> None:
+    desk, old = exhausted()
+    desk.add(old)
+    following = desk.end(old, is_v2=True)
+    assert following.producer_id != old.producer_id
+    assert following.epoch == 0
+    with pytest.raises(ConcurrentTransactions):
+        desk.add(following)
+    assert desk.end(old, is_v2=True) == following
+    desk.complete()
+    assert desk.markers == [(Producer(old.producer_id, EPOCH_LAST + 1), True)]
+    assert desk.end(old, is_v2=True) == following
+    desk.add(following)
+    with pytest.raises(InvalidProducerMapping):
+        desk.add(old)
+
+
+def test_a_prepared_transaction_takes_no_more_and_is_ended_by_who_knows_it() -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer, A)
+    desk.prepare(producer)
+    desk.prepare(producer)
+    assert desk.is_in(State.PREPARED)
+    assert desk.known.owner == "spark"
+    assert desk.missing(producer, A) == {A}
+    with pytest.raises(InvalidTransactionState):
+        desk.add(producer, B)
+    desk.pass_ms(100 * TIMEOUT_MS)
+    assert desk.is_in(State.PREPARED), "it does not time out with its producer"
+    desk.end(producer)
+    desk.complete()
+    assert desk.is_in(State.COMPLETE_COMMIT)
+
+
+def test_a_transaction_has_a_limited_number_of_partitions() -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer, *((b"x" * 16, index) for index in range(PLACES_MAX)))
+    with pytest.raises(TooManyTransactions):
+        desk.add(producer, A)

@@ -1,0 +1,183 @@
+"""All transactional ids of a coordinator: time-outs, limits, and what a restart finds."""
+
+import pytest
+
+from kafkaesque.config import TransactionConfig
+from kafkaesque.errors import NewerFormat
+from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.machines.transaction_commands import Init, Producer
+from kafkaesque.machines.transaction_errors import (
+    InvalidTransactionalId,
+    InvalidTransactionTimeout,
+    ProducerFenced,
+    TooManyTransactions,
+)
+from kafkaesque.machines.transaction_records import State, Transaction, from_record, to_record
+from kafkaesque.machines.transactions import Transactions
+from tests.machines.transaction_desk import TIMEOUT_MS, A, B, Desk
+
+
+def test_b27_what_is_left_open_is_aborted_by_its_time_out_and_its_producer_fenced() -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer, A)
+    desk.pass_ms(0)
+    desk.pass_ms(TIMEOUT_MS - 1)
+    assert desk.is_in(State.ONGOING)
+    desk.pass_ms(1)
+    assert desk.is_in(State.PREPARE_ABORT)
+    desk.complete()
+    assert desk.markers == [(Producer(producer.producer_id, producer.epoch + 1), False)]
+    with pytest.raises(ProducerFenced):
+        desk.end(producer)
+    assert desk.init(expected=producer).epoch == producer.epoch + 1, "its own producer may go on"
+
+
+@pytest.mark.parametrize("wall_ms", [-(10**9), 0])
+def test_a_clock_that_is_set_back_does_not_keep_a_transaction_open(wall_ms: int) -> None:
+    desk = Desk()
+    desk.add(desk.init(), A)
+    desk.pass_ms(0, wall_ms=wall_ms)
+    desk.pass_ms(TIMEOUT_MS, wall_ms=0)
+    assert desk.is_in(State.PREPARE_ABORT)
+
+
+def test_a_restart_counts_what_has_passed_of_the_time_out() -> None:
+    desk = Desk()
+    desk.add(desk.init(), A)
+    desk.pass_ms(TIMEOUT_MS - 10)
+    desk.restart()
+    desk.pass_ms(0)
+    desk.pass_ms(9)
+    assert desk.is_in(State.ONGOING)
+    desk.pass_ms(1)
+    assert desk.is_in(State.PREPARE_ABORT)
+
+
+def test_the_time_out_of_one_transaction_does_not_hit_the_next() -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer)
+    desk.pass_ms(TIMEOUT_MS - 1)
+    desk.end(producer)
+    desk.complete()
+    desk.add(producer)
+    desk.pass_ms(1)
+    assert desk.is_in(State.ONGOING)
+
+
+def test_b28_a_restart_between_two_partitions_loses_neither() -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer, A)
+    desk.restart()
+    assert desk.add(producer, B) == 1
+    desk.restart()
+    desk.end(producer)
+    assert desk.known.places == (A, B)
+
+
+def test_b27_what_is_decided_stays_decided_and_is_found_after_a_restart() -> None:
+    desk = Desk()
+    desk.add(producer := desk.init(), A)
+    desk.end(producer)
+    desk.restart()
+    assert desk.machine.ending() == ["t"]
+    desk.complete()
+    assert desk.is_in(State.COMPLETE_COMMIT)
+
+
+def test_the_records_rebuild_the_machine() -> None:
+    desk = Desk()
+    desk.add(desk.init(), A, B)
+    before = desk.known
+    desk.restore()
+    assert desk.known == before
+    assert desk.machine.open_count == 1
+
+
+def test_a_late_word_of_an_old_transaction_completes_nothing() -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer)
+    desk.end(producer)
+    assert desk.machine.completed("t", 0, desk.now).records == []
+    assert desk.machine.completed("t", 1, desk.now).records != []
+
+
+def test_an_id_that_nobody_uses_is_forgotten_but_not_one_that_is_open() -> None:
+    desk = Desk(TransactionConfig(id_expiration_ms=100, prepared_ms_max=10**12))
+    producer = desk.init()
+    desk.add(producer)
+    desk.prepare(producer)
+    desk.pass_ms(1_000)
+    assert desk.machine.expire(desk.now).records == []
+    desk.end(producer)
+    desk.complete()
+    desk.pass_ms(99)
+    assert desk.machine.expire(desk.now).records == []
+    desk.pass_ms(1)
+    desk.carry_out(desk.machine.expire(desk.now))
+    assert len(desk.machine) == 0
+
+
+def test_a_prepared_transaction_is_aborted_when_nobody_has_ended_it_for_long() -> None:
+    desk = Desk(TransactionConfig(prepared_ms_max=10_000))
+    producer = desk.init()
+    desk.add(producer)
+    desk.prepare(producer)
+    desk.pass_ms(0)
+    desk.pass_ms(9_999)
+    assert desk.is_in(State.PREPARED)
+    desk.pass_ms(1)
+    assert desk.is_in(State.PREPARE_ABORT)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_a_time_out_has_its_limits(timeout_ms: int) -> None:
+    with pytest.raises(InvalidTransactionTimeout):
+        Desk().init(timeout_ms=timeout_ms)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 1025])
+def test_an_id_has_its_limits(name: str) -> None:
+    desk = Desk()
+    command = Init(transactional_id=name, timeout_ms=1, fresh_id=1)
+    with pytest.raises(InvalidTransactionalId):
+        desk.machine.init(command, print, desk.now)
+
+
+def test_a_coordinator_has_a_limited_number_of_ids_and_of_open_transactions() -> None:
+    desk = Desk(TransactionConfig(ids_max=1, open_max=0))
+    producer = desk.init()
+    with pytest.raises(TooManyTransactions):
+        desk.add(producer)
+    other = Init(transactional_id="other", timeout_ms=1, fresh_id=1)
+    with pytest.raises(TooManyTransactions):
+        desk.machine.init(other, print, desk.now)
+
+
+def test_the_record_is_as_documented() -> None:
+    value = Transaction(
+        state=State.ONGOING,
+        producer_id=7,
+        epoch=1,
+        timeout_ms=60_000,
+        began_ms=1,
+        changed_ms=2,
+        number=3,
+        places=((bytes(range(16)), 2),),
+    )
+    record = to_record("t", value)
+    assert record.key.hex(" ") == "92 01 a1 74"
+    wanted = "9d 01 a7 4f 6e 67 6f 69 6e 67 07 01 ff ff ff cd ea 60 01 02 03 91 92 c4 10 "
+    wanted += " ".join(f"{byte:02x}" for byte in range(16)) + " 02 a0"
+    assert record.value is not None
+    assert record.value.hex(" ") == wanted
+    assert from_record(record) == ("t", value)
+
+
+def test_a_record_of_a_later_version_is_not_guessed_at() -> None:
+    machine = Transactions(TransactionConfig())
+    with pytest.raises(NewerFormat):
+        machine.apply(MachineRecord(b"\x92\x02\xa1t", None))

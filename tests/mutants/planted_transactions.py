@@ -1,0 +1,65 @@
+"""Planted bugs in transactions; random stories on one broker are to notice them."""
+
+from tests.mutants.mutation import Mutant
+
+_PARTITION = "kafkaesque.broker.partition:Partition"
+_INDEX = "kafkaesque.broker.partition_transactions:PartitionTransactions"
+_COORDINATOR = "kafkaesque.broker.transaction_coordinator:TransactionCoordinator"
+_LIFE = "kafkaesque.machines.transaction"
+
+TRANSACTION_MUTANTS = (
+    Mutant(
+        name="a marker at a raised epoch is taken for a repetition",
+        target=f"{_PARTITION}.end_transaction",
+        old="known.transactions.first_offset(producer_id) is not None",
+        new="known.is_open(producer_id, epoch)",
+    ),
+    Mutant(
+        name="an aborted transaction is marked as committed",
+        target=f"{_PARTITION}.end_transaction",
+        old="ControlType.COMMIT if marker.is_commit else ControlType.ABORT",
+        new="ControlType.COMMIT",
+    ),
+    Mutant(
+        name="those who read committed records see what is open",
+        target=f"{_INDEX}.stable_offset",
+        old="return min(stable, first_open, high_watermark)",
+        new="return high_watermark",
+    ),
+    Mutant(
+        name="aborts are not remembered",
+        target=f"{_INDEX}.ended",
+        old="if not is_commit:",
+        new="if False:",
+    ),
+    Mutant(
+        name="what was decided before a crash is not looked for",
+        target=f"{_COORDINATOR}.tick",
+        old="self._look_for_ends()",
+        new="pass",
+    ),
+    Mutant(
+        name="only the partition added last belongs to a transaction",
+        target=f"{_LIFE}:add",
+        old="before = known.places if is_begun else ()",
+        new="before = ()",
+    ),
+    Mutant(
+        name="nothing times out",
+        target="kafkaesque.machines.transactions:Transactions._left_ms",
+        old="return min(max(",
+        new="return 10**9 + min(max(",
+    ),
+    Mutant(
+        name="who comes anew does not raise the epoch",
+        target=f"{_LIFE}:init",
+        old="epoch=known.epoch + 1",
+        new="epoch=known.epoch",
+    ),
+    Mutant(
+        name="a transaction that is aborted is committed all the same",
+        target=f"{_COORDINATOR}._look_for_ends",
+        old="is_commit=known.state is State.PREPARE_COMMIT",
+        new="is_commit=True",
+    ),
+)

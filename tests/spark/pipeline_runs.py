@@ -1,0 +1,71 @@
+"""What the tests of pipelines share: data in, jobs to their end, records out."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from kafkaesque.clock import SystemClock
+from kafkaesque.record.build import build_batch
+from kafkaesque.record.key_partition import partition_of
+from kafkaesque.record.read import read_records
+from kafkaesque.record.record import Record
+from kafkaesque.spark.pipelines.messages import Message
+from kafkaesque.spark.pipelines.running import Fare, run
+from kafkaesque.spark.pipelines.settings import PipelineSettings
+from tests.spark.conftest import Topics
+
+NOW_MS = SystemClock().now_ms()
+PARTITIONS = 2
+
+
+def create(topics: Topics, settings: PipelineSettings) -> None:
+    """Make the topics of a pipeline."""
+    for topic in settings.topics:
+        topics.create(topic, PARTITIONS)
+
+
+def send(
+    topics: Topics,
+    settings: PipelineSettings,
+    messages: Sequence[Message[Any]],
+    now_ms: int = NOW_MS,
+) -> None:
+    """Send messages as a client would that partitions by key."""
+    by_place: dict[tuple[str, int], list[Record]] = {}
+    for message in messages:
+        key = message.key.encode()
+        place = (getattr(settings, message.to), partition_of(key, PARTITIONS))
+        own = by_place.setdefault(place, [])
+        value = None if message.value is None else message.value.encode()
+        own.append(Record(offset=len(own), timestamp_ms=now_ms, key=key, value=value))
+    for (topic, partition), records in by_place.items():
+        topics.admin.batches.produce(topic, partition, build_batch(records))
+
+
+def finish(jobs: Sequence[Any]) -> list[Fare]:
+    """Run jobs to their end, in turn."""
+    return run(jobs, lambda _: None, is_in_turn=True)
+
+
+def records(topics: Topics, topic: str) -> list[Record]:
+    """Return all records of a topic, partition by partition."""
+    found: list[Record] = []
+    for partition in topics.admin.topics.describe(topic).partitions:
+        offset = 0
+        while batches := topics.admin.batches.fetch(topic, partition.index, offset).batches:
+            found += [record for batch in batches for record in read_records(batch)]
+            offset = batches[-1].end_offset
+    return found
+
+
+def said(topics: Topics, topic: str) -> list[Any]:
+    """Return the values of a topic's records, read as JSON."""
+    return [json.loads(record.value or b"") for record in records(topics, topic)]
+
+
+def reasons(topics: Topics, topic: str) -> dict[bytes, str]:
+    """Return why each value became a dead letter."""
+    return {
+        one.value or b"": (dict(one.headers)["reason"] or b"").decode()
+        for one in records(topics, topic)
+    }

@@ -1,0 +1,12 @@
+"""The page that measures us against the field, made from the results that are kept."""
+
+from bench.field.report import markdown
+from bench.field.results import load
+from tools.repository import ROOT
+
+RESULTS = ROOT / "bench" / "results" / "field.json"
+
+
+def render() -> str:
+    """Return the page."""
+    return markdown(load(RESULTS), "../../bench/results/")

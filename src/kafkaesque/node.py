@@ -29,7 +29,7 @@ from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.gossip.messages import Member
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
-from kafkaesque.server.cluster_channel import ClusterChannel, Forwarded, hand_on
+from kafkaesque.server.cluster_channel import ClusterChannel, Forwarded, forwarding
 from kafkaesque.server.door import Door
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.founding import SECRET_NAME, Place, begin, identify, secret_of
@@ -131,7 +131,7 @@ class Node:
         self.edge = Edge(self.broker, settings.limits, self._clock, advertised, self._turn)
         local = LocalChannel(self.broker, settings.host, settings.port)
         self._peering.on_request = Forwarded(local).answer
-        self.edge.forward = partial(hand_on, self._peering.links)
+        self.edge.forward = forwarding(self._peering.links)
         self.edge.links = self._peering.links.counters
         channel = ClusterChannel(self.broker, local, self._peering.links)
         self._text = TextGateway(TextDesk(channel, self._clock, settings.text))

@@ -18,9 +18,7 @@ PLUGINS = {
 }
 """What only its own host imports may import its host."""
 
-WAITING_FOR_A_USER: Mapping[str, str] = {
-    "kafkaesque.broker.forcing": "the command that recovers a cluster",
-}
+WAITING_FOR_A_USER: Mapping[str, str] = {}
 """Modules that came before the first module that imports them, and who that will be."""
 
 

@@ -139,7 +139,7 @@ MOVE_MUTANTS = (
     Mutant(
         name="a broker that is drained is taken for new partitions",
         target="kafkaesque.broker.changes:Changes._racks",
-        old="if not b.is_draining",
+        old=" and not b.is_draining",
         new="",
         world=Kind.BROKERS,
     ),

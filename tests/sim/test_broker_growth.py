@@ -220,6 +220,21 @@ def test_a_drained_broker_gives_up_its_vote_and_can_be_removed() -> None:
         assert not broker.replicas.is_reachable(node), "no beats go to it any more"
 
 
+def test_a_broker_that_was_removed_never_serves_again_though_it_has_its_disk() -> None:
+    world = a_world(4)
+    wait(world, lambda: has_right_voters(world))
+    node = next(one for one in world.nodes if one != leader(world))
+    machine = world.nodes[node]
+    machine.kill()
+    assert isinstance(ask(world, DrainBroker(node=node, is_draining=True)), Carried)
+    wait(world, lambda: is_voting_without(world, node))
+    assert isinstance(ask(world, RemoveBroker(node=node)), Carried)
+    world.start(machine)
+    pass_ms(world, 5_000)
+    assert not machine.is_ready
+    assert node not in voters(world).members
+
+
 def test_three_brokers_without_one_are_one_voter_and_one_that_learns() -> None:
     world = a_world(3)
     wait(world, lambda: has_right_voters(world))

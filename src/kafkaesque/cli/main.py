@@ -47,7 +47,7 @@ SUMMARIES: Mapping[str, str] = {
     "cluster": "Start brokers on this machine, and look after a cluster.",
     "completion": "Print the script that completes commands in a shell.",
     "consume": "Print the records of a topic as they come.",
-    "demo": "Watch a broker and a cluster lose power, and no record.",
+    "demo": "Watch three brokers lose one of them, and no record.",
     "dlq": "Look at dead letters and send them back.",
     "doctor": "Say what is wrong with a cluster, and what mends it.",
     "group": "Look at consumer groups and change where they stand.",

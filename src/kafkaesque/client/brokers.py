@@ -205,9 +205,9 @@ class Brokers:
         ]
 
     def folder(self, node: NodeId) -> FolderInfo:
-        """Return what lies on a broker's disk."""
+        """Return what lies on a broker's disk; raises Unreachable at once if it is away."""
         request = DescribeLogDirsRequest(topics=None)
-        said = self._router.question(
+        said = self._router.once(
             lambda: self._router.ask_node(node, request, DescribeLogDirsResponse)
         )
         check(said.error_code, f"broker {node}")

@@ -158,7 +158,7 @@ def _moves(now: Overview, before: Overview | None) -> Iterator[Finding]:
             yield Finding(
                 kind=Kind.STUCK,
                 text=f"the move of {name} to {_and(move.nodes)} does not get on",
-                command=f"allow more with broker.moves.catch_up_bytes_per_second, or: {call_off}",
+                command=f"allow more with moves.catch_up_bytes_per_second, or: {call_off}",
             )
 
 

@@ -79,6 +79,11 @@ class Router:
         """Do what can be done twice, until it is done or the deadline has passed."""
         return self._persist(ask, is_change=False)
 
+    def once(self, ask: Callable[[], T]) -> T:
+        """Do something without asking again: what went wrong is the answer."""
+        self._deadline_ms = self._around.clock.monotonic_ms() + self.config.deadline_ms
+        return ask()
+
     def change(self, ask: Callable[[], T]) -> T:
         """Do what may be done only once; raises OutcomeUnknown if it may or may not be done."""
         return self._persist(ask, is_change=True)

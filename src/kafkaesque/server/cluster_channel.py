@@ -18,6 +18,7 @@ from kafkaesque.net.links import Links
 from kafkaesque.net.ports import Question
 from kafkaesque.server.local_channel import LocalChannel
 from kafkaesque.server.peering import Ask
+from kafkaesque.server.session import Forward
 from kafkaesque.types import NodeId
 from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.codec import decode, encode
@@ -128,6 +129,19 @@ async def hand_on(links: Links, node: NodeId, request: Any, version: int) -> Any
         return decode(APIS[api.key].response, version, await links.call(node, Ask.REQUEST, data))
     except WireError as error:
         raise MalformedLink(f"the answer of broker {node} cannot be read: {error}") from error
+
+
+def forwarding(links: Links) -> Forward:
+    """Return how handlers have requests answered by other brokers.
+
+    Handlers are stepped and are no tasks (`server/stepping.py`), which a call with a deadline must
+    be: so each has its own.
+    """
+
+    async def forward(node: NodeId, request: Any, version: int) -> Any:
+        return await asyncio.ensure_future(hand_on(links, node, request, version))
+
+    return forward
 
 
 class Forwarded:

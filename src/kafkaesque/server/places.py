@@ -34,12 +34,14 @@ def places(session: Session) -> list[Place]:
 
 
 def absent(broker: Broker) -> list[Place]:
-    """Return the brokers of the cluster that are away, and where they were last."""
-    there = present(broker)
+    """Return the brokers of the cluster that cannot be reached from here, and where they were last.
+
+    Unlike `present` this says so of all others, if it is this broker that is cut off.
+    """
     return [
         Place(one.node, one.host, one.port, one.rack or None)
         for node, one in sorted(broker.catalog.brokers.items())
-        if node not in there and one.was_there
+        if one.was_there and not broker.replicas.is_reachable(node)
     ]
 
 

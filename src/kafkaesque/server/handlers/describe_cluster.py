@@ -40,6 +40,6 @@ async def handle(
                 rack=one.rack,
                 is_fenced=one in away,
             )
-            for one in sorted([*places(session), *away])
+            for one in sorted({*places(session), *away})
         ),
     )

@@ -63,7 +63,7 @@ async def handle(
     await asyncio.gather(*(_hand_over(leader, some, session) for leader, some in handed.items()))
     begun = [one for some in handed.values() for one in some if one.code is ErrorCode.NONE]
     if request.timeout_ms > 0:
-        await _wait(begun, min(request.timeout_ms, WAIT_MS_MAX), broker)
+        await _wait(begun, min(request.timeout_ms, WAIT_MS_MAX), session)
     if request.topic_partitions is None:  # then Kafka tells only of those with an election
         wanted = [one for one in wanted if one.code is not ErrorCode.ELECTION_NOT_NEEDED]
     return ElectLeadersResponse(replica_election_results=tuple(_results(wanted)))
@@ -175,13 +175,13 @@ async def _ask(leader: NodeId, some: Sequence[_Wanted], session: Session) -> Non
             one.code, one.text = ErrorCode(found.error_code), found.error_message
 
 
-async def _wait(begun: Sequence[_Wanted], wait_ms: int, broker: Broker) -> None:
+async def _wait(begun: Sequence[_Wanted], wait_ms: int, session: Session) -> None:
     """Wait until all are led as they should be; whatever is not in time is told as such."""
     left = list(begun)
     for _ in range(wait_ms // LOOK_EVERY_MS + 1):
-        left = [one for one in left if not _is_led(one, broker)]
-        if not left:
-            return
+        left = [one for one in left if not _is_led(one, session.broker)]
+        if not left or session.stopping.is_begun:
+            break
         await asyncio.sleep(LOOK_EVERY_MS / 1000)
     for one in left:
         one.refuse(ErrorCode.REQUEST_TIMED_OUT, "its preferred leader does not lead it yet")

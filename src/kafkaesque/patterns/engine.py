@@ -56,11 +56,14 @@ class EngineSettings:
 class Lane:
     """One of the places where a handler runs."""
 
-    __slots__ = ("cancels", "delivery", "task")
+    __slots__ = ("cancels", "delivery", "seen", "since", "task")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.delivery: Delivery | None = None
+        self.seen: Delivery | None = None
+        self.since = 0.0
+        """When the watch first saw it at work on `seen`."""
         self.cancels = 0
         """How often its handler was told that it is overdue."""
 
@@ -202,7 +205,6 @@ class Engine:
 
     async def _run(self, lane: Lane, delivery: Delivery) -> None:
         """Run the handler for one message and settle it."""
-        delivery.ends = self._loop.time() + self._limits.deadline_seconds
         lane.delivery = delivery
         result = None
         try:
@@ -218,7 +220,7 @@ class Engine:
             delivery.nack(error)
         if lane.cancels:
             _take_back(lane)
-        delivery.ends = NO_DEADLINE
+        delivery.extended = NO_DEADLINE
         if delivery.settled is Settled.NOT_YET and result is None:
             delivery.settled = Settled.ACKED
         elif delivery.settled is not Settled.ACKED or result is not None:
@@ -228,14 +230,22 @@ class Engine:
         delivery.prefix.finish(delivery.offset)
 
     async def _watch(self) -> None:
-        """Cancel handlers that are over their deadlines."""
-        pause = self._limits.deadline_seconds / 10
+        """Cancel handlers that are over their deadlines.
+
+        Time counts from when the watch first sees a message: most are done before it looks, and
+        need no look at the clock.
+        """
+        deadline = self._limits.deadline_seconds
+        pause = deadline / 10
         pause = min(max(pause, _WATCH_SECONDS_MIN), _WATCH_SECONDS_MAX)
         while True:
             await asyncio.sleep(pause)
             now = self._loop.time()
             for lane in self._lanes:
-                if lane.delivery is not None and lane.delivery.ends < now and lane.task:
+                delivery = lane.delivery
+                if delivery is not lane.seen:
+                    lane.seen, lane.since = delivery, now
+                elif delivery and lane.task and now - lane.since > deadline + delivery.extended:
                     lane.cancels += 1
                     lane.task.cancel()
 

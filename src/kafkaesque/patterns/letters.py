@@ -88,17 +88,17 @@ def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[Message]
         elif clock.monotonic_ms() - heard_ms > _SILENCE_MS_MAX:
             raise PatternError(f"{places[0].topic} could not be read to its end: no broker answers")
         for raw in batch:
-            error, partition, offset = raw.error(), raw.partition(), raw.offset()
-            assert partition is not None
-            end = ends.get(partition)
+            error = raw.error()
             if error is not None:
                 if error.code() == KafkaError._PARTITION_EOF:
-                    ends.pop(partition, None)
-            elif end is not None and offset is not None:
-                if offset >= end - 1:
-                    del ends[partition]
-                if offset < end:
-                    yield from_client(raw)
+                    ends.pop(raw.partition() or 0, None)
+                continue
+            message = from_client(raw)
+            end = ends.get(message.partition, 0)
+            if message.offset < end:
+                yield message
+            if message.offset >= end - 1:
+                ends.pop(message.partition, None)
 
 
 def read_marks(client: Client, topic: str) -> Mapping[int, Marks]:
@@ -119,7 +119,13 @@ def read_marks(client: Client, topic: str) -> Mapping[int, Marks]:
 
 def open_letters(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iterator[Letter]:
     """Yield the letters of a topic that were not sent back. Blocks."""
-    none = Marks()
+    for message in open_messages(client, topic, marks):
+        yield Letter(message=message)
+
+
+def open_messages(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iterator[Message]:
+    """Yield the same as plain messages, for those who read many. Blocks."""
     for message in read_all(client, topic):
-        if message.offset not in marks.get(message.partition, none):
-            yield Letter(message=message)
+        sent_back = marks.get(message.partition)
+        if sent_back is None or message.offset not in sent_back:
+            yield message

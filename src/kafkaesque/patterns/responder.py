@@ -9,7 +9,7 @@ from kafkaesque.clock import Clock, SystemClock
 from kafkaesque.errors import PatternError
 from kafkaesque.patterns.connection import Client, make_topics
 from kafkaesque.patterns.dead_letter import Failure, failure_of
-from kafkaesque.patterns.delivery import Delivery, WrongType
+from kafkaesque.patterns.delivery import NO_DEADLINE, Delivery, WrongType
 from kafkaesque.patterns.engine import Engine, EngineSettings
 from kafkaesque.patterns.envelope import Request, answer_headers, read_request
 from kafkaesque.patterns.message import Data
@@ -89,7 +89,7 @@ class Responder:
         if not isinstance(value, bytes | str | None):
             kind = type(value).__qualname__
             raise WrongType(f"the handler returned {kind}, not bytes, text or None")
-        delivery.ends = float("inf")  # it has answered in time: what follows is ours
+        delivery.extended = NO_DEADLINE  # it has answered in time: what follows is ours
         await self._answer(request, value, None)
 
     async def _settle(self, delivery: Delivery, _: Any) -> None:

@@ -26,6 +26,8 @@ Handler: TypeAlias = Callable[[Delivery], Awaitable[Any]]
 Settle: TypeAlias = Callable[[Delivery, Any], Awaitable[None]]
 
 JOIN_SECONDS_MAX = 30.0
+REFRESH_MS = 10_000
+"""How late a group gets the partitions that a topic is given later; librdkafka takes minutes."""
 _MESSAGES_PER_TURN = 200
 """A lane whose handler never waits lets the others run after so many."""
 _WATCH_SECONDS_MIN, _WATCH_SECONDS_MAX = 0.005, 0.5
@@ -93,7 +95,11 @@ class Engine:
         self._plan = plan
         self._settings = settings(
             client,
-            {"session.timeout.ms": 10_000, "auto.offset.reset": "earliest"},
+            {
+                "session.timeout.ms": 10_000,
+                "auto.offset.reset": "earliest",
+                "topic.metadata.refresh.interval.ms": REFRESH_MS,
+            },
             {"group.id": group, "enable.auto.commit": False, "enable.auto.offset.store": False},
         )
         self.progress: dict[Place, Progress] = {}

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -14,6 +15,7 @@ from kafkaesque.patterns.connection import (
     CONSUME_BATCH_MAX,
     Client,
     partitions_of,
+    patiently,
     settings,
 )
 from kafkaesque.patterns.dead_letter import DeadLetter, decode
@@ -23,6 +25,7 @@ from kafkaesque.patterns.message import Message, from_client
 from kafkaesque.patterns.retry_plan import DEAD_LETTER_SUFFIX
 
 _POLL_SECONDS = 0.1
+_ASK_SECONDS = 3.0
 _SILENCE_MS_MAX = 30_000
 
 
@@ -74,7 +77,9 @@ def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[Message]
     clock = SystemClock()
     ends: dict[int, int] = {}
     for place in places:
-        low, high = consumer.get_watermark_offsets(place, timeout=ADMIN_SECONDS_MAX, cached=False)
+        low, high = patiently(
+            partial(consumer.get_watermark_offsets, place, timeout=_ASK_SECONDS, cached=False)
+        )
         if low < high:
             ends[place.partition] = high
     if not ends:

@@ -173,10 +173,8 @@ class Reader:
             if batch:
                 return batch
         first = self.consumer.poll(seconds)
-        second = None if first is None else self.consumer.poll(0)
-        self._is_flowing = second is not None
-        # Often there is one: then this is quicker than to ask for a batch.
-        return [one for one in (first, second) if one is not None]
+        self._is_flowing = first is not None
+        return [] if first is None else [first]  # often it is the only one: it goes on at once
 
     def _wait_for_room(self) -> None:
         self._room.clear()

@@ -16,6 +16,8 @@ Client: TypeAlias = str | Mapping[str, Any]
 """Brokers to begin with, as `host:port,…`; or settings of librdkafka, for names and passwords."""
 
 ADMIN_SECONDS_MAX = 15.0
+ANSWER_MS_MAX = 10_000
+"""A broker that says nothing for so long is asked again, or another is; librdkafka takes 60 s."""
 _ASK_SECONDS = 3.0
 CONSUME_BATCH_MAX = 1_000
 _AS_THE_BROKER_LIKES = -1
@@ -39,7 +41,7 @@ def settings(client: Client, defaults: Mapping[str, Any], fixed: Mapping[str, An
     if not given.get("bootstrap.servers"):
         raise InvalidPattern("bootstrap.servers must be given")
     # librdkafka's news of lost connections would go to stderr; what matters comes with results.
-    quiet = {"log_level": 0, "error_cb": _ignore}
+    quiet = {"log_level": 0, "error_cb": _ignore, "socket.timeout.ms": ANSWER_MS_MAX}
     return {**quiet, **defaults, **given, **fixed}
 
 

@@ -19,6 +19,7 @@ from kafkaesque.patterns.committer import Committer, Place, Progress
 from kafkaesque.patterns.connection import Client, settings
 from kafkaesque.patterns.delivery import NO_DEADLINE, Delivery, HandlerTooSlow, Settled, WrongType
 from kafkaesque.patterns.keyed_queue import KeyedQueue
+from kafkaesque.patterns.prefix import DonePrefix
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.retry_plan import RetryPlan
 
@@ -165,16 +166,22 @@ class Engine:
         """Put messages into the queue, and wake as many lanes as have something to do."""
         dropped = 0
         put, plan = self._queue.put, self._plan
+        topic: str | None = None
+        partition: int | None = None
+        prefix: DonePrefix | None = None
         for raw in batch:
-            place = (raw.topic(), raw.partition())
-            progress = self.progress.get(place)  # type: ignore[arg-type]  # both are there
-            if progress is None or progress.prefix.is_closed:
+            # Most come in runs of one partition: what is known of it is looked up once a run.
+            if raw.partition() != partition or raw.topic() != topic:
+                topic, partition = raw.topic(), raw.partition()
+                progress = self.progress.get((topic, partition))  # type: ignore[arg-type]
+                prefix = None if progress is None else progress.prefix
+            if prefix is None or prefix.is_closed:
                 dropped += 1  # the partition was taken away while the batch was on its way
                 continue
             offset = raw.offset()
             assert offset is not None
-            progress.prefix.begin(offset)
-            put(raw.key(), Delivery(raw, offset, plan, progress.prefix))
+            prefix.begin(offset)
+            put(raw.key(), Delivery(raw, offset, plan, prefix))
         self._reader.release(dropped)
         if self._queue.ready:
             for _ in range(min(len(self._queue), len(self._sleepers))):
@@ -187,7 +194,7 @@ class Engine:
         lane.task = asyncio.current_task()
         left = _MESSAGES_PER_TURN
         unreleased = 0
-        queue = self._queue
+        queue, handler, not_yet = self._queue, self._handler, Settled.NOT_YET
         while True:
             if not queue.ready:
                 self._reader.release(unreleased)
@@ -197,8 +204,28 @@ class Engine:
                 await sleeper
                 continue
             key, delivery = queue.take()
-            if not delivery.prefix.is_closed:
-                await self._run(lane, delivery)
+            prefix = delivery.prefix
+            if not prefix.is_closed:
+                # The common case is written out here: calls are what a message costs.
+                lane.delivery = delivery
+                result: Any = None
+                error: BaseException | None = None
+                try:
+                    coming = handler(delivery)
+                    if type(coming) is not CoroutineType and not inspect.isawaitable(coming):
+                        raise WrongType("the handler is not an async function")  # noqa: TRY301
+                    result = await coming
+                except asyncio.CancelledError as cancelled:
+                    if not lane.cancels:
+                        raise
+                    error = cancelled
+                except Exception as raised:  # noqa: BLE001 - a user's handler may raise anything
+                    error = raised
+                if error or lane.cancels or result is not None or delivery.settled is not not_yet:
+                    await self._end(lane, delivery, result, error)
+                lane.delivery = None
+                self.done += 1
+                prefix.finish(delivery.offset)
             queue.done(key)
             unreleased += 1
             left -= 1
@@ -209,31 +236,20 @@ class Engine:
                 left = _MESSAGES_PER_TURN
                 await asyncio.sleep(0)
 
-    async def _run(self, lane: Lane, delivery: Delivery) -> None:
-        """Run the handler for one message and settle it."""
-        lane.delivery = delivery
-        result = None
-        try:
-            coming = self._handler(delivery)
-            if type(coming) is not CoroutineType and not inspect.isawaitable(coming):
-                raise WrongType("the handler is not an async function")  # noqa: TRY301
-            result = await coming
-        except asyncio.CancelledError:
-            if not lane.cancels:
-                raise
-            delivery.nack(HandlerTooSlow(f"no end after {self._limits.deadline_seconds} s"))
-        except Exception as error:  # noqa: BLE001 - a user's handler may raise anything
+    async def _end(
+        self, lane: Lane, delivery: Delivery, result: Any, error: BaseException | None
+    ) -> None:
+        """Settle a message that is not simply done."""
+        if isinstance(error, asyncio.CancelledError):
+            error = HandlerTooSlow(f"no end after {self._limits.deadline_seconds} s")
+        if error is not None:
             delivery.nack(error)
-        if lane.cancels:
-            _take_back(lane)
+        _take_back(lane)
         delivery.extended = NO_DEADLINE
         if delivery.settled is Settled.NOT_YET and result is None:
-            delivery.settled = Settled.ACKED
+            delivery.ack()
         elif delivery.settled is not Settled.ACKED or result is not None:
             await self._settle(delivery, result)
-        lane.delivery = None
-        self.done += 1
-        delivery.prefix.finish(delivery.offset)
 
     async def _watch(self) -> None:
         """Cancel handlers that are over their deadlines.

@@ -138,7 +138,9 @@ class Worker(Member):
                 return
             try:
                 if await self._intend(progress, message, tier, topic):
-                    await self._copy(delivery, tier, topic)
+                    if self._engine.progress.get(place) is progress:  # else its new owner copies it
+                        partition = progress.intents[message.offset].partition
+                        await self._copy(delivery, tier, topic, partition)
                     return
             except PatternError:
                 pass  # no broker, or a rebalance: nothing is lost while we try again
@@ -164,7 +166,7 @@ class Worker(Member):
             progress.intents[offset] = Intent(tier=tier, partition=partition, start=end)
         return await self._engine.committer.flush()
 
-    async def _copy(self, delivery: Delivery, tier: int, topic: str) -> None:
+    async def _copy(self, delivery: Delivery, tier: int, topic: str, partition: int) -> None:
         message, failure, attempt = delivery.message, delivery.failure, delivery.attempt
         assert failure is not None
         now_ms = self._clock.now_ms()
@@ -176,8 +178,6 @@ class Worker(Member):
             delays = self._settings.retries.delays_ms
             due = now_ms + delays[min(tier, len(delays)) - 1]
             headers = retry_headers(message, failure, attempt=attempt + 1, due=due)
-        progress = self._engine.progress[message.topic, message.partition]
-        partition = progress.intents[message.offset].partition
         await self._sender.send(
             topic, message.value, key=message.key, headers=headers, partition=partition
         )

@@ -29,11 +29,11 @@ from kafkaesque.patterns.dead_letter import dead_headers, failure_of
 from kafkaesque.patterns.message import Message
 from kafkaesque.patterns.redriving import Redriver, RedriveSettings
 
-ROUNDS = 3
+ROUNDS = 5
 HOPS = 400
 WARM_UP = 50
-MESSAGES = 100_000
-LETTERS = 60_000
+MESSAGES = 60_000
+LETTERS = 40_000
 SECONDS_MAX = 60
 OS = {"flush.policy": "os"}
 OS_REPLIES = AskerSettings(reply_settings=OS)

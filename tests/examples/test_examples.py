@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
+from tests.apache_kafka import apache_kafka
 from tools.repository import ROOT
 
 pytestmark = pytest.mark.compat
@@ -16,10 +18,17 @@ LINES_MAX = 60
 SECONDS_MAX = 60
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_runs_and_is_short(name: str) -> None:
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[str]:
+    """Where Apache Kafka listens."""
+    with apache_kafka() as address:
+        yield address
+
+
+def run(*words: str) -> None:
+    """Run an example to its end, and see what it says of itself."""
     done = subprocess.run(
-        [sys.executable, "-m", f"examples.{name}"],
+        [sys.executable, "-m", *words],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -28,7 +37,18 @@ def test_an_example_runs_and_is_short(name: str) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("All is as it should be.\n")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_and_is_short(name: str) -> None:
+    run(f"examples.{name}")
     assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < LINES_MAX
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_on_apache_kafka_too(name: str, kafka: str) -> None:
+    run(f"examples.{name}", kafka)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

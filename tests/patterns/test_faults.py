@@ -1,4 +1,4 @@
-"""Workers, responders and the broker die at each step: nothing is lost or told twice."""
+"""Workers, responders and redrives die at each step: nothing is lost or told twice."""
 
 import asyncio
 import signal
@@ -12,14 +12,31 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.patterns import Delivery, reply, request, worker
-from kafkaesque.testing import Broker
-from tests.patterns.dying import SETTINGS
-from tests.patterns.waiting import QUICK, letters, run, send_all, until
+from kafkaesque.patterns.dead_letter import dead_headers, failure_of
+from kafkaesque.patterns.letters import read_all
+from kafkaesque.patterns.message import Message
+from kafkaesque.testing import Broker, Cluster
+from tests.apache_kafka import apache_kafka
+from tests.patterns.dying import MARK_EVERY, REDRIVE_STEPS, SETTINGS, STEPS
+from tests.patterns.waiting import QUICK, letters, run, send_all, steps, until
 
 pytestmark = pytest.mark.compat
 
 GOOD = [f"good-{number}" for number in range(12)]
 BAD = [f"bad-{number}" for number in range(3)]
+
+
+@pytest.fixture(
+    scope="module", params=["cluster", pytest.param("apache-kafka", marks=pytest.mark.long)]
+)
+def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where three brokers of ours listen, and Apache Kafka where it can be had."""
+    if request.param == "apache-kafka":
+        with apache_kafka() as address:
+            yield address
+    else:
+        with Cluster(3) as cluster:
+            yield cluster.bootstrap
 
 
 @contextmanager
@@ -36,7 +53,7 @@ def process(
 
 
 @pytest.mark.requirement("PAT-5")
-@pytest.mark.parametrize("step", ["handling", "handled", "before-copy", "after-copy"])
+@pytest.mark.parametrize("step", steps(STEPS, "before-copy", "after-copy"))
 def test_a_worker_that_dies_loses_nothing_and_buries_nothing_twice(
     bootstrap: str, topic: str, tmp_path: Path, step: str
 ) -> None:
@@ -69,8 +86,62 @@ def test_a_worker_that_dies_loses_nothing_and_buries_nothing_twice(
         assert sum(seen()[f"{text} 1"] for text in BAD) <= len(BAD) + 2
 
 
+@pytest.mark.requirement("PAT-5")
+@pytest.mark.parametrize("step", steps(STEPS, "before-copy", "after-copy"))
+def test_a_message_is_done_or_dead_and_never_both(
+    bootstrap: str, topic: str, tmp_path: Path, step: str
+) -> None:
+    journal = tmp_path / "journal"
+    journal.touch()
+
+    def done() -> set[str]:
+        return {line.split()[0] for line in journal.read_text().splitlines()}
+
+    def buried() -> list[str]:
+        return sorted(letter.message.text for letter in letters(bootstrap, topic))
+
+    async def story() -> None:
+        await send_all(bootstrap, topic, *BAD, *GOOD)
+        with process("strict", bootstrap, topic, step, journal) as dying:
+            assert await asyncio.to_thread(dying.wait) == -signal.SIGKILL
+        # Whatever the first one failed at, the second one could do.
+        with process("strict", bootstrap, topic, "mended", journal):
+            while len(done()) + len(await asyncio.to_thread(buried)) < len([*BAD, *GOOD]):
+                pass
+
+    run(story())
+    assert sorted([*done(), *buried()]) == sorted([*BAD, *GOOD])
+
+
+@pytest.mark.requirement("PAT-5")
+@pytest.mark.parametrize("step", steps(REDRIVE_STEPS, "sending"))
+def test_a_redrive_that_dies_is_taken_up_again_where_it_was(
+    bootstrap: str, topic: str, tmp_path: Path, step: str
+) -> None:
+    dead = f"{topic}.dlq"
+    wanted = [str(number) for number in range(60)]
+    lost = Message(topic=topic, partition=0, offset=0, timestamp_ms=1, key=None, value=None)
+    headers = dead_headers(lost, failure_of(ValueError()), attempts=1, group="g", now_ms=1)
+    run(send_all(bootstrap, dead, *wanted, headers=headers))
+
+    def go(step: str) -> int:
+        with process("redrive", bootstrap, dead, step, tmp_path) as one:
+            return one.wait()
+
+    def back() -> list[str]:
+        return sorted(message.text for message in read_all(bootstrap, topic))
+
+    assert go(step) == -signal.SIGKILL
+    assert go("none") == 0
+    after = back()
+    assert set(after) == set(wanted)
+    assert len(after) <= len(wanted) + 4 * MARK_EVERY
+    assert go("none") == 0
+    assert back() == after, "what was sent back is not sent again"
+
+
 @pytest.mark.requirement("PAT-3")
-@pytest.mark.parametrize("step", ["handled", "before-copy", "after-copy"])
+@pytest.mark.parametrize("step", steps(STEPS, "after-copy"))
 def test_a_responder_that_dies_is_replaced_and_each_caller_gets_one_answer(
     bootstrap: str, topic: str, tmp_path: Path, step: str
 ) -> None:

@@ -3,8 +3,10 @@
 import asyncio
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
-from kafkaesque.errors import TableFull
+from kafkaesque.errors import InvalidPattern, TableFull
 from kafkaesque.patterns import publish, subscribe, table
 from tests.patterns.waiting import run, send_all, until
 
@@ -39,6 +41,53 @@ def test_topics_are_added_and_dropped_while_it_runs(bootstrap: str, topic: str) 
             return [*seen, (await anext(subscription)).text, *subscription.topics]
 
     assert run(story()) == ["added", "kept", other]
+
+
+def grow(bootstrap: str, topic: str, count: int) -> None:
+    """Give a topic more partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(10)
+
+
+@pytest.mark.requirement("PAT-2")
+def test_a_partition_that_a_topic_gets_later_is_heard_from_its_beginning(
+    bootstrap: str, topic: str
+) -> None:
+    async def story() -> str:
+        async with subscribe(bootstrap, topic, look_seconds=0.2) as subscription:
+            await asyncio.to_thread(grow, bootstrap, topic, 5)
+            async with publish(bootstrap) as publisher:
+                await publisher.send(topic, "in the new one", partition=4)
+            return (await anext(subscription)).text
+
+    assert run(story()) == "in the new one"
+
+
+def test_an_expression_stands_for_topics_that_are_and_that_will_be(
+    bootstrap: str, topic: str
+) -> None:
+    async def story() -> list[str]:
+        await send_all(bootstrap, f"{topic}.old", "before")
+        expression = f"^{topic}\\."
+        async with subscribe(bootstrap, expression, look_seconds=0.2) as subscription:
+            await send_all(bootstrap, f"{topic}.old", "old")
+            heard = [(await anext(subscription)).text]
+            await send_all(bootstrap, f"{topic}.new", "new")
+            await send_all(bootstrap, f"{topic}-other", "not meant")
+            heard.append((await anext(subscription)).text)
+            await subscription.drop(expression)
+            return [*heard, *subscription.topics]
+
+    assert run(story()) == ["old", "new"]
+
+
+def test_what_is_no_expression_is_refused(bootstrap: str) -> None:
+    async def story() -> None:
+        async with subscribe(bootstrap) as subscription:
+            with pytest.raises(InvalidPattern):
+                await subscription.add("^(")
+
+    run(story())
 
 
 def test_a_slow_reader_holds_no_more_than_its_buffer_and_loses_nothing(
@@ -78,5 +127,21 @@ def test_a_table_with_more_keys_than_allowed_says_so(bootstrap: str, topic: str)
             await asyncio.gather(small.put("a", "1"), small.put("b", "2"))
             with pytest.raises(TableFull):
                 await small.put("c", "3")
+
+    run(story())
+
+
+def test_a_table_follows_a_key_to_a_partition_that_came_later(bootstrap: str, topic: str) -> None:
+    async def story() -> None:
+        async with table(bootstrap, topic, look_seconds=0.2) as prices:
+            await asyncio.gather(*(prices.put(f"key {n}", "old") for n in range(20)))
+            await asyncio.to_thread(grow, bootstrap, topic, 5)
+            async with table(bootstrap, topic) as other:  # it knows all five, as its sender does
+                await asyncio.gather(*(other.put(f"key {n}", "new") for n in range(19)))
+                await other.delete("key 19")
+            wanted = {b"key %d" % n: b"new" for n in range(19)}
+            await until(lambda: dict(prices) == wanted)
+        async with table(bootstrap, topic) as later:
+            assert dict(later) == wanted
 
     run(story())

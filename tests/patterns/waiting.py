@@ -1,12 +1,15 @@
 """How tests wait for what others do, and read what they left."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
+
+import pytest
 
 from kafkaesque.patterns import RetryPlan, WorkerSettings, publish
 from kafkaesque.patterns.engine import EngineSettings
 from kafkaesque.patterns.letters import Letter, open_letters
+from kafkaesque.patterns.message import Headers
 from kafkaesque.patterns.retry_plan import Names
 
 SECONDS_MAX = 30.0
@@ -18,9 +21,19 @@ QUICK = WorkerSettings(
 )
 
 
+def steps(known: Sequence[str], *quick: str) -> list[Any]:
+    """Return the steps of a story as parameters; those that are not quick run in the long tests."""
+    return [one if one in quick else pytest.param(one, marks=pytest.mark.long) for one in known]
+
+
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a test's coroutine with a time limit."""
     return asyncio.run(asyncio.wait_for(coroutine, SECONDS_MAX))
+
+
+def run_long(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run one in which a broker dies, and others have to notice."""
+    return asyncio.run(asyncio.wait_for(coroutine, 2 * SECONDS_MAX))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -29,11 +42,13 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def send_all(bootstrap: str, topic: str, *values: str, key: str | None = None) -> None:
+async def send_all(
+    bootstrap: str, topic: str, *values: str, key: str | None = None, headers: Headers = ()
+) -> None:
     """Send messages, all of them acknowledged when it returns."""
     async with publish({"bootstrap.servers": bootstrap, "enable.idempotence": False}) as sender:
         for value in values:
-            await sender.send(topic, value, key=key)
+            await sender.send(topic, value, key=key, headers=headers)
 
 
 def letters(bootstrap: str, topic: str, group: str | None = None) -> list[Letter]:

@@ -1,8 +1,8 @@
 """How the patterns are told of a broker, and the topics that they make for themselves."""
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -16,9 +16,23 @@ Client: TypeAlias = str | Mapping[str, Any]
 """Brokers to begin with, as `host:port,…`; or settings of librdkafka, for names and passwords."""
 
 ADMIN_SECONDS_MAX = 15.0
+ANSWER_MS_MAX = 10_000
+"""A broker that says nothing for so long is asked again, or another is; librdkafka takes 60 s."""
+_ASK_SECONDS = 3.0
 CONSUME_BATCH_MAX = 1_000
 _AS_THE_BROKER_LIKES = -1
 _LOOK_AGAIN_SECONDS = 0.02
+_PASSING = frozenset(
+    {
+        *(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE),
+        *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.REQUEST_TIMED_OUT),
+        *(KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._WAIT_COORD),
+        *(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
+        *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError._ALL_BROKERS_DOWN),
+    }
+)
+"""What brokers say while a topic is being made or a leader is being replaced."""
+T = TypeVar("T")
 
 
 def settings(client: Client, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> Any:
@@ -27,8 +41,20 @@ def settings(client: Client, defaults: Mapping[str, Any], fixed: Mapping[str, An
     if not given.get("bootstrap.servers"):
         raise InvalidPattern("bootstrap.servers must be given")
     # librdkafka's news of lost connections would go to stderr; what matters comes with results.
-    quiet = {"log_level": 0, "error_cb": _ignore}
+    quiet = {"log_level": 0, "error_cb": _ignore, "socket.timeout.ms": ANSWER_MS_MAX}
     return {**quiet, **defaults, **given, **fixed}
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """Ask again while the answer is an error that passes; blocks, raises KafkaException."""
+    ends = time.monotonic() + ADMIN_SECONDS_MAX
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in _PASSING or time.monotonic() > ends:
+                raise
+        time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def make_topics(
@@ -52,7 +78,7 @@ def make_topics(
                 raise PatternError(f"topic {name} cannot be made: {error.args[0].str()}") from error
     ends = time.monotonic() + ADMIN_SECONDS_MAX
     while time.monotonic() < ends:
-        found = admin.list_topics(timeout=ADMIN_SECONDS_MAX).topics
+        found = patiently(lambda: admin.list_topics(timeout=ADMIN_SECONDS_MAX)).topics
         if all(name in found and found[name].partitions for name in topics):
             return {name: len(found[name].partitions) for name in topics}
         time.sleep(_LOOK_AGAIN_SECONDS)  # made, but not yet known everywhere
@@ -95,13 +121,18 @@ class Ends:
         """Return the offset behind the last message of each; blocks, raises PatternError."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no annotations
         wanted = {TopicPartition(topic, each): latest for each in partitions}
-        found: dict[int, Offset] = {}
+
+        def ask() -> dict[int, Offset]:
+            answers = self._admin.list_offsets(wanted, request_timeout=_ASK_SECONDS)
+            return {
+                place.partition: future.result(ADMIN_SECONDS_MAX).offset
+                for place, future in answers.items()
+            }
+
         try:
-            for place, future in self._admin.list_offsets(wanted).items():
-                found[place.partition] = future.result(ADMIN_SECONDS_MAX).offset
+            return patiently(ask)
         except KafkaException as error:
             raise PatternError(f"{topic} does not say its end: {error.args[0].str()}") from error
-        return found
 
 
 def _ignore(_: object) -> None:

@@ -82,7 +82,7 @@ def failure_of(error: BaseException) -> Failure:
 
 def own(message: Message) -> Headers:
     """Return the headers that the message's sender gave it."""
-    return tuple(pair for pair in message.headers if pair[0] not in _OURS)
+    return tuple([pair for pair in message.headers if pair[0] not in _OURS])
 
 
 def origin_of(message: Message) -> Origin:
@@ -142,9 +142,9 @@ def dead_headers(
     )
 
 
-def redrive_headers(message: Message) -> Headers:
+def redrive_headers(message: Message, redrives: int) -> Headers:
     """Return the headers with which a dead letter is sent back: its own, and how often it was."""
-    return (*own(message), (REDRIVES, b"%d" % (redrives_of(message) + 1)))
+    return (*own(message), (REDRIVES, b"%d" % redrives))
 
 
 def decode(message: Message) -> DeadLetter | None:

@@ -43,7 +43,7 @@ class Delivery:
     Its fields are read from the client's message when they are asked for.
     """
 
-    __slots__ = ("_plan", "_raw", "ends", "failure", "offset", "prefix", "settled")
+    __slots__ = ("_plan", "_raw", "extended", "failure", "offset", "prefix", "settled")
 
     def __init__(
         self, raw: "ClientMessage", offset: Offset, plan: RetryPlan, prefix: DonePrefix
@@ -53,7 +53,8 @@ class Delivery:
         """Where the message lies in its partition."""
         self._plan = plan
         self.prefix = prefix
-        self.ends = NO_DEADLINE
+        self.extended = 0.0
+        """Seconds that its handler may take beyond the deadline of all."""
         self.settled = Settled.NOT_YET
         self.failure: Failure | None = None
 
@@ -101,4 +102,4 @@ class Delivery:
 
     def extend(self, seconds: float) -> None:
         """Let the handler go on for so long beyond its deadline."""
-        self.ends += seconds
+        self.extended += seconds

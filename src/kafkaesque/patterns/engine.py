@@ -19,6 +19,7 @@ from kafkaesque.patterns.committer import Committer, Place, Progress
 from kafkaesque.patterns.connection import Client, settings
 from kafkaesque.patterns.delivery import NO_DEADLINE, Delivery, HandlerTooSlow, Settled, WrongType
 from kafkaesque.patterns.keyed_queue import KeyedQueue
+from kafkaesque.patterns.prefix import DonePrefix
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.retry_plan import RetryPlan
 
@@ -26,6 +27,8 @@ Handler: TypeAlias = Callable[[Delivery], Awaitable[Any]]
 Settle: TypeAlias = Callable[[Delivery, Any], Awaitable[None]]
 
 JOIN_SECONDS_MAX = 30.0
+REFRESH_MS = 10_000
+"""How late a group gets the partitions that a topic is given later; librdkafka takes minutes."""
 _MESSAGES_PER_TURN = 200
 """A lane whose handler never waits lets the others run after so many."""
 _WATCH_SECONDS_MIN, _WATCH_SECONDS_MAX = 0.005, 0.5
@@ -56,11 +59,14 @@ class EngineSettings:
 class Lane:
     """One of the places where a handler runs."""
 
-    __slots__ = ("cancels", "delivery", "task")
+    __slots__ = ("cancels", "delivery", "seen", "since", "task")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.delivery: Delivery | None = None
+        self.seen: Delivery | None = None
+        self.since = 0.0
+        """When the watch first saw it at work on `seen`."""
         self.cancels = 0
         """How often its handler was told that it is overdue."""
 
@@ -90,7 +96,11 @@ class Engine:
         self._plan = plan
         self._settings = settings(
             client,
-            {"session.timeout.ms": 10_000, "auto.offset.reset": "earliest"},
+            {
+                "session.timeout.ms": 10_000,
+                "auto.offset.reset": "earliest",
+                "topic.metadata.refresh.interval.ms": REFRESH_MS,
+            },
             {"group.id": group, "enable.auto.commit": False, "enable.auto.offset.store": False},
         )
         self.progress: dict[Place, Progress] = {}
@@ -156,16 +166,22 @@ class Engine:
         """Put messages into the queue, and wake as many lanes as have something to do."""
         dropped = 0
         put, plan = self._queue.put, self._plan
+        topic: str | None = None
+        partition: int | None = None
+        prefix: DonePrefix | None = None
         for raw in batch:
-            place = (raw.topic(), raw.partition())
-            progress = self.progress.get(place)  # type: ignore[arg-type]  # both are there
-            if progress is None or progress.prefix.is_closed:
+            # Most come in runs of one partition: what is known of it is looked up once a run.
+            if raw.partition() != partition or raw.topic() != topic:
+                topic, partition = raw.topic(), raw.partition()
+                progress = self.progress.get((topic, partition))  # type: ignore[arg-type]
+                prefix = None if progress is None else progress.prefix
+            if prefix is None or prefix.is_closed:
                 dropped += 1  # the partition was taken away while the batch was on its way
                 continue
             offset = raw.offset()
             assert offset is not None
-            progress.prefix.begin(offset)
-            put(raw.key(), Delivery(raw, offset, plan, progress.prefix))
+            prefix.begin(offset)
+            put(raw.key(), Delivery(raw, offset, plan, prefix))
         self._reader.release(dropped)
         if self._queue.ready:
             for _ in range(min(len(self._queue), len(self._sleepers))):
@@ -178,7 +194,7 @@ class Engine:
         lane.task = asyncio.current_task()
         left = _MESSAGES_PER_TURN
         unreleased = 0
-        queue = self._queue
+        queue, handler, not_yet = self._queue, self._handler, Settled.NOT_YET
         while True:
             if not queue.ready:
                 self._reader.release(unreleased)
@@ -188,8 +204,28 @@ class Engine:
                 await sleeper
                 continue
             key, delivery = queue.take()
-            if not delivery.prefix.is_closed:
-                await self._run(lane, delivery)
+            prefix = delivery.prefix
+            if not prefix.is_closed:
+                # The common case is written out here: calls are what a message costs.
+                lane.delivery = delivery
+                result: Any = None
+                error: BaseException | None = None
+                try:
+                    coming = handler(delivery)
+                    if type(coming) is not CoroutineType and not inspect.isawaitable(coming):
+                        raise WrongType("the handler is not an async function")  # noqa: TRY301
+                    result = await coming
+                except asyncio.CancelledError as cancelled:
+                    if not lane.cancels:
+                        raise
+                    error = cancelled
+                except Exception as raised:  # noqa: BLE001 - a user's handler may raise anything
+                    error = raised
+                if error or lane.cancels or result is not None or delivery.settled is not not_yet:
+                    await self._end(lane, delivery, result, error)
+                lane.delivery = None
+                self.done += 1
+                prefix.finish(delivery.offset)
             queue.done(key)
             unreleased += 1
             left -= 1
@@ -200,42 +236,38 @@ class Engine:
                 left = _MESSAGES_PER_TURN
                 await asyncio.sleep(0)
 
-    async def _run(self, lane: Lane, delivery: Delivery) -> None:
-        """Run the handler for one message and settle it."""
-        delivery.ends = self._loop.time() + self._limits.deadline_seconds
-        lane.delivery = delivery
-        result = None
-        try:
-            coming = self._handler(delivery)
-            if type(coming) is not CoroutineType and not inspect.isawaitable(coming):
-                raise WrongType("the handler is not an async function")  # noqa: TRY301
-            result = await coming
-        except asyncio.CancelledError:
-            if not lane.cancels:
-                raise
-            delivery.nack(HandlerTooSlow(f"no end after {self._limits.deadline_seconds} s"))
-        except Exception as error:  # noqa: BLE001 - a user's handler may raise anything
+    async def _end(
+        self, lane: Lane, delivery: Delivery, result: Any, error: BaseException | None
+    ) -> None:
+        """Settle a message that is not simply done."""
+        if isinstance(error, asyncio.CancelledError):
+            error = HandlerTooSlow(f"no end after {self._limits.deadline_seconds} s")
+        if error is not None:
             delivery.nack(error)
-        if lane.cancels:
-            _take_back(lane)
-        delivery.ends = NO_DEADLINE
+        _take_back(lane)
+        delivery.extended = NO_DEADLINE
         if delivery.settled is Settled.NOT_YET and result is None:
-            delivery.settled = Settled.ACKED
+            delivery.ack()
         elif delivery.settled is not Settled.ACKED or result is not None:
             await self._settle(delivery, result)
-        lane.delivery = None
-        self.done += 1
-        delivery.prefix.finish(delivery.offset)
 
     async def _watch(self) -> None:
-        """Cancel handlers that are over their deadlines."""
-        pause = self._limits.deadline_seconds / 10
+        """Cancel handlers that are over their deadlines.
+
+        Time counts from when the watch first sees a message: most are done before it looks, and
+        need no look at the clock.
+        """
+        deadline = self._limits.deadline_seconds
+        pause = deadline / 10
         pause = min(max(pause, _WATCH_SECONDS_MIN), _WATCH_SECONDS_MAX)
         while True:
             await asyncio.sleep(pause)
             now = self._loop.time()
             for lane in self._lanes:
-                if lane.delivery is not None and lane.delivery.ends < now and lane.task:
+                delivery = lane.delivery
+                if delivery is not lane.seen:
+                    lane.seen, lane.since = delivery, now
+                elif delivery and lane.task and now - lane.since > deadline + delivery.extended:
                     lane.cancels += 1
                     lane.task.cancel()
 

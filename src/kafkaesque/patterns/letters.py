@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -14,6 +15,7 @@ from kafkaesque.patterns.connection import (
     CONSUME_BATCH_MAX,
     Client,
     partitions_of,
+    patiently,
     settings,
 )
 from kafkaesque.patterns.dead_letter import DeadLetter, decode
@@ -23,6 +25,7 @@ from kafkaesque.patterns.message import Message, from_client
 from kafkaesque.patterns.retry_plan import DEAD_LETTER_SUFFIX
 
 _POLL_SECONDS = 0.1
+_ASK_SECONDS = 3.0
 _SILENCE_MS_MAX = 30_000
 
 
@@ -74,7 +77,9 @@ def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[Message]
     clock = SystemClock()
     ends: dict[int, int] = {}
     for place in places:
-        low, high = consumer.get_watermark_offsets(place, timeout=ADMIN_SECONDS_MAX, cached=False)
+        low, high = patiently(
+            partial(consumer.get_watermark_offsets, place, timeout=_ASK_SECONDS, cached=False)
+        )
         if low < high:
             ends[place.partition] = high
     if not ends:
@@ -88,17 +93,17 @@ def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[Message]
         elif clock.monotonic_ms() - heard_ms > _SILENCE_MS_MAX:
             raise PatternError(f"{places[0].topic} could not be read to its end: no broker answers")
         for raw in batch:
-            error, partition, offset = raw.error(), raw.partition(), raw.offset()
-            assert partition is not None
-            end = ends.get(partition)
+            error = raw.error()
             if error is not None:
                 if error.code() == KafkaError._PARTITION_EOF:
-                    ends.pop(partition, None)
-            elif end is not None and offset is not None:
-                if offset >= end - 1:
-                    del ends[partition]
-                if offset < end:
-                    yield from_client(raw)
+                    ends.pop(raw.partition() or 0, None)
+                continue
+            message = from_client(raw)
+            end = ends.get(message.partition, 0)
+            if message.offset < end:
+                yield message
+            if message.offset >= end - 1:
+                ends.pop(message.partition, None)
 
 
 def read_marks(client: Client, topic: str) -> Mapping[int, Marks]:
@@ -119,7 +124,13 @@ def read_marks(client: Client, topic: str) -> Mapping[int, Marks]:
 
 def open_letters(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iterator[Letter]:
     """Yield the letters of a topic that were not sent back. Blocks."""
-    none = Marks()
+    for message in open_messages(client, topic, marks):
+        yield Letter(message=message)
+
+
+def open_messages(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iterator[Message]:
+    """Yield the same as plain messages, for those who read many. Blocks."""
     for message in read_all(client, topic):
-        if message.offset not in marks.get(message.partition, none):
-            yield Letter(message=message)
+        sent_back = marks.get(message.partition)
+        if sent_back is None or message.offset not in sent_back:
+            yield message

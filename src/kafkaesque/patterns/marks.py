@@ -27,6 +27,9 @@ class Marks:
         """Add the offsets from start up to, not including, end."""
         if start >= end:
             return
+        if self._ends and self._ends[-1] == start:  # most are added in order
+            self._ends[-1] = end
+            return
         first = bisect_right(self._ends, start - 1)
         last = bisect_right(self._starts, end)
         if first < last:

@@ -1,12 +1,16 @@
 """Publish and subscribe: who listens gets all that comes from then on, and stops when he likes."""
 
 import asyncio
+import re
 from collections import deque
+from collections.abc import Mapping
 from types import TracebackType
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
+from kafkaesque.errors import InvalidPattern
 from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
+from kafkaesque.patterns.following import LOOK_SECONDS, Follower
 from kafkaesque.patterns.message import Message, from_client
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender
@@ -20,18 +24,30 @@ class Subscription:
 
     `async with` it, in one event loop. It has no group and no memory: it begins at the end, or at
     the beginning, and what was published before its topic was added is not seen. Topics are added
-    and dropped at any time. Partitions that a topic gets later are not seen until it is added anew.
+    and dropped at any time. A name that begins with `^` is a regular expression, and stands for
+    all topics whose names it matches. Partitions, and topics of such an expression, that come to be
+    later are seen within `look_seconds`, from their beginning.
     """
 
     def __init__(
-        self, client: Client, topics: tuple[str, ...], *, buffer_max: int, from_beginning: bool
+        self,
+        client: Client,
+        topics: tuple[str, ...],
+        *,
+        buffer_max: int,
+        from_beginning: bool,
+        look_seconds: float,
     ) -> None:
         self._client = client
         self._first = topics
         self._from_beginning = from_beginning
         self._topics: dict[str, int] = {}
+        self._named: set[str] = set()
+        self._expressions: dict[str, re.Pattern[str]] = {}
+        self._changing = asyncio.Lock()
         self._buffer: deque[Message] = deque()
         self._came = asyncio.Event()
+        self._follower = Follower(client, self._follow, look_seconds)
         self._reader = Reader(
             settings(
                 client,
@@ -49,6 +65,7 @@ class Subscription:
     async def __aenter__(self) -> "Subscription":
         self._ends = Ends(self._client)
         await self._reader.start(lambda _: None)
+        self._follower.start()
         for topic in self._first:
             await self.add(topic)
         return self
@@ -59,6 +76,7 @@ class Subscription:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self._follower.stop()
         await self._reader.stop()
 
     @property
@@ -68,26 +86,26 @@ class Subscription:
 
     async def add(self, topic: str) -> None:
         """Listen to one more topic: all that is published after this returns is seen."""
-        if topic in self._topics:
-            return
-        count = (await asyncio.to_thread(make_topics, self._client, {topic: {}}))[topic]
-        starts = dict.fromkeys(range(count), OFFSET_BEGINNING)
-        if not self._from_beginning:
-            # Asked for now: the consumer would look later, and miss what comes in between.
-            starts = await asyncio.to_thread(self._ends.ask, topic, range(count))
-        places = [TopicPartition(topic, partition, start) for partition, start in starts.items()]
-        self._topics[topic] = count
-        await self._reader.call(lambda consumer: consumer.incremental_assign(places))
+        async with self._changing:
+            if topic.startswith("^"):
+                expression = _compile(topic)
+                found = await self._follower.look()
+                counts = {name: count for name, count in found.items() if expression.match(name)}
+                self._expressions[topic] = expression
+            else:
+                counts = await asyncio.to_thread(make_topics, self._client, {topic: {}})
+                self._named.add(topic)
+            for name, count in counts.items():
+                if name not in self._topics:
+                    await self._begin(name, count)
 
     async def drop(self, topic: str) -> None:
         """Listen to it no longer; what came before and was not taken yet is dropped too."""
-        count = self._topics.pop(topic, 0)
-        places = [TopicPartition(topic, partition) for partition in range(count)]
-        if places:
-            await self._reader.call(lambda consumer: consumer.incremental_unassign(places))
-        kept = [message for message in self._buffer if message.topic != topic]
-        self._reader.release(len(self._buffer) - len(kept))
-        self._buffer = deque(kept)
+        async with self._changing:
+            self._named.discard(topic)
+            self._expressions.pop(topic, None)
+            for name in [name for name in self._topics if not self._is_wanted(name)]:
+                await self._end(name)
 
     def __aiter__(self) -> "Subscription":
         return self
@@ -102,6 +120,36 @@ class Subscription:
         self._reader.release(1)
         return self._buffer.popleft()
 
+    def _is_wanted(self, topic: str) -> bool:
+        return topic in self._named or any(one.match(topic) for one in self._expressions.values())
+
+    async def _begin(self, topic: str, count: int) -> None:
+        starts = dict.fromkeys(range(count), OFFSET_BEGINNING)
+        if not self._from_beginning:
+            # Asked for now: the consumer would look later, and miss what comes in between.
+            starts = await asyncio.to_thread(self._ends.ask, topic, range(count))
+        await self._assign(topic, starts)
+
+    async def _assign(self, topic: str, starts: Mapping[int, int]) -> None:
+        places = [TopicPartition(topic, partition, start) for partition, start in starts.items()]
+        self._topics[topic] = self._topics.get(topic, 0) + len(places)
+        await self._reader.call(lambda consumer: consumer.incremental_assign(places))
+
+    async def _end(self, topic: str) -> None:
+        places = [TopicPartition(topic, each) for each in range(self._topics.pop(topic))]
+        await self._reader.call(lambda consumer: consumer.incremental_unassign(places))
+        kept = [message for message in self._buffer if message.topic != topic]
+        self._reader.release(len(self._buffer) - len(kept))
+        self._buffer = deque(kept)
+
+    async def _follow(self, found: Mapping[str, int]) -> None:
+        """Listen to what has come to be, all of it after we began."""
+        async with self._changing:
+            for topic, count in found.items():
+                known = self._topics.get(topic, 0)
+                if count > known and self._is_wanted(topic):
+                    await self._assign(topic, dict.fromkeys(range(known, count), OFFSET_BEGINNING))
+
     def _take(self, batch: Batch) -> None:
         messages = [from_client(raw) for raw in batch]
         wanted = [message for message in messages if message.topic in self._topics]
@@ -110,11 +158,28 @@ class Subscription:
         self._came.set()
 
 
+def _compile(topic: str) -> "re.Pattern[str]":
+    try:
+        return re.compile(topic)
+    except re.error as error:
+        raise InvalidPattern(f"{topic!r} is no regular expression: {error}") from error
+
+
 def subscribe(
-    client: Client, *topics: str, buffer_max: int = BUFFER_MAX, from_beginning: bool = False
+    client: Client,
+    *topics: str,
+    buffer_max: int = BUFFER_MAX,
+    from_beginning: bool = False,
+    look_seconds: float = LOOK_SECONDS,
 ) -> Subscription:
     """Return a subscription to these topics."""
-    return Subscription(client, topics, buffer_max=buffer_max, from_beginning=from_beginning)
+    return Subscription(
+        client,
+        topics,
+        buffer_max=buffer_max,
+        from_beginning=from_beginning,
+        look_seconds=look_seconds,
+    )
 
 
 def publish(client: Client) -> Sender:

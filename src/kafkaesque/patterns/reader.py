@@ -51,6 +51,7 @@ class Reader:
         self._tick = tick
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._room = threading.Event()
+        self._is_flowing = False
         self._given = 0
         self._released = 0
         self._is_stopping = False
@@ -155,20 +156,25 @@ class Reader:
             self._give(self._tick(self.consumer))
 
     def _poll(self, seconds: float) -> Batch:
-        # `consume` waits until it has all of the number: only what is there already is taken so.
-        first = self.consumer.poll(seconds)
-        if first is None:
-            return []
-        second = self.consumer.poll(0)
-        if second is None:
-            batch = [first]  # often there is one: this is quicker than to ask for a batch
-        else:
-            batch = [first, second, *self.consumer.consume(CONSUME_BATCH_MAX - 2, 0)]
-        for one in batch:
+        batch = self._ask(seconds)
+        failed = [one for one in batch if one.error() is not None]
+        for one in failed:
             error = one.error()
             if error is not None and error.fatal():
                 raise KafkaException(error)
-        return [one for one in batch if one.error() is None]
+        return [one for one in batch if one.error() is None] if failed else batch
+
+    def _ask(self, seconds: float) -> Batch:
+        # `consume` waits until it has all of the number: only what is there already is taken so.
+        # Every call gives up the interpreter, and gets it back late from a loop that is busy: while
+        # much comes, one call takes all.
+        if self._is_flowing:
+            batch = self.consumer.consume(CONSUME_BATCH_MAX, 0)
+            if batch:
+                return batch
+        first = self.consumer.poll(seconds)
+        self._is_flowing = first is not None
+        return [] if first is None else [first]  # often it is the only one: it goes on at once
 
     def _wait_for_room(self) -> None:
         self._room.clear()

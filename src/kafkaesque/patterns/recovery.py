@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from kafkaesque.clock import SystemClock
 from kafkaesque.errors import PatternError
 from kafkaesque.patterns.committer import Place
-from kafkaesque.patterns.connection import CONSUME_BATCH_MAX, Client, settings
+from kafkaesque.patterns.connection import CONSUME_BATCH_MAX, Client, patiently, settings
 from kafkaesque.patterns.dead_letter import SOURCE
 from kafkaesque.patterns.intents import Intent
 from kafkaesque.patterns.intents import decode as decode_intents
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 FIND_MS_MAX = 20_000
 _POLL_SECONDS = 0.2
 _ASK_SECONDS = 2.0
-_ASK_TIMES_MAX = 10
 
 
 def find_copy(client: Client, topic: str, intent: Intent, source: str) -> bool:
@@ -43,7 +42,9 @@ def find_copy(client: Client, topic: str, intent: Intent, source: str) -> bool:
         )
     )
     try:
-        _, high = consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS, cached=False)
+        _, high = patiently(
+            lambda: consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS, cached=False)
+        )
         consumer.assign([place])
         position = intent.start
         while position < high:
@@ -76,10 +77,4 @@ def read_intents(
 
 
 def _committed(consumer: Consumer, wanted: list[TopicPartition]) -> list[TopicPartition]:
-    for left in reversed(range(_ASK_TIMES_MAX)):
-        try:
-            return list(consumer.committed(wanted, timeout=_ASK_SECONDS))
-        except KafkaException:
-            if not left:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+    return list(patiently(lambda: consumer.committed(wanted, timeout=_ASK_SECONDS)))

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,21 +12,26 @@ from kafkaesque.errors import InvalidPattern, Undelivered
 from kafkaesque.patterns.connection import Client, make_topics, partitions_of, settings
 from kafkaesque.patterns.dead_letter import (
     ORIGIN_TOPIC,
+    REDRIVES,
     DeadLetter,
+    decode,
     redrive_headers,
-    redrives_of,
 )
-from kafkaesque.patterns.letters import Letter, open_letters, read_marks
+from kafkaesque.patterns.letters import open_messages, read_marks
 from kafkaesque.patterns.marks import RANGES_PER_MARK_MAX, REDRIVEN_SUFFIX, Marks, encode
-from kafkaesque.patterns.message import Message, text_header
+from kafkaesque.patterns.message import Message, int_header, text_header
 
 Where: TypeAlias = Callable[[Message, DeadLetter | None], bool]
 
 MARK_EVERY = 1_000
-"""Letters that are sent before it is noted: as many are sent again, at most, after a crash."""
+"""Letters that are noted together, once all of them are acknowledged."""
+_UNMARKED_MAX = 2
+"""Full groups that wait for that: a crash sends them and the one being filled a second time."""
 _FLUSH_SECONDS_MAX = 60.0
 _QUEUE_SECONDS = 0.1
 _PROGRESS_EVERY = 100
+_POLL_EVERY = 100
+"""Letters between two looks at what was acknowledged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +97,15 @@ class Redriver:
             self._open()
         pace = _pace(wanted.per_second_max)
         marks = read_marks(self._client, self._topic)
-        for letter in open_letters(self._client, self._topic, marks):
-            target = self._decide(letter)
+        for message in open_messages(self._client, self._topic, marks):
+            # Strangers' headers may come more than once: the last of a name counts.
+            headers = dict(message.headers)
+            redrives = int_header(headers, REDRIVES) or 0
+            target = self._decide(message, headers, redrives)
             if target is not None:
                 if not wanted.dry_run:
                     next(pace)
-                    self._send(letter.message, target)
+                    self._send(message, target, redrives + 1)
                 self._tally["moved"] += 1
             if progress is not None and self._tally["seen"] % _PROGRESS_EVERY == 0:
                 progress(self._state())
@@ -125,22 +133,24 @@ class Redriver:
         }
         self._producer = Producer(settings(self._client, defaults, {"acks": "all"}))
 
-    def _decide(self, letter: Letter) -> str | None:
+    def _decide(
+        self, message: Message, headers: Mapping[str, bytes | None], redrives: int
+    ) -> str | None:
         """Return where a letter is to go, None if it stays; and count it."""
-        wanted, message, tally = self._wanted, letter.message, self._tally
+        wanted, tally = self._wanted, self._tally
         tally["seen"] += 1
-        if wanted.where is not None and not wanted.where(message, letter.dead):
+        if wanted.where is not None and not wanted.where(message, decode(message)):
             tally["filtered"] += 1
             return None
-        if redrives_of(message) >= wanted.redrives_max:
+        if redrives >= wanted.redrives_max:
             tally["looping"] += 1
             return None
-        target = wanted.to or text_header(message.headers, ORIGIN_TOPIC)
+        target = wanted.to or text_header(headers, ORIGIN_TOPIC)
         tally["unknown_origin"] += not target
         return target or None
 
-    def _send(self, message: Message, target: str) -> None:
-        headers: list[tuple[str, str | bytes | None]] = list(redrive_headers(message))
+    def _send(self, message: Message, target: str, redrives: int) -> None:
+        headers: list[tuple[str, str | bytes | None]] = list(redrive_headers(message, redrives))
         group = self._group
         while True:  # ends: what is in the queue is sent or times out, and makes room
             try:
@@ -153,10 +163,17 @@ class Redriver:
             except KafkaException as error:
                 raise Undelivered(f"a message to {target}: {error.args[0].str()}") from error
         group.add(message)
+        if group.sent % _POLL_EVERY == 0:
+            self._producer.poll(0)
         if group.sent >= MARK_EVERY:
             self._group = _Group()
             self._unmarked.append(group)
-        self._producer.poll(0)
+        self._mark_settled()
+        while len(self._unmarked) > _UNMARKED_MAX:  # ends: each letter is sent or times out
+            self._producer.poll(_QUEUE_SECONDS)
+            self._mark_settled()
+
+    def _mark_settled(self) -> None:
         while self._unmarked and self._unmarked[0].is_settled:
             self._mark(self._unmarked.pop(0))
 
@@ -202,7 +219,9 @@ class _Group:
     def add(self, message: Message) -> None:
         """Take one more, which was sent."""
         self.sent += 1
-        marks = self.marks.setdefault(message.partition, Marks())
+        marks = self.marks.get(message.partition)
+        if marks is None:
+            marks = self.marks[message.partition] = Marks()
         marks.add(message.offset, message.offset + 1)
 
     def report(self, error: KafkaError | None, _: object) -> None:

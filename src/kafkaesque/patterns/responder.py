@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Any, TypeAlias
 
 from kafkaesque.clock import Clock, SystemClock
 from kafkaesque.errors import PatternError
-from kafkaesque.patterns.connection import Client, make_topics
+from kafkaesque.patterns.connection import Client
 from kafkaesque.patterns.dead_letter import Failure, failure_of
-from kafkaesque.patterns.delivery import Delivery, WrongType
-from kafkaesque.patterns.engine import Engine, EngineSettings
+from kafkaesque.patterns.delivery import NO_DEADLINE, Delivery, WrongType
+from kafkaesque.patterns.engine import EngineSettings
 from kafkaesque.patterns.envelope import Request, answer_headers, read_request
+from kafkaesque.patterns.member import Member
 from kafkaesque.patterns.message import Data
 from kafkaesque.patterns.retry_plan import RetryPlan
 from kafkaesque.patterns.sender import Sender
@@ -22,7 +22,7 @@ ANSWER_SECONDS_MAX = 5.0
 """An answer that cannot be written by then, because its topic is gone for instance, is dropped."""
 
 
-class Responder:
+class Responder(Member):
     """Answers the requests of a topic with what its handler returns; `async with` it.
 
     A handler that raises or takes too long answers with its error, and one that returns anything
@@ -46,38 +46,15 @@ class Responder:
         """Messages that were no requests, or too old ones."""
         self.unanswered = 0
         """Answers that could not be written."""
-        self._client = client
         self._topic = topic
         self._handler = handler
         self._name = name
         self._clock = clock
-        self._sender = Sender(
-            client, timeout_ms=int(ANSWER_SECONDS_MAX * 1000), is_idempotent=False
-        )
-        self._engine = Engine(
-            client, group, self._begin, self._settle, limits=limits, plan=RetryPlan(delays_ms=())
-        )
+        sender = Sender(client, timeout_ms=int(ANSWER_SECONDS_MAX * 1000), is_idempotent=False)
+        super().__init__(client, group, sender, limits=limits, plan=RetryPlan(delays_ms=()))
 
-    async def __aenter__(self) -> "Responder":
-        await asyncio.to_thread(make_topics, self._client, {self._topic: {}})
-        await self._sender.__aenter__()
-        await self._engine.start([self._topic])
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            await self._engine.stop()
-        finally:
-            await self._sender.__aexit__(kind, error, trace)
-
-    async def run(self) -> None:
-        """Wait until cancelled; raises if the responder cannot go on."""
-        await self._engine.failed()
+    def _read(self) -> list[str]:
+        return [self._topic]
 
     async def _begin(self, delivery: Delivery) -> None:
         request = read_request(delivery.headers)
@@ -89,7 +66,7 @@ class Responder:
         if not isinstance(value, bytes | str | None):
             kind = type(value).__qualname__
             raise WrongType(f"the handler returned {kind}, not bytes, text or None")
-        delivery.ends = float("inf")  # it has answered in time: what follows is ours
+        delivery.extended = NO_DEADLINE  # it has answered in time: what follows is ours
         await self._answer(request, value, None)
 
     async def _settle(self, delivery: Delivery, _: Any) -> None:

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from kafkaesque.errors import TableFull
+from kafkaesque.errors import PatternError, TableFull
 from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
-from kafkaesque.patterns.message import Data, to_bytes
+from kafkaesque.patterns.following import LOOK_SECONDS, Follower
+from kafkaesque.patterns.message import Data
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender
 from kafkaesque.types import Offset
@@ -23,18 +25,25 @@ class Table(Mapping[bytes, bytes]):
 
     On entering all of the topic is read; from then on it follows what anyone writes. `put` and
     `delete` return when this table has the change. A key that was never written, or whose last
-    value is none, is not there.
+    value is none, is not there. Partitions that the topic gets later are seen within
+    `look_seconds`; keys go to other ones then, so the last of a key is the one with the latest
+    timestamp.
     """
 
-    def __init__(self, client: Client, topic: str, *, keys_max: int) -> None:
+    def __init__(self, client: Client, topic: str, *, keys_max: int, look_seconds: float) -> None:
         self._client = client
         self._topic = topic
         self._keys_max = keys_max
         self._rows: dict[bytes, bytes] = {}
+        self._written: dict[bytes, tuple[int, int]] = {}
+        """Partition and timestamp of each key's last record; of those deleted, until it is live."""
+        self._count = 0
         self._positions: dict[int, Offset] = {}
         self._moved = asyncio.Event()
         self._is_full = False
+        self._is_live = False
         self._sender = Sender(client)
+        self._follower = Follower(client, self._follow, look_seconds)
         self._reader = Reader(
             settings(
                 client,
@@ -56,6 +65,10 @@ class Table(Mapping[bytes, bytes]):
         await self._sender.__aenter__()
         await self._reader.start(self._begin)
         await self.refresh()
+        # From now on records come as they are written: no older one follows a deletion.
+        self._written = {key: self._written[key] for key in self._rows}
+        self._is_live = True
+        self._follower.start()
         return self
 
     async def __aexit__(
@@ -64,6 +77,7 @@ class Table(Mapping[bytes, bytes]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self._follower.stop()
         await self._reader.stop()
         await self._sender.__aexit__(kind, error, trace)
 
@@ -89,14 +103,15 @@ class Table(Mapping[bytes, bytes]):
 
     async def refresh(self) -> None:
         """Return when the table has all that was written before."""
-        places = [TopicPartition(self._topic, partition) for partition in range(self._count)]
+        count = self._count
+        places = [TopicPartition(self._topic, partition) for partition in range(count)]
 
         def reached(consumer: Consumer) -> dict[int, Offset]:
             # The last records of a partition may be gone, compacted or another's marks: where the
             # consumer stands counts too.
             return {one.partition: one.offset for one in consumer.position(places)}
 
-        wanted = await asyncio.to_thread(self._ends.ask, self._topic, range(self._count))
+        wanted = await asyncio.to_thread(self._ends.ask, self._topic, range(count))
         while True:
             self._check()
             behind = [p for p, end in wanted.items() if self._positions.get(p, 0) < end]
@@ -111,6 +126,9 @@ class Table(Mapping[bytes, bytes]):
     async def _write(self, key: bytes | str, value: Data) -> None:
         data = key.encode() if isinstance(key, str) else key
         partition, offset = await self._sender.send(self._topic, value, key=data)
+        if partition >= self._count:
+            with suppress(PatternError):  # else it is seen later
+                await self._follow(await self._follower.look())
         while self._positions.get(partition, 0) <= offset:
             self._check()
             await self._wait()
@@ -125,22 +143,41 @@ class Table(Mapping[bytes, bytes]):
             [TopicPartition(self._topic, each, OFFSET_BEGINNING) for each in range(self._count)]
         )
 
+    async def _follow(self, found: Mapping[str, int]) -> None:
+        """Read partitions that have come to be."""
+        known, count = self._count, found.get(self._topic, 0)
+        if count > known:
+            self._count = count
+            places = [
+                TopicPartition(self._topic, each, OFFSET_BEGINNING) for each in range(known, count)
+            ]
+            await self._reader.call(lambda consumer: consumer.incremental_assign(places))
+
     def _take(self, batch: Batch) -> None:
         for raw in batch:
             key, value = raw.key(), raw.value()
             partition, offset = raw.partition(), raw.offset()
             assert partition is not None and offset is not None
             self._positions[partition] = offset + 1
-            if key is None:
-                continue  # it has no place in a table
-            if value is None:
-                self._rows.pop(key, None)
-            elif key in self._rows or len(self._rows) < self._keys_max:
-                self._rows[key] = to_bytes(value) or b""
-            else:
-                self._is_full = True
+            if key is not None:  # else it has no place in a table
+                self._set(key, value, (partition, raw.timestamp()[1]))
         self._reader.release(len(batch))
         self._moved.set()
+
+    def _set(self, key: bytes, value: bytes | None, written: tuple[int, int]) -> None:
+        last = self._written.get(key, written)
+        if last[0] != written[0] and last[1] > written[1]:
+            return  # it was written before what we have, to a partition that is read later
+        if value is None:
+            self._rows.pop(key, None)
+            self._written.pop(key, None)
+            if not self._is_live and len(self._written) < self._keys_max:
+                self._written[key] = written
+        elif key in self._rows or len(self._rows) < self._keys_max:
+            self._rows[key] = value
+            self._written[key] = written
+        else:
+            self._is_full = True
 
     def _check(self) -> None:
         if self._is_full:
@@ -150,6 +187,12 @@ class Table(Mapping[bytes, bytes]):
             failure.result()
 
 
-def table(client: Client, topic: str, *, keys_max: int = KEYS_MAX) -> Table:
+def table(
+    client: Client,
+    topic: str,
+    *,
+    keys_max: int = KEYS_MAX,
+    look_seconds: float = LOOK_SECONDS,
+) -> Table:
     """Return a table of the topic, which is made with `cleanup.policy=compact` if it is missing."""
-    return Table(client, topic, keys_max=keys_max)
+    return Table(client, topic, keys_max=keys_max, look_seconds=look_seconds)

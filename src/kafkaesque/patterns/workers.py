@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, assert_never
 
 from confluent_kafka import Consumer
@@ -11,12 +10,13 @@ from confluent_kafka import Consumer
 from kafkaesque.clock import Clock, SystemClock
 from kafkaesque.errors import PatternError
 from kafkaesque.patterns.committer import Place, Progress
-from kafkaesque.patterns.connection import Client, Ends, make_topics
+from kafkaesque.patterns.connection import Client, Ends
 from kafkaesque.patterns.dead_letter import dead_headers, retry_headers, source_of
 from kafkaesque.patterns.delivery import Delivery, Settled, WrongType
-from kafkaesque.patterns.engine import Engine, EngineSettings, Handler
+from kafkaesque.patterns.engine import EngineSettings, Handler
 from kafkaesque.patterns.holding import Holding
 from kafkaesque.patterns.intents import INTENTS_MAX, Intent
+from kafkaesque.patterns.member import Member
 from kafkaesque.patterns.message import Message
 from kafkaesque.patterns.recovery import find_copy, read_intents
 from kafkaesque.patterns.retry_plan import Names, RetryPlan
@@ -42,7 +42,7 @@ class WorkerSettings:
     """How long dead letters are kept; holds when the dead-letter topic is first made."""
 
 
-class Worker:
+class Worker(Member):
     """A member of a group that works on a topic; `async with` it, in one event loop.
 
     A message is done when its handler returns. One whose handler fails goes to the next retry
@@ -63,46 +63,30 @@ class Worker:
         self.names = Names(topic=topic, group=group, tiers=len(settings.retries.delays_ms))
         self.retried = 0
         self.dead = 0
-        self._client = client
         self._handler = handler
         self._group = group
         self._settings = settings
         self._clock = clock
-        self._sender = Sender(client)
         self._inherited: dict[tuple[str, int, Offset], tuple[Intent, bool]] = {}
-        self._engine = Engine(
-            client, group, self._begin, self._settle, limits=settings.limits, plan=settings.retries
+        super().__init__(
+            client, group, Sender(client), limits=settings.limits, plan=settings.retries
         )
-
-    async def __aenter__(self) -> "Worker":
-        keep = {"retention.ms": str(self._settings.dead_letter_retention_ms)}
-        topics: dict[str, dict[str, str]] = {self.names.topic: {}, self.names.dead_letter: keep}
-        topics |= {name: {} for name in self.names.retries}
-        self._partitions = await asyncio.to_thread(make_topics, self._client, topics)
+        self._engine.inherit = self._inherit
         if self.names.retries:
-            holding = Holding(self.names.retries, self._clock.now_ms)
+            holding = Holding(self.names.retries, clock.now_ms)
             self._engine.sift, self._engine.tick = holding.sift, holding.tick
             self._engine.forget = holding.forget
-        self._engine.inherit = self._inherit
+
+    async def __aenter__(self) -> "Worker":
         self._ends = Ends(self._client)
-        await self._sender.__aenter__()
-        await self._engine.start([self.names.topic, *self.names.retries])
-        return self
+        return await super().__aenter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            await self._engine.stop()
-        finally:
-            await self._sender.__aexit__(kind, error, trace)
+    def _read(self) -> list[str]:
+        return [self.names.topic, *self.names.retries]
 
-    async def run(self) -> None:
-        """Wait until cancelled; raises if the worker cannot go on."""
-        await self._engine.failed()
+    def _topics(self) -> dict[str, dict[str, str]]:
+        keep = {"retention.ms": str(self._settings.dead_letter_retention_ms)}
+        return {**super()._topics(), self.names.dead_letter: keep}
 
     @property
     def done(self) -> int:
@@ -154,7 +138,9 @@ class Worker:
                 return
             try:
                 if await self._intend(progress, message, tier, topic):
-                    await self._copy(delivery, tier, topic)
+                    if self._engine.progress.get(place) is progress:  # else its new owner copies it
+                        partition = progress.intents[message.offset].partition
+                        await self._copy(delivery, tier, topic, partition)
                     return
             except PatternError:
                 pass  # no broker, or a rebalance: nothing is lost while we try again
@@ -180,7 +166,7 @@ class Worker:
             progress.intents[offset] = Intent(tier=tier, partition=partition, start=end)
         return await self._engine.committer.flush()
 
-    async def _copy(self, delivery: Delivery, tier: int, topic: str) -> None:
+    async def _copy(self, delivery: Delivery, tier: int, topic: str, partition: int) -> None:
         message, failure, attempt = delivery.message, delivery.failure, delivery.attempt
         assert failure is not None
         now_ms = self._clock.now_ms()
@@ -192,8 +178,6 @@ class Worker:
             delays = self._settings.retries.delays_ms
             due = now_ms + delays[min(tier, len(delays)) - 1]
             headers = retry_headers(message, failure, attempt=attempt + 1, due=due)
-        progress = self._engine.progress[message.topic, message.partition]
-        partition = progress.intents[message.offset].partition
         await self._sender.send(
             topic, message.value, key=message.key, headers=headers, partition=partition
         )
@@ -210,6 +194,8 @@ class Worker:
 
     def _inherit(self, consumer: Consumer, taken: dict[Place, Progress]) -> None:
         """Learn what the former owners were about to do; in the reader's thread."""
+        kept = {place: one for place, one in self._inherited.items() if place[:2] not in taken}
+        self._inherited = kept
         for (topic, partition, offset), intent in read_intents(consumer, taken).items():
             target = self._topic_of(intent.tier)
             source = f"{topic}/{partition}/{offset}"

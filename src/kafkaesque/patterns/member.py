@@ -1,0 +1,70 @@
+"""What workers and responders are: a member of a group, and a sender for what follows."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from kafkaesque.patterns.connection import Client, make_topics
+from kafkaesque.patterns.delivery import Delivery
+from kafkaesque.patterns.engine import Engine, EngineSettings
+from kafkaesque.patterns.retry_plan import RetryPlan
+from kafkaesque.patterns.sender import Sender
+
+Self = TypeVar("Self", bound="Member")
+
+
+class Member(ABC):
+    """A member of a group, while it is entered with `async with`, in one event loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        group: str,
+        sender: Sender,
+        *,
+        limits: EngineSettings,
+        plan: RetryPlan,
+    ) -> None:
+        self._client = client
+        self._sender = sender
+        self._partitions: Mapping[str, int] = {}
+        self._engine = Engine(client, group, self._begin, self._settle, limits=limits, plan=plan)
+
+    @abstractmethod
+    def _read(self) -> list[str]:
+        """Return the topics whose messages it handles."""
+
+    def _topics(self) -> dict[str, dict[str, str]]:
+        """Return all topics that it needs, with the settings that they are made with."""
+        return {name: {} for name in self._read()}
+
+    @abstractmethod
+    def _begin(self, delivery: Delivery) -> Awaitable[Any]:
+        """Handle a message."""
+
+    @abstractmethod
+    async def _settle(self, delivery: Delivery, result: Any) -> None:
+        """Do what follows a failure, or a result that is not None."""
+
+    async def __aenter__(self: Self) -> Self:
+        self._partitions = await asyncio.to_thread(make_topics, self._client, self._topics())
+        await self._sender.__aenter__()
+        await self._engine.start(self._read())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._engine.stop()
+        finally:
+            await self._sender.__aexit__(kind, error, trace)
+
+    async def run(self) -> None:
+        """Wait until cancelled; raises if it cannot go on."""
+        await self._engine.failed()

@@ -11,7 +11,7 @@ is asked again until somebody knows:
   far, it is gone: whoever added its partition had seen it before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -184,9 +184,7 @@ class TransactionCarrier:
         except KafkaesqueError:
             self._looked_for.discard(topic_id)
 
-    def _looked(
-        self, end: int, place: Place, told: Callable[[Place, KafkaesqueError], None]
-    ) -> None:
+    def _looked(self, end: int, place: Place, told: Told) -> None:
         topic_id = place[0]
         self._looked_for.discard(topic_id)
         copy = self._house.committed_catalog

@@ -43,7 +43,7 @@ Question: TypeAlias = EndThere | CheckThere
 
 
 class Marked(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=4):
-    """These partitions have the marker committed, or need none; the others are to be asked again."""
+    """These partitions have the marker committed, or need none; the others are asked again."""
 
     settled: list[Place]
 
@@ -79,4 +79,4 @@ _ERRORS: dict[str, type[BrokerError]] = {
         UnknownTopic,
     )
 }
-"""What a coordinator refuses with; all are made from their sentence. Whatever else it is may pass."""
+"""What a coordinator refuses with; all are made from their sentence. Anything else may pass."""

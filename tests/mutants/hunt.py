@@ -22,6 +22,7 @@ TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
     "sim/test_broker_world.py",
+    "sim/test_cluster_transactions.py",
     "sim/test_broker_growth.py",
     "sim/test_broker_care.py",
     "machines/test_voter_choice.py",

@@ -10,6 +10,7 @@ from rich.table import Table
 from tests.mutants.hunt import Catch, hunt
 from tests.mutants.planted import MUTANTS
 from tests.mutants.planted_cluster import CLUSTER_MUTANTS
+from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
 from tests.mutants.planted_install import INSTALL_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only mutants whose name contains this")
     options = parser.parse_args()
     planted = MUTANTS + CLUSTER_MUTANTS + MOVE_MUTANTS + VOTER_MUTANTS + INSTALL_MUTANTS
+    planted += CLUSTER_TRANSACTION_MUTANTS
     chosen = [mutant for mutant in planted if options.only in mutant.name]
     console = Console()
     console.print(f"{len(chosen)} planted bugs, up to {options.seeds} seeds each, then scripts")

@@ -23,6 +23,7 @@ SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
     "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
+    "sim/test_cluster_transactions.py",
     "sim/test_broker_growth.py",
     "sim/test_broker_care.py",
     "machines/test_voter_choice.py",

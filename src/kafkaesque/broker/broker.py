@@ -24,13 +24,14 @@ from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.membership import Membership, Registering
 from kafkaesque.broker.mover import MoveProgress, Mover
 from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.peers import NoPeers, Peers, ReplyTo
+from kafkaesque.broker.peers import AnswerTo, NoPeers, Peers, ReplyTo
 from kafkaesque.broker.producer_ids import Give, ProducerIds
 from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Topics, group_of
+from kafkaesque.broker.transaction_carrier import TransactionCarrier
 from kafkaesque.broker.transactions import STATE_SETTINGS, STATE_TOPIC, BrokerTransactions
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
@@ -53,6 +54,7 @@ from kafkaesque.machines.catalog_commands import (
     TakeProducerIds,
     to_error,
 )
+from kafkaesque.machines.transaction_questions import Question
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS
@@ -68,7 +70,7 @@ class Broker:
 
     Without a membership it is alone. With one it is of a cluster: what it has for the others goes
     out through `membership.peers`, what they have for it comes in through `deliver`,
-    `receive_beat`, `receive_leaders` and `carry_out`.
+    `receive_beat`, `receive_leaders`, `carry_out` and `consult`.
     """
 
     def __init__(
@@ -112,6 +114,9 @@ class Broker:
         self.topics: Topics
         self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
         self.transactions = BrokerTransactions(self, self._create_state_topic)
+        if membership is not None:
+            carrier = TransactionCarrier(self, self._peers)
+            self.transactions.desk = self.transactions.markers = carrier
         self._hosting = Hosting(
             self.replicas,
             self.coordinators,
@@ -217,6 +222,11 @@ class Broker:
     def carry_out(self, command: Command, reply: ReplyTo) -> None:
         """Carry out what another broker asks of the leader of the catalog, if that is this one."""
         self._changes.carry_out(command, reply)
+        self.flush()
+
+    def consult(self, question: Question, answer: AnswerTo) -> None:
+        """Answer what another broker asks about transactions that are led or coordinated here."""
+        self.transactions.answer(question, answer)
         self.flush()
 
     def suspect(self, node: NodeId) -> None:

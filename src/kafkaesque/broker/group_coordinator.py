@@ -6,6 +6,7 @@ from typing import TypeAlias
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.machine_trim import MachineSaver, trim_covered
+from kafkaesque.broker.producers import NO_NUMBER
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.transaction_ports import Guards, Marker
 from kafkaesque.broker.watermark import Outcome
@@ -27,6 +28,10 @@ Decide: TypeAlias = Callable[[Groups, Now], Decision]
 
 BATCH_BYTES = 1 << 20
 """A batch is ended at this size: a topic with many readers has many offsets to forget."""
+
+
+ENDED_MAX = 10_000
+"""Producers of whom it is remembered which of their transactions ended last."""
 
 
 class GroupCoordinator:
@@ -54,6 +59,8 @@ class GroupCoordinator:
         self._host.on_lost = self._on_lost
         self._replica = replica
         self._snapshots = snapshots
+        self._ended: dict[int, int] = {}
+        """By producer the number of its last transaction that has ended here in this term."""
         self._saver = MachineSaver(replica, clock, lambda: Groups(config), failed, snapshots)
 
     def ask(self, decide: Decide, to: ReplyTo) -> None:
@@ -70,8 +77,20 @@ class GroupCoordinator:
         self._carry_out(decision)
 
     def end_transaction(self, marker: Marker, told: Callable[[GroupError | None], None]) -> None:
-        """Let the offsets of a transaction hold, or drop them; `told` when that is committed."""
+        """Let the offsets of a transaction hold, or drop them; `told` when that is committed.
+
+        A marker that comes again, and late, must not end the next transaction: it changes nothing.
+        """
         producer_id = marker.producer.producer_id
+        if self._host.is_hosted and marker.number != NO_NUMBER:
+            if self.has_ended(producer_id, marker.number):
+                self._host.when_committed(
+                    lambda outcome: told(None if outcome is Outcome.COMMITTED else _lost())
+                )
+                return
+            self._ended[producer_id] = marker.number
+            if len(self._ended) > ENDED_MAX:
+                del self._ended[next(iter(self._ended))]
         self.guards.marked(producer_id)
         command = TransactionEnd(producer_id=producer_id, is_commit=marker.is_commit)
 
@@ -79,6 +98,10 @@ class GroupCoordinator:
             told(answer if isinstance(answer, GroupError) else None)
 
         self.ask(lambda groups, _: groups.end_transaction(command, reply), reply)
+
+    def has_ended(self, producer_id: int, number: int) -> bool:
+        """Return whether a producer's transaction of this number is known to have ended here."""
+        return number <= self._ended.get(producer_id, NO_NUMBER)
 
     def tick(self) -> None:
         """Let time pass for the groups, and save their state now and then."""
@@ -137,6 +160,7 @@ class GroupCoordinator:
             done(Outcome.UNKNOWN)
 
     def _on_lost(self, groups: Groups) -> None:
+        self._ended.clear()
         for to in groups.waiting():
             to(_lost())
 

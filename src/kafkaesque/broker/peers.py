@@ -5,14 +5,18 @@ from typing import Protocol, TypeAlias
 
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.machines.catalog_commands import Command, Reply
+from kafkaesque.machines.transaction_questions import Answer, Question
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import GroupId, NodeId
 
-__all__ = ["Beat", "Message", "NoPeers", "Peers", "ReplyTo"]
+__all__ = ["AnswerTo", "Beat", "Message", "NoPeers", "Peers", "ReplyTo"]
 
 ReplyTo: TypeAlias = Callable[[Reply], None]
 """Told once what became of a command."""
+
+AnswerTo: TypeAlias = Callable[[Answer], None]
+"""Told once what another broker says to a question about transactions."""
 
 
 class Peers(Protocol):
@@ -38,6 +42,10 @@ class Peers(Protocol):
         """
         ...
 
+    def consult(self, target: NodeId, question: Question, answer: AnswerTo) -> None:
+        """Take a question about transactions to a broker's `consult`, as `ask` takes commands."""
+        ...
+
 
 class NoPeers:
     """A broker that is alone."""
@@ -57,3 +65,7 @@ class NoPeers:
     def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
         """Nobody is there to be asked."""
         raise AssertionError(f"a single broker has no peers to ask: {command}")
+
+    def consult(self, target: NodeId, question: Question, answer: AnswerTo) -> None:
+        """Nobody is there to be asked."""
+        raise AssertionError(f"a single broker has no peers to ask: {question}")

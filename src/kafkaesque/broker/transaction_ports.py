@@ -1,8 +1,8 @@
 """How coordinators of transactions and leaders of partitions reach each other.
 
 Two ports, one for each direction. Where both sides are on one broker they are direct calls
-(`broker/transactions.py`). Across brokers a link, or Kafka's own WriteTxnMarkers and
-AddPartitionsToTxn, may carry the same values; what must hold then:
+(`broker/transactions.py`). Across brokers `broker/transaction_carrier.py` carries the same values.
+What must hold:
 
 - A marker may be written twice, and late: its number tells a leader that it is of a transaction
   that it has seen ended (Kafka's protocol does not carry the number; then it is NO_NUMBER, and the
@@ -21,7 +21,7 @@ from kafkaesque.broker.producers import NO_NUMBER
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.transaction_commands import Producer
 from kafkaesque.machines.transaction_records import Place
-from kafkaesque.types import Term
+from kafkaesque.types import NO_TERM, Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,9 @@ class Check:
     place: Place
     adds: bool
     """Whether the partition is to belong to the transaction from now on (transactions v2)."""
+    coordinator_term: Term = NO_TERM
+    """Of the newest coordinator that the partition has heard of: an older one may not know that it
+    was replaced, and that the transaction has ended."""
 
 
 Told: TypeAlias = Callable[[Place, KafkaesqueError | None], None]

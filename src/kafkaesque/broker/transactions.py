@@ -1,8 +1,9 @@
 """All that one broker does for transactions: coordinates them, and takes part in them.
 
 The coordinators live on the partitions of `__transaction_state`; the leaders of all other
-partitions take the batches and the markers. Here both meet by direct calls, through the ports that
-another carrier may replace (`broker/transaction_ports.py`).
+partitions take the batches and the markers. On one broker both meet here by direct calls; in a
+cluster what is for others goes through `broker/transaction_carrier.py`, and `answer` is where what
+they ask comes in.
 """
 
 from collections import deque
@@ -14,7 +15,7 @@ from kafkaesque.broker.coordinators import OFFSETS_TOPIC, Coordinators, Ready
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.partition import Appended, Partition
 from kafkaesque.broker.topics import Topics
-from kafkaesque.broker.transaction_coordinator import TransactionCoordinator
+from kafkaesque.broker.transaction_coordinator import SETTLED, TransactionCoordinator
 from kafkaesque.broker.transaction_ports import (
     Check,
     Checked,
@@ -24,12 +25,27 @@ from kafkaesque.broker.transaction_ports import (
     TransactionDesk,
 )
 from kafkaesque.broker.watermark import Done, Outcome
-from kafkaesque.errors import KafkaesqueError, NotLeader, OutcomeUnknown, UnknownTopic
+from kafkaesque.errors import (
+    KafkaesqueError,
+    NotCoordinator,
+    NotLeader,
+    OutcomeUnknown,
+    UnknownTopic,
+)
 from kafkaesque.machines.catalog import Catalog, Topic
+from kafkaesque.machines.catalog_commands import to_refusal
 from kafkaesque.machines.transaction_commands import Add, Added, Answer, Producer, Verified, Verify
 from kafkaesque.machines.transaction_errors import TransactionUnverified
+from kafkaesque.machines.transaction_questions import (
+    Answer as PeerAnswer,
+)
+from kafkaesque.machines.transaction_questions import (
+    Checked as CheckedThere,
+)
+from kafkaesque.machines.transaction_questions import CheckThere, EndThere, Marked, Question
 from kafkaesque.machines.transaction_records import Place
 from kafkaesque.record.view import BatchView
+from kafkaesque.types import Term
 
 STATE_TOPIC = "__transaction_state"
 STATE_SETTINGS = {"cleanup.policy": "compact"}
@@ -111,6 +127,9 @@ class BrokerTransactions:
             producer=producer,
             place=first.place,
             adds=first.adds,
+            coordinator_term=first.partition.producers.known.coordinator_term_of(
+                producer.producer_id
+            ),
         )
         self.desk.check(check, checked)
 
@@ -162,6 +181,8 @@ class BrokerTransactions:
 
         try:
             coordinator = self.coordinators.of(name)
+            if coordinator.replica.raft.term < check.coordinator_term:
+                raise NotCoordinator("a newer coordinator has spoken to the partition")
             if check.adds and self._house.catalog.topic_by_id(place[0]) is None:
                 raise UnknownTopic("the coordinator does not know this topic")
         except KafkaesqueError as error:
@@ -183,7 +204,11 @@ class BrokerTransactions:
                 told(place, error)
 
     def _write(
-        self, marker: Marker, place: Place, told: Callable[[KafkaesqueError | None], None]
+        self,
+        marker: Marker,
+        place: Place,
+        told: Callable[[KafkaesqueError | None], None],
+        term: Term | None = None,
     ) -> None:
         topic_id, index = place
         topic = self._house.catalog.topic_by_id(topic_id)
@@ -191,9 +216,13 @@ class BrokerTransactions:
             raise UnknownTopic("the topic was deleted")
         if topic.name == OFFSETS_TOPIC:
             coordinator = self._house.coordinators.at(index)
+            if term not in (None, coordinator.replica.raft.term):
+                raise NotLeader(None)
             coordinator.end_transaction(marker, told)
             return
         partition = self._partition(topic, index)
+        if term not in (None, partition.term):
+            raise NotLeader(None)
 
         def done(outcome: Outcome) -> None:
             if outcome is Outcome.UNKNOWN:
@@ -212,3 +241,59 @@ class BrokerTransactions:
         except UnknownTopic:
             pass
         raise NotLeader(None)
+
+    # ── what other brokers ask ───────────────────────────────────────────────────────────────
+
+    def answer(self, question: Question, to: Callable[[PeerAnswer], None]) -> None:
+        """Answer what another broker asks, as far as it is led or coordinated here."""
+        match question:
+            case CheckThere():
+                self._check_for(question, to)
+            case EndThere():
+                self._end_for(question, to)
+
+    def _check_for(self, asked: CheckThere, to: Callable[[PeerAnswer], None]) -> None:
+        def checked(answer: int | KafkaesqueError) -> None:
+            if isinstance(answer, KafkaesqueError):
+                to(to_refusal(answer))
+            else:
+                to(CheckedThere(number=answer))
+
+        check = Check(
+            transactional_id=asked.transactional_id,
+            producer=Producer(asked.producer_id, asked.epoch),
+            place=asked.place,
+            adds=asked.adds,
+            coordinator_term=asked.coordinator_term,
+        )
+        self.check(check, checked)
+
+    def _end_for(self, asked: EndThere, to: Callable[[PeerAnswer], None]) -> None:
+        """Write a marker where this broker leads in the term that the coordinator knows.
+
+        A topic that is not known here is not taken for deleted: our copy of the catalog may lag.
+        """
+        marker = Marker(
+            producer=Producer(asked.producer_id, asked.epoch),
+            is_commit=asked.is_commit,
+            coordinator_term=asked.coordinator_term,
+            number=asked.number,
+        )
+        left = len(asked.places)
+        settled: list[Place] = []
+
+        def told(place: Place, error: KafkaesqueError | None) -> None:
+            nonlocal left
+            left -= 1
+            is_gone = isinstance(error, UnknownTopic)
+            if error is None or (isinstance(error, SETTLED) and not is_gone):
+                settled.append(place)
+            if left == 0:
+                to(Marked(settled=settled))
+
+        for topic_id, index, term in asked.places:
+            place = topic_id, index
+            try:
+                self._write(marker, place, partial(told, place), term)
+            except KafkaesqueError as error:
+                told(place, error)

@@ -7,20 +7,21 @@ another address is found by that, though nobody could reach it to write it into 
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import IntEnum
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.broker.leaders import LeadersTold
-from kafkaesque.broker.peers import Beat, Message, ReplyTo
+from kafkaesque.broker.peers import AnswerTo, Beat, Message, ReplyTo
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import AnswerLost, KafkaesqueError, LinkError, MalformedLink
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
+from kafkaesque.machines import transaction_questions
 from kafkaesque.machines.catalog import removed_text
 from kafkaesque.machines.catalog_commands import (
     AdmitBroker,
@@ -39,6 +40,8 @@ from kafkaesque.server.standing import standing_of, watch_standing
 from kafkaesque.server.turn import Turn
 from kafkaesque.types import Buffer, GroupId, NodeId
 
+T = TypeVar("T")
+
 ASK_MS_MAX = 10_000
 """How long a change of the catalog may take elsewhere; then its outcome is unknown."""
 
@@ -51,6 +54,7 @@ class Ask(IntEnum):
     GOSSIP = 3
     REQUEST = 4
     STANDING = 5
+    TRANSACTION = 6
 
 
 class Tell(IntEnum):
@@ -82,6 +86,8 @@ class Admission(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 _encode = msgspec.msgpack.Encoder().encode
 _commands = msgspec.msgpack.Decoder(Command)
 _replies = msgspec.msgpack.Decoder(Reply)
+_questions = msgspec.msgpack.Decoder(transaction_questions.Question)
+_answers = msgspec.msgpack.Decoder(transaction_questions.Answer)
 _applications = msgspec.msgpack.Decoder(Application)
 _told = msgspec.msgpack.Decoder(LeadersTold)
 
@@ -206,15 +212,31 @@ class Peering:
 
     def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
         """Take a command to another broker, and the reply back."""
-        task = asyncio.get_running_loop().create_task(self._ask(target, command, reply))
+        self._begin_task(self._ask(target, Ask.COMMAND, _encode(command), _replies, reply))
+
+    def consult(
+        self, target: NodeId, question: transaction_questions.Question, answer: AnswerTo
+    ) -> None:
+        """Take a question about transactions to another broker, and the answer back."""
+        data = _encode(question)
+        self._begin_task(self._ask(target, Ask.TRANSACTION, data, _answers, answer))
+
+    def _begin_task(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
-        answer: Reply
+    async def _ask(
+        self,
+        target: NodeId,
+        kind: Ask,
+        question: bytes,
+        answers: msgspec.msgpack.Decoder[T],
+        reply: Callable[[T | Refused | Unknown], None],
+    ) -> None:
+        answer: T | Refused | Unknown
         try:
-            data = await self.links.call(target, Ask.COMMAND, _encode(command), ASK_MS_MAX)
-            answer = _replies.decode(data)
+            answer = answers.decode(await self.links.call(target, kind, question, ASK_MS_MAX))
         except (AnswerLost, msgspec.MsgspecError):
             answer = Unknown()
         except LinkError as error:
@@ -278,6 +300,9 @@ class Peering:
             case Ask.JOIN:
                 self._begin()
                 self._admit(question)
+            case Ask.TRANSACTION if question.node is not None:
+                self._begin()
+                self._consult(question)
             case Ask.REQUEST if question.node is not None:
                 self.on_request(question)
             case Ask.GOSSIP:
@@ -295,6 +320,14 @@ class Peering:
             question.refuse(f"this broker does not know the command: {error}")
             return
         self._broker.carry_out(command, lambda reply: question.reply(_encode(reply)))
+
+    def _consult(self, question: Question) -> None:
+        try:
+            asked = _questions.decode(question.data)
+        except msgspec.MsgspecError as error:
+            question.refuse(f"this broker does not know the question: {error}")
+            return
+        self._broker.consult(asked, lambda answer: question.reply(_encode(answer)))
 
     def _admit(self, question: Question) -> None:
         """Give a broker that joins its number; it becomes a member when it has told of itself."""

@@ -21,14 +21,25 @@ class Place(NamedTuple):
 
 def places(session: Session) -> list[Place]:
     """Return the brokers there are: this one by the client's address for it, others by theirs."""
+    there = present(session.broker)
+    return [one for one in all_places(session) if one.node in there]
+
+
+def all_places(session: Session) -> list[Place]:
+    """Return every registered broker, also those that are away, as Metadata names them.
+
+    librdkafka drops a broker that Metadata names no more. If that was a group's coordinator, a
+    producer that commits offsets in a transaction waits for it for ever instead of asking who took
+    over (confluentinc/librdkafka issue 5511). A broker that is named and does not answer does no
+    such harm.
+    """
     broker = session.broker
     known = broker.catalog.brokers
     mine = known.get(broker.node)
     rack = mine.rack if mine is not None else ""
     found = {broker.node: Place(broker.node, session.host, session.port, rack or None)}
-    there = present(broker)
     for one in known.values():
-        if one.node in there:
+        if one.host:
             found.setdefault(one.node, Place(one.node, one.host, one.port, one.rack or None))
     return [found[node] for node in sorted(found)]
 

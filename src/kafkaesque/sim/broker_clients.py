@@ -167,7 +167,7 @@ class BrokerClients:
             raise Violation(f"a batch was given offset {appended.offset}, not {next_offset}")
 
     def _delete_records(self, broker: Broker) -> None:
-        topics = [t for t in broker.catalog.topics.values() if not t.is_internal]
+        topics = [t for t in broker.catalog.topics.values() if t.name.startswith("topic-")]
         if not topics:
             return
         topic = self._chance.choice(topics)

@@ -16,6 +16,7 @@ from kafkaesque.sim.broker_growth import (
 )
 from kafkaesque.sim.broker_mischief import BrokerMischief
 from kafkaesque.sim.broker_settings import BrokerSettings
+from kafkaesque.sim.broker_transactors import Transactors
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.checks import Violation
 from kafkaesque.sim.run import Report
@@ -36,12 +37,15 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     VoterChecks(world).begin()
     growth.begin()
     clients.begin()
+    transactors = Transactors(world)
+    transactors.begin()
     mischief.begin()
     world.run(steps)
     mischief.stop()
     end_changes(world, growth)
-    make_peace(world, clients)
+    make_peace(world, clients, transactors)
     check_end(world, clients)
+    transactors.check_end()
     counts = dict(world.counts)
     counts["acknowledged"] = sum(clients.acknowledged.values())
     counts["elections"] = sum(len(checks.leaders) for checks in world.groups.values())
@@ -62,7 +66,7 @@ def end_changes(world: BrokerWorld, growth: Growth) -> None:
         raise Violation("liveness: a broker cannot join the healed cluster, or is drained for ever")
 
 
-def make_peace(world: BrokerWorld, clients: BrokerClients) -> None:
+def make_peace(world: BrokerWorld, clients: BrokerClients, transactors: Transactors) -> None:
     """End all faults; every partition must accept a write, then all brokers must agree."""
     world.heal()
 
@@ -73,6 +77,9 @@ def make_peace(world: BrokerWorld, clients: BrokerClients) -> None:
     if not world.run_until(are_ready, _PEACE_STEPS_MAX):
         raise Violation("liveness: brokers of the healed cluster do not become ready")
     clients.stop()
+    transactors.stop()
+    if not world.run_until(transactors.are_ended, _PEACE_STEPS_MAX):
+        raise Violation("liveness: transactions of the healed cluster are never ended")
     before = dict(clients.acknowledged)
 
     def accepts() -> bool:

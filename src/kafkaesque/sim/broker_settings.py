@@ -4,7 +4,13 @@ import random
 from dataclasses import dataclass, field
 
 from kafkaesque.cluster_config import ClusterConfig
-from kafkaesque.config import BrokerConfig, GroupConfig, LogConfig, RaftConfig
+from kafkaesque.config import (
+    BrokerConfig,
+    GroupConfig,
+    LogConfig,
+    RaftConfig,
+    TransactionConfig,
+)
 from kafkaesque.sim.inode import DiskFaults
 from kafkaesque.sim.settings import NetworkFaults
 
@@ -34,6 +40,9 @@ class BrokerSettings:
 
     late_ms: int = 0
     """The last broker, if it does not vote, first starts when so much time has passed."""
+
+    transactors: int = 0
+    """How many producers with transactional ids there are."""
 
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
@@ -76,6 +85,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         ),
         broker=BrokerConfig(
             groups=GroupConfig(offsets_partitions=chance.choice([1, 2])),
+            transactions=TransactionConfig(state_partitions=2),
             cluster=ClusterConfig(
                 look_ms=chance.choice([30, 100]),
                 plan_ms=200,
@@ -101,4 +111,5 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
             duplicate_rate=chance.choice([0.0, 0.02]),
             late_rate=chance.choice([0.0, 0.05]),
         ),
+        transactors=chance.choice([0, 0, 2, 3]),
     )

@@ -9,19 +9,20 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.membership import Membership
-from kafkaesque.broker.peers import ReplyTo
+from kafkaesque.broker.peers import AnswerTo, ReplyTo
 from kafkaesque.broker.replica import Replica
 from kafkaesque.entry import LogStart, Voters
 from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.machines.catalog_commands import Command, Reply, Unknown
+from kafkaesque.machines.transaction_questions import Answer, Question
 from kafkaesque.raft.messages import AppendAccepted, Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.sim.broker_checks import BrokerChecks
@@ -38,6 +39,8 @@ _STEPS_AT_ONCE = 20
 _encode = msgspec.msgpack.encode
 _commands = msgspec.msgpack.Decoder(Command)
 _replies = msgspec.msgpack.Decoder(Reply)
+_questions = msgspec.msgpack.Decoder(Question)
+_answers = msgspec.msgpack.Decoder(Answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ class Asked:
     target: NodeId
     serial: int
     command: bytes
+    is_about_transactions: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,7 @@ class Answered:
     target: NodeId
     serial: int
     reply: bytes
+    is_about_transactions: bool = False
 
 
 Frame: TypeAlias = Message | Beat | LeadersTold | Asked | Answered
@@ -69,7 +74,7 @@ class Carrier:
     def __init__(self, world: "BrokerWorld", node: NodeId) -> None:
         self._world = world
         self._node = node
-        self._waiting: dict[int, ReplyTo] = {}
+        self._waiting: dict[int, Callable[[Any], None]] = {}
 
     def send(self, group: GroupId, message: Message) -> None:
         """Carry a message of a group."""
@@ -87,12 +92,32 @@ class Carrier:
 
     def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
         """Carry a command, at most once, and the reply back, or give up after a while."""
+        self._ask(target, _encode(command), reply)
+
+    def consult(self, target: NodeId, question: Question, answer: AnswerTo) -> None:
+        """Carry a question about transactions, as a command is carried."""
+        self._ask(target, _encode(question), answer, is_about_transactions=True)
+
+    def _ask(
+        self,
+        target: NodeId,
+        data: bytes,
+        reply: Callable[[Any], None],
+        *,
+        is_about_transactions: bool = False,
+    ) -> None:
         world = self._world
         serial = world.next_serial()
         self._waiting[serial] = reply
         life = world.nodes[self._node].life
-        data = _encode(command)
-        world.network.send("", Asked(source=self._node, target=target, serial=serial, command=data))
+        asked = Asked(
+            source=self._node,
+            target=target,
+            serial=serial,
+            command=data,
+            is_about_transactions=is_about_transactions,
+        )
+        world.network.send("", asked)
 
         def give_up() -> None:
             if world.nodes[self._node].life == life:
@@ -100,7 +125,7 @@ class Carrier:
 
         world.schedule(world.settings.ask_ms, give_up)
 
-    def answered(self, serial: int, reply: Reply) -> None:
+    def answered(self, serial: int, reply: Reply | Answer) -> None:
         """Hand a reply to the one who waits for it, if somebody still does."""
         waiting = self._waiting.pop(serial, None)
         if waiting is not None:
@@ -317,21 +342,25 @@ class BrokerWorld:
             case Asked():
                 if frame.serial not in self._asked:  # a connection never doubles
                     self._asked.add(frame.serial)
-                    command = _commands.decode(frame.command)
-                    broker.carry_out(command, partial(self._reply, frame, machine.life))
+                    reply = partial(self._reply, frame, machine.life)
+                    if frame.is_about_transactions:
+                        broker.consult(_questions.decode(frame.command), reply)
+                    else:
+                        broker.carry_out(_commands.decode(frame.command), reply)
             case Answered():
-                reply = _replies.decode(frame.reply)
-                self._carriers[machine.node].answered(frame.serial, reply)
+                decoder = _answers if frame.is_about_transactions else _replies
+                self._carriers[machine.node].answered(frame.serial, decoder.decode(frame.reply))
             case _:
                 broker.deliver(group, frame)
 
-    def _reply(self, asked: Asked, life: int, reply: Reply) -> None:
+    def _reply(self, asked: Asked, life: int, reply: Reply | Answer) -> None:
         if self.nodes[asked.target].life == life:
             answer = Answered(
                 source=asked.target,
                 target=asked.source,
                 serial=asked.serial,
                 reply=_encode(reply),
+                is_about_transactions=asked.is_about_transactions,
             )
             self.network.send("", answer)
 

@@ -9,7 +9,7 @@ from kafkaesque.errors import KafkaesqueError, TopicExists, UnknownTopic
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.partition_facts import facts_of
-from kafkaesque.server.places import controller, places
+from kafkaesque.server.places import all_places, controller
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import topic_created
 from kafkaesque.types import NodeId
@@ -47,7 +47,7 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
-            for one in places(session)
+            for one in all_places(session)
         ),
         cluster_id=broker.cluster_id,
         controller_id=controller(broker),

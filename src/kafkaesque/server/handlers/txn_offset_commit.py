@@ -89,7 +89,7 @@ async def _committed(
     )
     guard = coordinator.guards.begin(producer_id)
     try:
-        await checked_at_desk(session, check)
+        number = await checked_at_desk(session, check)
     except KafkaesqueError:
         coordinator.guards.end(producer_id, guard)
         raise
@@ -98,7 +98,8 @@ async def _committed(
         command = TransactionalCommit(commit=commit, producer_id=producer_id)
         return groups.commit_in_transaction(command, to, now)
 
-    if not coordinator.guards.end(producer_id, guard):
+    is_fresh = coordinator.guards.end(producer_id, guard)
+    if not is_fresh or coordinator.has_ended(producer_id, number):
         raise TransactionUnverified("the transaction has ended meanwhile")
     return await ask_coordinator(session, coordinator, question, Committed)
 

@@ -1,0 +1,211 @@
+"""All producers with transactional ids of a simulated cluster, and what must hold of them.
+
+- all or none of the records and offsets of a transaction come to be seen, on whatever brokers, and
+  what its producer was told of its end is true;
+- nothing that a fenced producer wrote is seen, and it ends nothing;
+- the last stable offset is never beyond the high watermark, never goes back, and reaches it once
+  the time-outs of abandoned transactions are over.
+"""
+
+import random
+from collections.abc import Iterator
+
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.topics import group_of
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.record.read import read_records
+from kafkaesque.record.view import split_batches
+from kafkaesque.sim.broker_node import BrokerNode
+from kafkaesque.sim.broker_transactor import LEDGER, PARTITIONS, ZOMBIE, Tale, Transactor, Truth
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.sim.checks import Violation
+from kafkaesque.types import Offset, Term
+
+_READ_BYTES = 1 << 20
+_LOOK_PAUSE = 150
+_STEPS_MAX = 40_000
+
+
+class Transactors:
+    """As many as the settings of the world say; each has half of its habits from its number."""
+
+    def __init__(self, world: BrokerWorld) -> None:
+        self._world = world
+        self._chance = random.Random(f"transactions of {world.seed}")
+        self._all = [
+            Transactor(world, self._chance, f"mover-{number}", is_v2=number % 2 == 1)
+            for number in range(world.settings.transactors)
+        ]
+        self._seen: set[bytes] = set()
+        self._stable: dict[int, tuple[Term, Offset]] = {}
+        self._is_stopped = False
+
+    def begin(self) -> None:
+        """Begin to want things."""
+        if self._all:
+            self._world.schedule(1, self._look)
+        for one in self._all:
+            one.begin()
+
+    def stop(self) -> None:
+        """Die, all of them, with whatever is open."""
+        self._is_stopped = True
+        for one in self._all:
+            one.is_stopped = True
+
+    # ── meanwhile ────────────────────────────────────────────────────────────────────────────
+
+    def _look(self) -> None:
+        """Make the topic if it is not there, and read what is committed of it."""
+        if self._is_stopped:
+            return
+        self._world.schedule(1 + self._chance.randrange(_LOOK_PAUSE), self._look)
+        able = self._world.able()
+        if not able:
+            return
+        machine = self._chance.choice(able)
+        assert machine.broker is not None
+        if LEDGER not in machine.broker.catalog.topics:
+            self._create(machine)
+            return
+        for index in range(PARTITIONS):
+            self._read(index)
+
+    def _create(self, machine: BrokerNode) -> None:
+        def ask(broker: Broker) -> None:
+            try:
+                broker.create_topic(LEDGER, PARTITIONS, {}, lambda _: None)
+            except KafkaesqueError:
+                self._world.count("ledger refused")
+
+        self._world.ask_broker(machine, ask)
+
+    def _read(self, index: int) -> list[bytes]:
+        """Return what a reader of committed records sees, from the newest leader if it is able."""
+        machine = self._leading(index)
+        values: list[bytes] = []
+        if machine is None or machine not in self._world.able():
+            return values
+
+        def ask(broker: Broker) -> None:
+            try:
+                partition = broker.partition(LEDGER, index)
+                self._check_stable(index, partition)
+                values.extend(_committed(partition))
+            except KafkaesqueError as error:
+                self._world.count(f"reading: {type(error).__name__}")
+
+        self._world.ask_broker(machine, ask)
+        self._seen.update(values)
+        if ZOMBIE in values:
+            raise Violation("what a fenced producer wrote is seen")
+        return values
+
+    def _check_stable(self, index: int, partition: Partition) -> None:
+        stable, end = partition.stable_offset, partition.high_watermark
+        if stable > end:
+            raise Violation(f"the last stable offset {stable} is beyond the watermark {end}")
+        term, before = self._stable.get(index, (0, 0))
+        if partition.term >= term:
+            if stable < before:
+                raise Violation(f"the last stable offset went back from {before} to {stable}")
+            self._stable[index] = partition.term, stable
+
+    def _leading(self, index: int) -> BrokerNode | None:
+        for machine in self._world.nodes.values():
+            if machine.broker is None:
+                continue
+            topic = machine.broker.committed_catalog.machine.topics.get(LEDGER)
+            if topic is not None:
+                leader = self._world.leading(group_of(topic, index))
+                return None if leader is None else self._world.nodes[leader.raft.node]
+        return None
+
+    # ── in the end ───────────────────────────────────────────────────────────────────────────
+
+    def are_ended(self) -> bool:
+        """Whether nothing is open any more: nobody lives who could end it but the coordinators."""
+        self._world.heal()
+        brokers = [machine.broker for machine in self._world.nodes.values()]
+        if not self._all or not any(b is not None and LEDGER in b.catalog.topics for b in brokers):
+            return True
+        is_open = any(
+            one.open_count
+            for broker in brokers
+            if broker is not None
+            for one in broker.transactions.coordinators.all
+        )
+        return not is_open and all(self._is_stable(index) for index in range(PARTITIONS))
+
+    def _is_stable(self, index: int) -> bool:
+        machine = self._leading(index)
+        if machine is None or machine.broker is None:
+            return False
+        try:
+            partition = machine.broker.partition(LEDGER, index)
+            stable = partition.stable_offset
+        except KafkaesqueError:
+            return False
+        return stable == partition.replica.log.end_offset
+
+    def check_end(self) -> None:
+        """Compare what is seen in the end with what the producers were told."""
+        if not self._all:
+            return
+        values = [value for index in range(PARTITIONS) for value in self._read(index)]
+        found = set(values)
+        mine = [value for value in values if value.startswith(b"mover-")]
+        if len(set(mine)) != len(mine):
+            raise Violation("a record of a transaction is seen twice")
+        if not {one for one in self._seen if one.startswith(b"mover-")} <= found:
+            raise Violation("what was seen as committed is not there in the end")
+        for one in self._all:
+            for tale in one.tales:
+                _check_tale(tale, found)
+            self._check_offset(one, found)
+
+    def _check_offset(self, one: Transactor, found: set[bytes]) -> None:
+        numbers = [t.number for t in one.tales if t.has_offset and found.issuperset(t.values)]
+        if not numbers:
+            return
+        offsets: list[int] = []
+
+        def is_found() -> bool:
+            one.fetch(offsets.append)
+            return bool(offsets)
+
+        if not self._world.run_until(is_found, _STEPS_MAX):
+            raise Violation(f"liveness: group {one.name} has no coordinator")
+        if offsets[0] != max(numbers):
+            raise Violation(f"{one.name} has committed offset {max(numbers)}, not {offsets[0]}")
+
+
+def _check_tale(tale: Tale, found: set[bytes]) -> None:
+    seen = [value in found for value in tale.values]
+    if any(seen) and not all(seen):
+        raise Violation(f"of transaction {tale.name} some is seen and some is not")
+    if tale.truth is Truth.COMMITTED and not all(seen):
+        raise Violation(f"transaction {tale.name} was committed and is not seen")
+    if tale.truth in (Truth.ABORTED, Truth.OPEN) and any(seen):
+        raise Violation(f"transaction {tale.name} was not committed and is seen")
+
+
+def _committed(partition: Partition) -> Iterator[bytes]:
+    """Yield what a client shows that reads committed records alone."""
+    stable, offset = partition.stable_offset, partition.first_offset
+    while offset < stable:
+        views = list(split_batches(partition.read(offset, _READ_BYTES, below=stable)))
+        if not views:
+            return  # what is committed is not on this disk yet
+        aborted = partition.aborted(offset, views[-1].end_offset)
+        pending = sorted(aborted, key=lambda one: one.first_offset)
+        skipped: set[int] = set()
+        for view in views:
+            while pending and pending[0].first_offset <= view.base_offset:
+                skipped.add(pending.pop(0).producer_id)
+            if view.is_control:
+                skipped.discard(view.producer_id)
+            elif not (view.is_transactional and view.producer_id in skipped):
+                yield from (one.value or b"" for one in read_records(view))
+        offset = views[-1].end_offset

@@ -1,0 +1,67 @@
+"""Planted bugs in transactions over several brokers; seeds of whole clusters are to notice them."""
+
+from kafkaesque.sim.many import Kind
+from tests.mutants.mutation import Mutant
+
+_CARRIER = "kafkaesque.broker.transaction_carrier:TransactionCarrier"
+_COORDINATOR = "kafkaesque.broker.transaction_coordinator:TransactionCoordinator"
+_BROKER = "kafkaesque.broker.transactions:BrokerTransactions"
+
+CLUSTER_TRANSACTION_MUTANTS = (
+    Mutant(
+        name="only the first partition of a transaction is told of its end",
+        target="kafkaesque.broker.transaction_coordinator:_Ending.__init__",
+        old="set(places)",
+        new="set(places[:1])",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a leader that did not answer is taken to have written the marker",
+        target=f"{_CARRIER}._send",
+        old="is_settled = place in settled",
+        new="is_settled = True",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a topic that a copy of the catalog does not show yet is taken for deleted",
+        target=f"{_CARRIER}.write",
+        old="self._look_for(place, told)",
+        new='told(place, UnknownTopic("the topic was deleted"))',
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="an end is told before it is committed",
+        target=f"{_COORDINATOR}._carry_out",
+        old="self._host.write(records, done)",
+        new="self._host.write(records, lambda _: None), done(Outcome.COMMITTED)",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="the next coordinator does not look for what is decided",
+        target=f"{_COORDINATOR}.tick",
+        old="self._look_for_ends()",
+        new="pass",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a leader writes a marker that was meant for an earlier term",
+        target=f"{_BROKER}._write",
+        old="if term not in (None, partition.term):",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a leader that has not heard of a topic says that it needs no marker",
+        target=f"{_BROKER}._end_for",
+        old="and not is_gone",
+        new="",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a coordinator that was replaced lets producers write",
+        target=f"{_BROKER}.check",
+        old="coordinator.replica.raft.term < check.coordinator_term",
+        new="False",
+        world=Kind.BROKERS,
+    ),
+)

@@ -24,8 +24,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="seeds to try for each")
     parser.add_argument("--only", default="", help="only mutants whose name contains this")
     options = parser.parse_args()
-    planted = MUTANTS + CLUSTER_MUTANTS + MOVE_MUTANTS + VOTER_MUTANTS + INSTALL_MUTANTS
-    planted += CLUSTER_TRANSACTION_MUTANTS
+    planted = [
+        *MUTANTS,
+        *CLUSTER_MUTANTS,
+        *MOVE_MUTANTS,
+        *VOTER_MUTANTS,
+        *INSTALL_MUTANTS,
+        *CLUSTER_TRANSACTION_MUTANTS,
+    ]
     chosen = [mutant for mutant in planted if options.only in mutant.name]
     console = Console()
     console.print(f"{len(chosen)} planted bugs, up to {options.seeds} seeds each, then scripts")

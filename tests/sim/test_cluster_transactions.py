@@ -2,14 +2,25 @@
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.topics import group_of
+from kafkaesque.broker.transaction_coordinator import Decide
 from kafkaesque.broker.transaction_ports import Check, Marker
 from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.errors import KafkaesqueError, NotCoordinator, UnknownTopic
 from kafkaesque.machines.catalog_commands import Refused
-from kafkaesque.machines.transaction_commands import Producer
+from kafkaesque.machines.group_commands import Now
+from kafkaesque.machines.transaction_commands import (
+    Add,
+    Added,
+    Decision,
+    End,
+    Init,
+    Inited,
+    Producer,
+)
 from kafkaesque.machines.transaction_errors import InvalidProducerMapping
 from kafkaesque.machines.transaction_questions import Answer, CheckThere, EndThere, Marked
 from kafkaesque.machines.transaction_records import Place
+from kafkaesque.machines.transactions import Transactions
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId, Term
 from tests.sim.test_broker_world import broker_of, create, leader_of, ready_world, wait
@@ -157,3 +168,36 @@ def test_whoever_asks_from_elsewhere_hears_what_the_coordinator_refuses() -> Non
     world.ask_broker(world.nodes[elsewhere], ask)
     wait(world, lambda: bool(found))
     assert isinstance(found[0], InvalidProducerMapping)
+
+
+def test_an_end_is_not_told_by_a_coordinator_that_cannot_have_it_committed() -> None:
+    world, topic_id, _ = a_cluster()
+    node = coordinator(world)
+    answers: list[object] = []
+
+    def ask(decide: Decide) -> None:
+        def question(broker: Broker) -> None:
+            broker.transactions.coordinators.of("t").ask("t", decide, answers.append)
+
+        world.ask_broker(world.nodes[node], question)
+
+    def come(machine: Transactions, now: Now, fresh_id: int) -> Decision:
+        command = Init(transactional_id="t", timeout_ms=60_000, fresh_id=fresh_id)
+        return machine.init(command, answers.append, now)
+
+    ask(come)
+    wait(world, lambda: bool(answers))
+    come_as = answers.pop()
+    assert isinstance(come_as, Inited)
+    producer = come_as.producer
+    add = Add(transactional_id="t", producer=producer, places=((topic_id, 0),))
+    ask(lambda machine, now, _: machine.add(add, answers.append, now))
+    wait(world, lambda: bool(answers))
+    assert isinstance(answers.pop(), Added)
+    for other in world.nodes:
+        if other != node:
+            world.nodes[other].kill()
+    end = End(transactional_id="t", producer=producer, is_commit=True, bumps_epoch=False)
+    ask(lambda machine, now, _: machine.end(end, answers.append, now))
+    wait(world, lambda: bool(answers))
+    assert isinstance(answers[0], NotCoordinator)

@@ -45,14 +45,14 @@ def settings(client: Client, defaults: Mapping[str, Any], fixed: Mapping[str, An
     return {**quiet, **defaults, **given, **fixed}
 
 
-def patiently(ask: Callable[[], T]) -> T:
+def patiently(ask: Callable[[], T], passing: frozenset[int] = _PASSING) -> T:
     """Ask again while the answer is an error that passes; blocks, raises KafkaException."""
     ends = time.monotonic() + ADMIN_SECONDS_MAX
     while True:
         try:
             return ask()
         except KafkaException as error:
-            if error.args[0].code() not in _PASSING or time.monotonic() > ends:
+            if error.args[0].code() not in passing or time.monotonic() > ends:
                 raise
         time.sleep(_LOOK_AGAIN_SECONDS)
 
@@ -98,11 +98,15 @@ def partitions_of(client: Client, topic: str) -> int:
 
 def delete_topic(client: Client, topic: str) -> None:
     """Delete a topic of our own; that it is gone already is fine."""
-    admin = AdminClient(settings(client, {}, {}))
+
+    def ask() -> None:
+        # A new one each time: an old one waits for the controller that it knows, dead or alive.
+        admin = AdminClient(settings(client, {}, {}))
+        asked = admin.delete_topics([topic], request_timeout=_ASK_SECONDS)
+        asked[topic].result(ADMIN_SECONDS_MAX)
+
     try:
-        admin.delete_topics([topic], request_timeout=ADMIN_SECONDS_MAX)[topic].result(
-            ADMIN_SECONDS_MAX
-        )
+        patiently(ask, _PASSING - {KafkaError.UNKNOWN_TOPIC_OR_PART})
     except KafkaException as error:
         if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise PatternError(f"topic {topic} stays: {error.args[0].str()}") from error
@@ -115,7 +119,8 @@ class Ends:
     """
 
     def __init__(self, client: Client) -> None:
-        self._admin = AdminClient(settings(client, {}, {}))
+        self._settings = settings(client, {}, {})
+        self._admin = AdminClient(self._settings)
 
     def ask(self, topic: str, partitions: Iterable[int]) -> dict[int, Offset]:
         """Return the offset behind the last message of each; blocks, raises PatternError."""
@@ -123,11 +128,16 @@ class Ends:
         wanted = {TopicPartition(topic, each): latest for each in partitions}
 
         def ask() -> dict[int, Offset]:
-            answers = self._admin.list_offsets(wanted, request_timeout=_ASK_SECONDS)
-            return {
-                place.partition: future.result(ADMIN_SECONDS_MAX).offset
-                for place, future in answers.items()
-            }
+            try:
+                answers = self._admin.list_offsets(wanted, request_timeout=_ASK_SECONDS)
+                return {
+                    place.partition: future.result(ADMIN_SECONDS_MAX).offset
+                    for place, future in answers.items()
+                }
+            except KafkaException:
+                # librdkafka remembers who led, and would ask one that has died again and again.
+                self._admin = AdminClient(self._settings)
+                raise
 
         try:
             return patiently(ask)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.errors import NoAnswer, RequestFailed, TooManyInFlight, Undelivered
+from kafkaesque.errors import NoAnswer, PatternError, RequestFailed, TooManyInFlight, Undelivered
 from kafkaesque.patterns.connection import Client, delete_topic, make_topics, settings
 from kafkaesque.patterns.envelope import Answer, Request, read_answer, request_headers
 from kafkaesque.patterns.gather import Gather, Gathered
@@ -96,7 +96,8 @@ class Asker:
     ) -> None:
         await self._reader.stop()
         await self._sender.__aexit__(kind, error, trace)
-        await asyncio.to_thread(delete_topic, self._client, self.reply_to)
+        with suppress(PatternError):  # it stays, and its retention empties it
+            await asyncio.to_thread(delete_topic, self._client, self.reply_to)
 
     def _assign(self, consumer: Consumer) -> None:
         consumer.assign([TopicPartition(self.reply_to, 0, 0)])

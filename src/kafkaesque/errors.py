@@ -392,7 +392,7 @@ class UnsupportedAssignor(GroupError):
     """There is no assignor of this name."""
 
 
-class InvalidPattern(GroupError):
+class InvalidExpression(GroupError):
     """The pattern that a member subscribes by is wrong, or asks for what is not supported."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import InvalidPattern
+from kafkaesque.errors import InvalidExpression
 from kafkaesque.machines.topic_pattern import TopicPattern
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-b.]", r"\.", r"\w", r"\d", "^", "$"])
@@ -53,11 +53,14 @@ def test_a_name_matches_as_a_whole(pattern: str, yes: str, no: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(", ")", "[a", "*a", "a**", r"(a)\1", "(?=a)", "(?i)a", "a{2,1}", "a{x}", r"\b", "a{", "[b-a]"]
-    + ["a{999}{999}", "(a{999}){999}", "(" * 60 + ")" * 60, "a" * 1_001, "[[:alpha:]]", "\\"],
+    [
+        *("(", ")", "[a", "*a", "a**", r"(a)\1", "(?=a)", "(?i)a", "a{2,1}", "a{x}", r"\b", "a{"),
+        *("[b-a]", "a{999}{999}", "(a{999}){999}", "(" * 60 + ")" * 60, "a" * 1_001, "[[:alpha:]]"),
+        "\\",
+    ],
 )
 def test_what_cannot_be_matched_in_a_bounded_time_or_is_wrong_is_refused(pattern: str) -> None:
-    with pytest.raises(InvalidPattern):
+    with pytest.raises(InvalidExpression):
         TopicPattern(pattern)
 
 

@@ -11,7 +11,7 @@ property. A name must match as a whole.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kafkaesque.errors import InvalidPattern
+from kafkaesque.errors import InvalidExpression
 
 PATTERN_CHARS_MAX = 1_000
 """Far above any pattern in use: what is longer is a list of names, and should be sent as one."""
@@ -81,11 +81,11 @@ _Node: TypeAlias = _Chars | _Edge | _Row | _Choice | _Repeat
 
 
 class TopicPattern:
-    """A pattern, ready to match; raises InvalidPattern for one that is wrong or not supported."""
+    """A pattern, ready to match; raises InvalidExpression for one that cannot be used."""
 
     def __init__(self, text: str) -> None:
         if len(text) > PATTERN_CHARS_MAX:
-            raise InvalidPattern(f"a pattern has at most {PATTERN_CHARS_MAX} characters")
+            raise InvalidExpression(f"a pattern has at most {PATTERN_CHARS_MAX} characters")
         self._states: list[_State] = [None]
         """The first is where all is matched; each of the others leads on."""
         self._steps: dict[frozenset[int], dict[str, frozenset[int]]] = {}
@@ -115,9 +115,7 @@ class TopicPattern:
             {s.next for s in found if isinstance(s, _Step) and char in s.chars}, is_start=False
         )
 
-    def _closed(
-        self, first: set[int], *, is_start: bool, is_end: bool = False
-    ) -> frozenset[int]:
+    def _closed(self, first: set[int], *, is_start: bool, is_end: bool = False) -> frozenset[int]:
         """Return these states and all that can be reached from them without a character."""
         reached, left = set(first), list(first)
         while left:
@@ -135,7 +133,7 @@ class TopicPattern:
 
     def _add(self, state: "_State") -> int:
         if len(self._states) >= STATES_MAX:
-            raise InvalidPattern("the pattern repeats too much")
+            raise InvalidExpression("the pattern repeats too much")
         self._states.append(state)
         return len(self._states) - 1
 
@@ -200,7 +198,7 @@ class _Parser:
     def whole(self) -> _Node:
         node = self._choice()
         if self._place < len(self._text):
-            raise InvalidPattern("a parenthesis is closed that was not opened")
+            raise InvalidExpression("a parenthesis is closed that was not opened")
         return node
 
     @property
@@ -210,7 +208,7 @@ class _Parser:
     def _take(self) -> str:
         char = self._next
         if not char:
-            raise InvalidPattern("the pattern ends too early")
+            raise InvalidExpression("the pattern ends too early")
         self._place += 1
         return char
 
@@ -243,7 +241,7 @@ class _Parser:
             case "\\":
                 return _Chars(self._escaped())
             case "*" | "+" | "?":
-                raise InvalidPattern("there is nothing to repeat")
+                raise InvalidExpression("there is nothing to repeat")
             case _:
                 return _Chars(frozenset(char))
 
@@ -251,14 +249,14 @@ class _Parser:
         if self._next == "?":
             self._place += 1
             if self._take() != ":":
-                raise InvalidPattern("of what begins with (? there is only (?:")
+                raise InvalidExpression("of what begins with (? there is only (?:")
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise InvalidPattern(f"parentheses go at most {DEPTH_MAX} deep")
+            raise InvalidExpression(f"parentheses go at most {DEPTH_MAX} deep")
         node = self._choice()
         self._depth -= 1
         if self._take() != ")":
-            raise InvalidPattern("a parenthesis is not closed")
+            raise InvalidExpression("a parenthesis is not closed")
         return node
 
     def _escaped(self) -> frozenset[str]:
@@ -266,7 +264,7 @@ class _Parser:
         if char in _CLASSES:
             return _CLASSES[char]
         if char.isalnum():
-            raise InvalidPattern(f"\\{char} is not supported")
+            raise InvalidExpression(f"\\{char} is not supported")
         return frozenset(char)
 
     def _set(self) -> frozenset[str]:
@@ -288,13 +286,13 @@ class _Parser:
         self._place += 1
         high = self._member()
         if len(low) != 1 or len(high) != 1 or min(low) > min(high):
-            raise InvalidPattern("a range goes from one character to a later one")
+            raise InvalidExpression("a range goes from one character to a later one")
         return frozenset(char for char in _ASCII if min(low) <= char <= min(high))
 
     def _member(self) -> frozenset[str]:
         char = self._take()
         if char == "[" and self._next == ":":
-            raise InvalidPattern("classes by name are not supported")
+            raise InvalidExpression("classes by name are not supported")
         return self._escaped() if char == "\\" else frozenset(char)
 
     def _repeated(self, node: _Node) -> _Node:
@@ -318,16 +316,16 @@ class _Parser:
         numbers = [one for one in (least, most) if one]
         is_sane = all(one.isascii() and one.isdigit() and len(one) <= 4 for one in numbers)
         if end < 0 or not least or not is_sane:
-            raise InvalidPattern("what stands in {} is {3}, {3,} or {3,5}")
+            raise InvalidExpression("what stands in {} is {3}, {3,} or {3,5}")
         self._place = end + 1
         limit = int(most) if most else (_NO_LIMIT if comma else int(least))
         if limit != _NO_LIMIT and limit < int(least):
-            raise InvalidPattern("a repetition goes from fewer to more times")
+            raise InvalidExpression("a repetition goes from fewer to more times")
         return self._ended(_Repeat(node, int(least), limit))
 
     def _ended(self, node: _Node) -> _Node:
         """Pass over what makes a repetition lazy: of a match as a whole that changes nothing."""
         self._place += self._next == "?"
         if self._next in ("*", "+", "{"):
-            raise InvalidPattern("what is repeated cannot be repeated again")
+            raise InvalidExpression("what is repeated cannot be repeated again")
         return node

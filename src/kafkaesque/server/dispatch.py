@@ -9,6 +9,8 @@ from kafkaesque.server.handlers import (
     add_partitions_to_txn,
     alter_configs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -61,6 +63,8 @@ from kafkaesque.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkaesque.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkaesque.wire.messages.alter_configs import AlterConfigsRequest
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
+from kafkaesque.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kafkaesque.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
 from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest
@@ -126,6 +130,8 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     DescribeGroupsRequest: describe_groups.handle,
     ListGroupsRequest: list_groups.handle,
     DeleteGroupsRequest: delete_groups.handle,
+    ConsumerGroupHeartbeatRequest: consumer_group_heartbeat.handle,
+    ConsumerGroupDescribeRequest: consumer_group_describe.handle,
     AddPartitionsToTxnRequest: add_partitions_to_txn.handle,
     AddOffsetsToTxnRequest: add_offsets_to_txn.handle,
     EndTxnRequest: end_txn.handle,

@@ -60,7 +60,7 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.StaleMember: ErrorCode.STALE_MEMBER_EPOCH,
     errors.UnreleasedInstance: ErrorCode.UNRELEASED_INSTANCE_ID,
     errors.UnsupportedAssignor: ErrorCode.UNSUPPORTED_ASSIGNOR,
-    errors.InvalidPattern: ErrorCode.INVALID_REGULAR_EXPRESSION,
+    errors.InvalidExpression: ErrorCode.INVALID_REGULAR_EXPRESSION,
     errors.GroupChangesKind: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     errors.NotCoordinator: ErrorCode.NOT_COORDINATOR,
     transaction_errors.InvalidTransactionalId: ErrorCode.INVALID_REQUEST,

@@ -1,8 +1,14 @@
 """Groups whose coordinator assigns keep their promises under any order of what can happen."""
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from kafkaesque.machines.consumer_commands import JOINING, Beaten
 from kafkaesque.machines.consumer_group import ConsumerGroup
@@ -10,6 +16,8 @@ from kafkaesque.machines.group_commands import Committed
 from kafkaesque.machines.groups import Groups
 from tests.machines.consumer_desk import ConsumerDesk, Reader
 from tests.machines.group_desk import GROUP
+from tests.mutants.mutation import Mutant
+from tests.mutants.planted_consumers import CONSUMER_MUTANTS
 
 READERS = 4
 numbers = st.integers(0, READERS - 1)
@@ -52,9 +60,14 @@ class ConsumerModel(RuleBasedStateMachine):
     def heartbeat(self, number: int, is_lost: bool) -> None:
         self.send(self.readers[number], is_lost=is_lost)
 
-    @rule(number=numbers)
-    def obey(self, number: int) -> None:
-        self.readers[number].obey()
+    @rule(turns=st.lists(st.tuples(numbers, st.booleans()), min_size=4, max_size=16))
+    def some_go_on_and_not_all_obey(self, turns: list[tuple[int, bool]]) -> None:
+        for number, obeys in turns:
+            self.send(self.readers[number])
+            if obeys:
+                self.readers[number].obey()
+            self.each_partition_is_held_by_one_member_at_most()
+            self.members_read_nothing_that_they_do_not_hold()
 
     @rule(number=numbers, wishes=st.sampled_from(WISHES), assignor=st.sampled_from(["", "range"]))
     def want_something_else(
@@ -63,6 +76,7 @@ class ConsumerModel(RuleBasedStateMachine):
         reader = self.readers[number]
         reader.names, reader.pattern = wishes
         reader.assignor, reader.must_say_all = assignor, True
+        self.send(reader)
 
     @rule(number=numbers, will_be_back=st.booleans())
     def leave_group(self, number: int, will_be_back: bool) -> None:
@@ -96,11 +110,11 @@ class ConsumerModel(RuleBasedStateMachine):
         for reader in self.readers:
             reader.must_say_all = True  # its connection is gone
 
-    @rule(more=st.integers(1, 2))
-    def add_partitions(self, more: int) -> None:
-        before = len(self.desk.places("payments"))
+    @rule(more=st.integers(1, 2), name=st.sampled_from(["orders", "payments"]))
+    def add_partitions(self, more: int, name: str) -> None:
+        before = len(self.desk.places(name))
         if before < 8:
-            self.desk.make_topic("payments", before + more)
+            self.desk.make_topic(name, before + more)
 
     @rule()
     def delete_topic(self) -> None:
@@ -108,13 +122,11 @@ class ConsumerModel(RuleBasedStateMachine):
 
     @rule()
     def all_go_on_and_the_group_comes_to_rest(self) -> None:
-        self.desk.pass_ms(11_000)  # so that those who do not come back are gone
-        for reader in self.readers:
-            reader.must_say_all = True
-        for _ in range(8):
+        for _ in range(16):
             for reader in self.readers:
                 self.send(reader)
                 reader.obey()
+            self.desk.pass_ms(1_000)  # so that those who do not come back are gone at last
         assert self.desk.consumers.state == "Stable"
         finder = self.desk.consumers
         wanted = {
@@ -150,3 +162,18 @@ class ConsumerModel(RuleBasedStateMachine):
 
 ConsumerModel.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
 TestConsumers = ConsumerModel.TestCase
+
+
+@pytest.mark.parametrize("mutant", CONSUMER_MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_model_notices_a_planted_bug(mutant: Mutant) -> None:
+    stories = settings(
+        max_examples=200,
+        stateful_step_count=30,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    with mutant.planted(), pytest.raises(AssertionError):
+        run_state_machine_as_test(ConsumerModel, settings=stories)

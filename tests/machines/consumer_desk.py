@@ -3,9 +3,12 @@
 from dataclasses import dataclass, field
 
 from kafkaesque.config import GroupConfig
-from kafkaesque.errors import FencedMember, GroupError, UnknownMember
+from kafkaesque.errors import GroupError, UnknownMember
 from kafkaesque.machines.catalog_values import Topic
 from kafkaesque.machines.consumer_commands import AWAY, JOINING, LEAVING, Beat, Beaten, TopicsKnown
+from kafkaesque.machines.consumer_errors import (
+    FencedMember,
+)
 from kafkaesque.machines.consumer_group import ConsumerGroup
 from kafkaesque.machines.group_commands import Answer, Identity, TopicPartition
 from tests.machines.group_desk import GROUP, Desk

@@ -5,19 +5,21 @@ import pytest
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import (
     FencedInstance,
-    FencedMember,
-    GroupChangesKind,
     GroupFull,
     IllegalGeneration,
     InconsistentProtocol,
-    InvalidExpression,
-    StaleMember,
     UnknownGroup,
     UnknownMember,
+)
+from kafkaesque.machines.consumer_commands import AWAY, Beaten
+from kafkaesque.machines.consumer_errors import (
+    FencedMember,
+    GroupChangesKind,
+    InvalidExpression,
+    StaleMember,
     UnreleasedInstance,
     UnsupportedAssignor,
 )
-from kafkaesque.machines.consumer_commands import AWAY, Beaten
 from kafkaesque.machines.group_commands import (
     Commit,
     Committed,
@@ -251,6 +253,14 @@ def test_a_group_takes_so_many_members_and_so_many_bytes_of_each() -> None:
     assert isinstance(desk.send(Reader("two")), GroupFull)
     long = Reader("one", epoch=1, names=frozenset({"x" * 100}))
     assert isinstance(desk.send(long), GroupFull)
+
+
+def test_all_members_of_a_group_together_say_so_many_bytes() -> None:
+    desk = ConsumerDesk(GroupConfig(group_bytes_max=100))
+    desk.settle(one := Reader("one", names=frozenset({"x" * 50})))
+    assert isinstance(desk.send(Reader("two", names=frozenset({"y" * 50}))), GroupFull)
+    one.names, one.must_say_all = frozenset({"x" * 120}), True
+    assert isinstance(desk.send(one), GroupFull)
 
 
 def test_an_empty_group_becomes_what_the_next_one_asks_for() -> None:

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import InvalidExpression
+from kafkaesque.machines.consumer_errors import (
+    InvalidExpression,
+)
 from kafkaesque.machines.topic_pattern import TopicPattern
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-b.]", r"\.", r"\w", r"\d", "^", "$"])

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
-from kafkaesque.errors import UnsupportedAssignor
+from kafkaesque.machines.consumer_errors import (
+    UnsupportedAssignor,
+)
 from kafkaesque.machines.group_commands import TopicPartition
 
 Shares = dict[str, set[TopicPartition]]

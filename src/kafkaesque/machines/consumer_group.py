@@ -19,13 +19,10 @@ from enum import StrEnum
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import (
     FencedInstance,
-    FencedMember,
     GroupError,
     GroupFull,
     IllegalGeneration,
-    StaleMember,
     UnknownMember,
-    UnreleasedInstance,
 )
 from kafkaesque.machines.assignors import DEFAULT, check_assignor
 from kafkaesque.machines.consumer_commands import (
@@ -37,6 +34,11 @@ from kafkaesque.machines.consumer_commands import (
     TopicsKnown,
 )
 from kafkaesque.machines.consumer_draft import Draft
+from kafkaesque.machines.consumer_errors import (
+    FencedMember,
+    StaleMember,
+    UnreleasedInstance,
+)
 from kafkaesque.machines.consumer_member import NOTHING, ConsumerMember, reconciled
 from kafkaesque.machines.consumer_topics import TopicFinder
 from kafkaesque.machines.group_commands import (
@@ -165,7 +167,7 @@ class ConsumerGroup:
         else:
             known = before = self._checked(command)
         member = before.told(command)
-        self._check_room(member, is_new=known is None)
+        self._check_room(before, member, is_new=known is None)
         draft.put(member)
         if known is None or member.wishes != before.wishes or self._is_outdated(command.topics):
             draft.retarget(self._finder, command.topics.saved, command.topics.topics, now.wall_ms)
@@ -206,12 +208,17 @@ class ConsumerGroup:
                 return holder
         return self.members.get(command.member_id)
 
-    def _check_room(self, member: ConsumerMember, *, is_new: bool) -> None:
+    def _check_room(self, before: ConsumerMember, member: ConsumerMember, *, is_new: bool) -> None:
         config = self._config
-        if member.size > config.member_bytes_max:
+        size = member.size
+        if size > config.member_bytes_max:
             raise GroupFull(f"a member may say {config.member_bytes_max} bytes of itself")
         if is_new and len(self.members) >= config.members_max:
             raise GroupFull(f"a group has at most {config.members_max} members")
+        if is_new or size > before.size:
+            others = sum(m.size for m in self.members.values() if m.member_id != before.member_id)
+            if others + size > config.group_bytes_max:
+                raise GroupFull(f"all members together may say {config.group_bytes_max} bytes")
 
     def _checked(self, command: Beat) -> ConsumerMember:
         member = self._found(Identity(member_id=command.member_id, instance_id=command.instance_id))

@@ -15,7 +15,6 @@ import msgspec
 
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import (
-    GroupChangesKind,
     GroupFull,
     GroupNotEmpty,
     IllegalGeneration,
@@ -26,6 +25,9 @@ from kafkaesque.errors import (
     UnknownMember,
 )
 from kafkaesque.machines.consumer_commands import JOINING, Beat
+from kafkaesque.machines.consumer_errors import (
+    GroupChangesKind,
+)
 from kafkaesque.machines.consumer_group import ConsumerGroup
 from kafkaesque.machines.group import ClassicGroup
 from kafkaesque.machines.group_commands import (

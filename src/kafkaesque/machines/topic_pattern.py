@@ -11,7 +11,9 @@ property. A name must match as a whole.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kafkaesque.errors import InvalidExpression
+from kafkaesque.machines.consumer_errors import (
+    InvalidExpression,
+)
 
 PATTERN_CHARS_MAX = 1_000
 """Far above any pattern in use: what is longer is a list of names, and should be sent as one."""

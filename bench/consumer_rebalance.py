@@ -27,7 +27,7 @@ def main() -> None:
     before = [reader.owned for reader in readers]
     late = Reader("late")
     # The others have been heard from just before it joins, and so learn of it as late as can be.
-    due = {reader.member_id: desk.now_ms + desk.config.consumer_beat_ms for reader in readers}
+    due = {reader.member_id: desk.now_ms + desk.config.consumer_heartbeat_ms for reader in readers}
     due["late"] = desk.now_ms
     history: list[list[frozenset[tuple[bytes, int]]]] = [[] for _ in readers]
     begin_ms, begin_cpu = desk.now_ms, time.process_time()
@@ -38,7 +38,9 @@ def main() -> None:
                 desk.send(reader)
                 reader.obey()
                 # One who has let go says so at once, and does not wait for its next turn.
-                wait_ms = 0 if was_reading - reader.owned else desk.config.consumer_hasty_beat_ms
+                wait_ms = (
+                    0 if was_reading - reader.owned else desk.config.consumer_hasty_heartbeat_ms
+                )
                 due[reader.member_id] = desk.now_ms + wait_ms
         for reads, reader in zip(history, readers, strict=True):
             reads.append(reader.owned)

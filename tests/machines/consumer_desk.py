@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import GroupError, UnknownMember
 from kafkaesque.machines.catalog_values import Topic
-from kafkaesque.machines.consumer_commands import AWAY, JOINING, LEAVING, Beat, Beaten, TopicsKnown
+from kafkaesque.machines.consumer_commands import (
+    AWAY,
+    JOINING,
+    LEAVING,
+    ConsumerHeartbeat,
+    ConsumerTold,
+    TopicsKnown,
+)
 from kafkaesque.machines.consumer_errors import (
     FencedMember,
 )
@@ -80,7 +87,7 @@ class ConsumerDesk(Desk):
     def send(self, reader: Reader, epoch: int | None = None, *, is_lost: bool = False) -> Answer:
         """Let a reader be heard from; if it is lost, it does not get the answer."""
         says_all = reader.must_say_all
-        beat = Beat(
+        beat = ConsumerHeartbeat(
             group=GROUP,
             member_id=reader.member_id,
             epoch=reader.epoch if epoch is None else epoch,
@@ -93,7 +100,7 @@ class ConsumerDesk(Desk):
             owned=reader.owned if says_all or reader.owned != reader.said else None,
         )
         reader.said = reader.owned
-        answer = self.ask(lambda g, to, now: g.beat(beat, to, now)).answer
+        answer = self.ask(lambda g, to, now: g.consumer_heartbeat(beat, to, now)).answer
         assert answer is not None
         if not is_lost:
             _hear(reader, answer)
@@ -120,7 +127,7 @@ class ConsumerDesk(Desk):
 
 def _hear(reader: Reader, answer: Answer) -> None:
     match answer:
-        case Beaten():
+        case ConsumerTold():
             reader.refused = None
             reader.epoch = answer.epoch
             if answer.assigned is not None:

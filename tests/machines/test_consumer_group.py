@@ -11,7 +11,7 @@ from kafkaesque.errors import (
     UnknownGroup,
     UnknownMember,
 )
-from kafkaesque.machines.consumer_commands import AWAY, Beaten
+from kafkaesque.machines.consumer_commands import AWAY, ConsumerTold
 from kafkaesque.machines.consumer_errors import (
     FencedMember,
     GroupChangesKind,
@@ -40,7 +40,7 @@ def test_one_who_joins_is_given_everything_at_once() -> None:
     desk = ConsumerDesk()
     one = Reader("one")
     answer = desk.send(one)
-    assert isinstance(answer, Beaten)
+    assert isinstance(answer, ConsumerTold)
     assert (answer.epoch, answer.assigned) == (1, desk.places())
     assert desk.consumers.state == "Stable"
 
@@ -329,9 +329,9 @@ def test_members_are_heard_from_more_often_while_the_group_is_rebalanced() -> No
     desk = ConsumerDesk()
     desk.settle(one := Reader("one"))
     answer = desk.send(Reader("two"))
-    assert isinstance(answer, Beaten)
-    assert answer.heartbeat_ms == CONFIG.consumer_hasty_beat_ms
+    assert isinstance(answer, ConsumerTold)
+    assert answer.heartbeat_ms == CONFIG.consumer_hasty_heartbeat_ms
     desk.leave_group(Reader("two"))
     answer = desk.send(one)
-    assert isinstance(answer, Beaten)
-    assert answer.heartbeat_ms == CONFIG.consumer_beat_ms
+    assert isinstance(answer, ConsumerTold)
+    assert answer.heartbeat_ms == CONFIG.consumer_heartbeat_ms

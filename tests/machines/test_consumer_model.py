@@ -10,7 +10,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kafkaesque.machines.consumer_commands import JOINING, Beaten
+from kafkaesque.machines.consumer_commands import JOINING, ConsumerTold
 from kafkaesque.machines.consumer_group import ConsumerGroup
 from kafkaesque.machines.group_commands import Committed
 from kafkaesque.machines.groups import Groups
@@ -50,7 +50,7 @@ class ConsumerModel(RuleBasedStateMachine):
         member = group.members.get(reader.member_id) if group is not None else None
         owned, epoch = reader.owned, reader.epoch
         answer = self.desk.send(reader, is_lost=is_lost)
-        if isinstance(answer, Beaten) and answer.assigned is not None and epoch != JOINING:
+        if isinstance(answer, ConsumerTold) and answer.assigned is not None and epoch != JOINING:
             assert member is not None
             after = self.desk.consumers.members[reader.member_id]
             kept = (owned & after.target & member.assigned) - member.revoking

@@ -44,7 +44,7 @@ CONSUMER_MUTANTS = (
     ),
     Mutant(
         name="what a member wants anew is not heeded",
-        target=f"{_GROUP}.beat",
+        target=f"{_GROUP}.heartbeat",
         old="member.wishes != before.wishes",
         new="False",
     ),

@@ -31,7 +31,7 @@ class TopicsKnown(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class ConsumerHeartbeat:
     """A member is heard from. What is None has not changed since it was last said."""
 
     group: str
@@ -66,7 +66,7 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beaten:
+class ConsumerTold:
     """What a member is told."""
 
     member_id: str

@@ -28,8 +28,8 @@ from kafkaesque.machines.assignors import DEFAULT, check_assignor
 from kafkaesque.machines.consumer_commands import (
     AWAY,
     JOINING,
-    Beat,
-    Beaten,
+    ConsumerHeartbeat,
+    ConsumerTold,
     ConsumerView,
     TopicsKnown,
 )
@@ -149,12 +149,12 @@ class ConsumerGroup:
 
     # ── members ──────────────────────────────────────────────────────────────────────────────
 
-    def beat(self, command: Beat, to: ReplyTo, now: Now, out: Decision) -> None:
+    def heartbeat(self, command: ConsumerHeartbeat, to: ReplyTo, now: Now, out: Decision) -> None:
         """Hear from a member, let it in, or let it go."""
         draft = Draft(self.name, self.members, self.saved, self._first_epoch)
         if command.epoch < JOINING:
             self._let_go(command, draft, now, out)
-            gone = Beaten(member_id=command.member_id, epoch=command.epoch)
+            gone = ConsumerTold(member_id=command.member_id, epoch=command.epoch)
             out.reply(to, gone)
             return
         check_assignor(command.assignor or "")
@@ -182,8 +182,12 @@ class ConsumerGroup:
         out.reply(to, self._answer(command, before, after, draft))
 
     def _answer(
-        self, command: Beat, before: ConsumerMember, after: ConsumerMember, draft: Draft
-    ) -> Beaten:
+        self,
+        command: ConsumerHeartbeat,
+        before: ConsumerMember,
+        after: ConsumerMember,
+        draft: Draft,
+    ) -> ConsumerTold:
         must_tell = (
             command.is_full
             or after.assigned != before.assigned
@@ -191,14 +195,16 @@ class ConsumerGroup:
         )
         config = self._config
         is_settled = all(one.is_settled(draft.epoch) for one in draft.members.values())
-        return Beaten(
+        return ConsumerTold(
             member_id=after.member_id,
             epoch=after.epoch,
-            heartbeat_ms=config.consumer_beat_ms if is_settled else config.consumer_hasty_beat_ms,
+            heartbeat_ms=config.consumer_heartbeat_ms
+            if is_settled
+            else config.consumer_hasty_heartbeat_ms,
             assigned=after.assigned if must_tell else None,
         )
 
-    def _place_of(self, command: Beat) -> ConsumerMember | None:
+    def _place_of(self, command: ConsumerHeartbeat) -> ConsumerMember | None:
         """Return the member whose place one takes who joins: its own, or its instance's."""
         if command.instance_id is not None:
             holder = self.members.get(self._instances.get(command.instance_id, ""))
@@ -220,7 +226,7 @@ class ConsumerGroup:
             if others + size > config.group_bytes_max:
                 raise GroupFull(f"all members together may say {config.group_bytes_max} bytes")
 
-    def _checked(self, command: Beat) -> ConsumerMember:
+    def _checked(self, command: ConsumerHeartbeat) -> ConsumerMember:
         member = self._found(Identity(member_id=command.member_id, instance_id=command.instance_id))
         if command.epoch == member.epoch:
             return member
@@ -256,7 +262,7 @@ class ConsumerGroup:
 
     # ── leaving ──────────────────────────────────────────────────────────────────────────────
 
-    def _let_go(self, command: Beat, draft: Draft, now: Now, out: Decision) -> None:
+    def _let_go(self, command: ConsumerHeartbeat, draft: Draft, now: Now, out: Decision) -> None:
         identity = Identity(member_id=command.member_id, instance_id=command.instance_id)
         member = self._found(identity)
         if command.epoch == AWAY and member.instance_id is not None:
@@ -388,7 +394,7 @@ class ConsumerGroup:
             yield to_record(MemberKey(self.name, member.member_id), member.saved())
 
 
-def _entering(command: Beat, known: ConsumerMember | None) -> ConsumerMember:
+def _entering(command: ConsumerHeartbeat, known: ConsumerMember | None) -> ConsumerMember:
     """Return one who joins, as a newcomer or in the place of one who is known."""
     if known is None:
         return ConsumerMember(member_id=command.member_id)

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from kafkaesque.machines.consumer_commands import Beat, ConsumerMemberView
+from kafkaesque.machines.consumer_commands import ConsumerHeartbeat, ConsumerMemberView
 from kafkaesque.machines.group_commands import TopicPartition
 from kafkaesque.machines.group_records import ConsumerMemberSaved, PlacesSaved
 
@@ -84,23 +84,23 @@ class ConsumerMember:
             target=_packed(self.target),
         )
 
-    def told(self, beat: Beat) -> "ConsumerMember":
+    def told(self, said: ConsumerHeartbeat) -> "ConsumerMember":
         """Return it with what it says of itself now."""
 
         def given(new: str | None, old: str) -> str:
             return old if new is None else new
 
-        timeout_ms = beat.rebalance_timeout_ms
+        timeout_ms = said.rebalance_timeout_ms
         return replace(
             self,
-            instance_id=self.instance_id if beat.instance_id is None else beat.instance_id,
-            rack_id=given(beat.rack_id, self.rack_id),
-            client_id=beat.client_id,
-            client_host=beat.client_host,
+            instance_id=self.instance_id if said.instance_id is None else said.instance_id,
+            rack_id=given(said.rack_id, self.rack_id),
+            client_id=said.client_id,
+            client_host=said.client_host,
             rebalance_timeout_ms=self.rebalance_timeout_ms if timeout_ms is None else timeout_ms,
-            names=self.names if beat.names is None else beat.names,
-            pattern=given(beat.pattern, self.pattern),
-            assignor=given(beat.assignor, self.assignor),
+            names=self.names if said.names is None else said.names,
+            pattern=given(said.pattern, self.pattern),
+            assignor=given(said.assignor, self.assignor),
         )
 
     @property

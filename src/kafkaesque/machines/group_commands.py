@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.consumer_commands import Beaten, ConsumerView
+from kafkaesque.machines.consumer_commands import ConsumerTold, ConsumerView
 from kafkaesque.machines.group_records import CommittedOffset
 from kafkaesque.machines.machine import MachineRecord
 
@@ -232,7 +232,7 @@ Answer: TypeAlias = (
     | Described
     | Fetched
     | TransactionEnded
-    | Beaten
+    | ConsumerTold
     | GroupError
 )
 ReplyTo: TypeAlias = Callable[[Answer], None]

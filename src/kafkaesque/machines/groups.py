@@ -24,7 +24,7 @@ from kafkaesque.errors import (
     UnknownGroup,
     UnknownMember,
 )
-from kafkaesque.machines.consumer_commands import JOINING, Beat
+from kafkaesque.machines.consumer_commands import JOINING, ConsumerHeartbeat
 from kafkaesque.machines.consumer_errors import (
     GroupChangesKind,
 )
@@ -134,7 +134,7 @@ class Groups:
         out.records.append(to_record(GroupKey(group.name), empty))
         out.reply(to, GroupChangesKind("the group becomes a classic one"))
 
-    def beat(self, command: Beat, to: ReplyTo, now: Now) -> Decision:
+    def consumer_heartbeat(self, command: ConsumerHeartbeat, to: ReplyTo, now: Now) -> Decision:
         """Hear from a member of a group whose coordinator assigns; the group may come to be."""
         group = self._groups.get(command.group)
         if group is None or (isinstance(group, ClassicGroup) and group.is_idle):
@@ -147,7 +147,7 @@ class Groups:
         elif isinstance(group, ClassicGroup):
             raise UnknownGroup("the members of this group assign by themselves")
         out = Decision()
-        group.beat(command, to, now, out)
+        group.heartbeat(command, to, now, out)
         if self._groups.get(command.group) is group:
             self._look_after(group, now)
         return out

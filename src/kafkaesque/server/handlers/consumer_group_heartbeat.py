@@ -4,7 +4,14 @@ from collections import defaultdict
 from collections.abc import Set
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.consumer_commands import AWAY, JOINING, Beat, Beaten, Place, TopicsKnown
+from kafkaesque.machines.consumer_commands import (
+    AWAY,
+    JOINING,
+    ConsumerHeartbeat,
+    ConsumerTold,
+    Place,
+    TopicsKnown,
+)
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.session import Session
@@ -28,19 +35,22 @@ async def handle(
     wrong = _wrong(request, version)
     if wrong:
         return _refused(request, ErrorCode.INVALID_REQUEST, wrong)
-    beat = _beat(request, session)
+    command = _command(request, session)
     try:
-        beaten = await ask(
-            session, request.group_id, lambda g, to, now: g.beat(beat, to, now), Beaten
+        told = await ask(
+            session,
+            request.group_id,
+            lambda g, to, now: g.consumer_heartbeat(command, to, now),
+            ConsumerTold,
         )
     except GroupError as error:
         return _refused(request, code_of(error), message_of(error))
-    assigned = beaten.assigned
+    assigned = told.assigned
     return ConsumerGroupHeartbeatResponse(
         error_code=ErrorCode.NONE,
-        member_id=beaten.member_id,
-        member_epoch=beaten.epoch,
-        heartbeat_interval_ms=beaten.heartbeat_ms,
+        member_id=told.member_id,
+        member_epoch=told.epoch,
+        heartbeat_interval_ms=told.heartbeat_ms,
         assignment=None if assigned is None else _assignment(assigned),
     )
 
@@ -70,11 +80,11 @@ def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str:
     return ""
 
 
-def _beat(request: ConsumerGroupHeartbeatRequest, session: Session) -> Beat:
+def _command(request: ConsumerGroupHeartbeatRequest, session: Session) -> ConsumerHeartbeat:
     catalog = session.broker.committed_catalog.machine
     names, owned = request.subscribed_topic_names, request.topic_partitions
     timeout_ms = request.rebalance_timeout_ms
-    return Beat(
+    return ConsumerHeartbeat(
         group=request.group_id,
         member_id=request.member_id or session.broker.fresh_name(),
         epoch=request.member_epoch,

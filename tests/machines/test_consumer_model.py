@@ -120,20 +120,29 @@ class ConsumerModel(RuleBasedStateMachine):
     def delete_topic(self) -> None:
         self.desk.delete_topic("payments")
 
-    @rule()
-    def all_go_on_and_the_group_comes_to_rest(self) -> None:
-        for _ in range(16):
+    @rule(number=numbers, wishes=st.sampled_from(WISHES))
+    def all_go_on_and_the_group_comes_to_rest(
+        self, number: int, wishes: tuple[frozenset[str], str]
+    ) -> None:
+        self._come_to_rest(16)  # so long that those who do not come back are gone at last
+        self.want_something_else(number, wishes, "")
+        self._come_to_rest(6)
+        self.add_partitions(1, "orders")
+        self._come_to_rest(6)
+
+    def _come_to_rest(self, seconds: int) -> None:
+        for _ in range(seconds):
             for reader in self.readers:
                 self.send(reader)
                 reader.obey()
-            self.desk.pass_ms(1_000)  # so that those who do not come back are gone at last
-        assert self.desk.consumers.state == "Stable"
-        finder = self.desk.consumers
+            self.desk.pass_ms(1_000)
+        group = self.desk.consumers
+        assert group.state == "Stable"
         wanted = {
             (topic.topic_id, index)
             for name, topic in self.desk.topics.items()
             for index in range(topic.partitions)
-            if finder.reads(name)
+            if group.reads(name)
         }
         owned = [place for reader in self.readers for place in reader.owned]
         assert sorted(owned) == sorted(wanted), "each partition has one reader"
@@ -160,7 +169,7 @@ class ConsumerModel(RuleBasedStateMachine):
         assert sorted(again.records()) == sorted(self.desk.machine.records())
 
 
-ConsumerModel.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+ConsumerModel.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 TestConsumers = ConsumerModel.TestCase
 
 

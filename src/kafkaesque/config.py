@@ -212,6 +212,15 @@ class GroupConfig:
     new_member_wait_ms_max: int = 300_000
     """A new member whose first join goes unanswered for this long is dropped, as in Kafka."""
 
+    consumer_session_timeout_ms: int = 45_000
+    """A member of a group whose coordinator assigns is dropped after this silence, as in Kafka."""
+
+    consumer_heartbeat_ms: int = 1_000
+    """How often such a member is to be heard from; Kafka asks for 5 s, and rebalances as slowly."""
+
+    consumer_hasty_heartbeat_ms: int = 200
+    """How often while its group is being rebalanced, so that this is soon over."""
+
     members_max: int = 1_000
     """Members of one consumer group, those who were only given an id included."""
 
@@ -242,6 +251,8 @@ class GroupConfig:
     def __post_init__(self) -> None:
         assert self.offsets_partitions > 0
         assert 0 < self.session_timeout_ms_min <= self.session_timeout_ms_max
+        assert 0 < self.consumer_hasty_heartbeat_ms <= self.consumer_heartbeat_ms
+        assert self.consumer_heartbeat_ms < self.consumer_session_timeout_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

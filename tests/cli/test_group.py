@@ -122,7 +122,14 @@ def a_broker(**changed: Reply) -> FakeBroker:
         DeleteGroupsRequest: deleted,
         ListGroupsRequest: ListGroupsResponse(
             error_code=0,
-            groups=(ListedGroup(group_id="g", protocol_type="consumer", group_state="Empty"),),
+            groups=(
+                ListedGroup(
+                    group_id="g",
+                    protocol_type="consumer",
+                    group_state="Empty",
+                    group_type="classic",
+                ),
+            ),
         ),
     }
     return FakeBroker(table, topics=TOPICS)
@@ -141,7 +148,7 @@ def moved_to(broker: FakeBroker) -> dict[tuple[str, int], int]:
 def test_groups_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     with a_broker() as broker:
         assert run(["group", "list", "--bootstrap", broker.bootstrap]) == 0
-    assert capsys.readouterr().out == "g\tEmpty\tconsumer\n"
+    assert capsys.readouterr().out == "g\tEmpty\tconsumer\tclassic\n"
 
 
 def test_a_group_is_described_with_members_and_lag(capsys: pytest.CaptureFixture[str]) -> None:

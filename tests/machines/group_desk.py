@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group import ConsumerGroup
+from kafkaesque.machines.group import ClassicGroup
 from kafkaesque.machines.group_commands import (
     Alive,
     Answer,
@@ -95,9 +95,9 @@ class Desk:
         return Now(self.now_ms, WALL_MS + self.now_ms)
 
     @property
-    def group(self) -> ConsumerGroup:
+    def group(self) -> ClassicGroup:
         group = self.machine.group(GROUP)
-        assert group is not None
+        assert isinstance(group, ClassicGroup)
         return group
 
     @property

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import MemberIdRequired
+from kafkaesque.machines.group import ClassicGroup
 from kafkaesque.machines.group_commands import Committed, Identity, Joined, Protocol, Synced
 from kafkaesque.machines.groups import Groups
 from tests.machines.group_desk import GROUP, RANGE, STICKY, Desk, Waiting, subscription
@@ -110,7 +111,7 @@ class GroupModel(RuleBasedStateMachine):
         group = self.desk.machine.group(GROUP)
         answer = self.desk.commit(1, client.member_id, generation, instance=client.instance)
         if isinstance(answer, Committed) and generation >= 0:
-            assert group is not None
+            assert isinstance(group, ClassicGroup)
             assert generation == group.generation.number, "an old generation has committed"
             assert group.generation.member(client.member_id) is not None
 
@@ -168,6 +169,7 @@ class GroupModel(RuleBasedStateMachine):
     def generations_only_grow_while_the_group_lives(self) -> None:
         group = self.desk.machine.group(GROUP)
         if group is not None:
+            assert isinstance(group, ClassicGroup)
             assert group.generation.number >= self.highest
             self.highest = group.generation.number
 

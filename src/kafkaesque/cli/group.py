@@ -36,12 +36,13 @@ def group() -> None:
 def list_(*, bootstrap: str, is_json: bool) -> None:
     """List the groups.
 
-    For each its name, its state and its kind.
+    For each its name, its state, its kind, and its type: in classic groups a member assigns, in
+    consumer groups the broker does.
     """
     with Admin(bootstrap) as admin:
-        rows = [(one.group, one.state, one.protocol_type) for one in admin.groups.list()]
+        rows = [(one.group, one.state, one.protocol_type, one.type) for one in admin.groups.list()]
     Output(is_json=is_json).table(
-        Table(kind="group", columns=("group", "state", "kind"), rows=rows)
+        Table(kind="group", columns=("group", "state", "kind", "type"), rows=rows)
     )
 
 

@@ -47,11 +47,13 @@ _DEAD = "Dead"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
-    """One group in a list; old brokers leave the state empty."""
+    """One group in a list; old brokers leave the state and the type empty."""
 
     group: str
     protocol_type: str
     state: str
+    type: str = ""
+    """`classic` if its members assign, `consumer` if its coordinator does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,10 @@ class Groups:
                 check(said.error_code, f"the groups of broker {node}")
                 found += [
                     GroupListing(
-                        group=one.group_id, protocol_type=one.protocol_type, state=one.group_state
+                        group=one.group_id,
+                        protocol_type=one.protocol_type,
+                        state=one.group_state,
+                        type=one.group_type,
                     )
                     for one in said.groups
                 ]

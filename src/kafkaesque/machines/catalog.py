@@ -86,6 +86,8 @@ class Catalog:
         self.removed: frozenset[NodeId] = frozenset()
         """The numbers of brokers that were removed: one that comes back is refused."""
         self._changed: dict[bytes, None] = {}
+        self.topics_mark = object()
+        """Another one whenever a topic was set or deleted."""
 
     def take_changed(self) -> list[bytes]:
         """Return the ids of topics that were set or deleted since this was last asked, in order."""
@@ -250,6 +252,7 @@ class Catalog:
 
     def _put(self, topic: Topic) -> None:
         self._topics[topic.name] = self._by_id[topic.topic_id] = topic
+        self.topics_mark = object()
         self._changed[topic.topic_id] = None
 
     def _check_room(self, added: int) -> None:
@@ -278,6 +281,7 @@ class Catalog:
         # A tombstone may have outlived its topic, and the name may be another's by now.
         if topic is not None and self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
+            self.topics_mark = object()
 
 
 def removed_text(node: NodeId) -> str:

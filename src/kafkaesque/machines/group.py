@@ -1,4 +1,4 @@
-"""What members ask of their consumer group: to join, to know their part, to stay, to go.
+"""What members ask of their classic group: to join, to know their part, to stay, to go.
 
 The states are those of `machines/group_life.py`; what is refused in which state is Kafka's, because
 its clients steer by the errors that they get.
@@ -40,7 +40,7 @@ from kafkaesque.machines.group_records import Generation
 from kafkaesque.machines.subscription import CONSUMER, is_same_subscription, topics_of
 
 
-class ConsumerGroup(GroupLife):
+class ClassicGroup(GroupLife):
     """One group. What it decides on goes into a `Decision`; what it refuses is raised."""
 
     # ── joining ──────────────────────────────────────────────────────────────────────────────

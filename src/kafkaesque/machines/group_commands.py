@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from kafkaesque.errors import GroupError
+from kafkaesque.machines.consumer_commands import ConsumerTold, ConsumerView
 from kafkaesque.machines.group_records import CommittedOffset
 from kafkaesque.machines.machine import MachineRecord
 
@@ -195,7 +196,9 @@ class GroupView:
     state: str
     protocol_type: str
     protocol: str
-    members: tuple[MemberView, ...]
+    members: tuple[MemberView, ...] = ()
+    consumers: ConsumerView | None = None
+    """Set for a group whose coordinator assigns: its members are told of here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +232,7 @@ Answer: TypeAlias = (
     | Described
     | Fetched
     | TransactionEnded
+    | ConsumerTold
     | GroupError
 )
 ReplyTo: TypeAlias = Callable[[Answer], None]

@@ -1,4 +1,4 @@
-"""The life of one consumer group, apart from what its members ask for.
+"""The life of one classic group, apart from what its members ask for.
 
     Empty --join--> PreparingRebalance                     gathers members for a short while
     PreparingRebalance --all joined, or time over--> CompletingRebalance, or Empty if none is left
@@ -14,6 +14,7 @@ state that a restart forgets: the group is then where its newest generation was,
 the middle of joining joins again.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,6 +25,7 @@ from kafkaesque.errors import GroupError, RebalanceInProgress, UnknownMember
 from kafkaesque.machines.group_commands import Decision, Joined, Now
 from kafkaesque.machines.group_member import Member, chosen_protocol
 from kafkaesque.machines.group_records import NO_GENERATION, Generation, GroupKey, to_record
+from kafkaesque.machines.machine import MachineRecord
 
 
 class GroupState(StrEnum):
@@ -85,6 +87,26 @@ class GroupLife:
     def is_void(self) -> bool:
         """Whether nothing is known of it at all."""
         return self.generation is NO_GENERATION and not self.members and not self.pending
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody is a member or about to be one."""
+        return not self.members and not self.pending
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether there is a record of it."""
+        return self.generation is not NO_GENERATION
+
+    @property
+    def changed_ms(self) -> int:
+        """When its generation changed last, by the wall clock."""
+        return self.generation.changed_ms
+
+    def records(self) -> Iterator[MachineRecord]:
+        """Return records that rebuild what is durable."""
+        if self.is_saved:
+            yield to_record(GroupKey(self.name), self.generation)
 
     def apply(self, generation: Generation) -> None:
         """Become what a record says. Members that are known keep who waits and by when."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from kafkaesque.machines.group_commands import TopicPartition
+from kafkaesque.config import GroupConfig
+from kafkaesque.machines.group_commands import Commit, Now, TopicPartition
 from kafkaesque.machines.group_records import CommittedOffset, OffsetKey, to_record
 from kafkaesque.machines.machine import MachineRecord
 
@@ -60,6 +61,22 @@ class GroupOffsets:
             for place, value in self.of(group).items()
             if max(since_ms, value.committed_ms) <= before_ms
         ]
+
+
+def newest(
+    command: Commit, config: GroupConfig, now: Now
+) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
+    """Return what to keep of a commit, and what is refused of it."""
+    refused: set[TopicPartition] = set()
+    taken: dict[TopicPartition, CommittedOffset] = {}
+    for place, offset, term, metadata in command.offsets:
+        if len(metadata.encode()) > config.offset_metadata_bytes_max:
+            refused.add(place)
+            continue
+        taken[place] = CommittedOffset(
+            offset=offset, term=term, metadata=metadata, committed_ms=now.wall_ms
+        )
+    return taken, frozenset(refused)
 
 
 def _tombstone(group: str, place: TopicPartition) -> MachineRecord:

@@ -1,10 +1,11 @@
-"""What consumer groups write: one record per generation, one per offset, committed or pending.
+"""What groups write: one record per generation or epoch, per member, per offset.
 
 Keys and values are msgpack arrays whose first element is their tag
 (`docs/reference/format-groups.md`). Offsets lie under the topic's id, not its name: a topic that is
 deleted and made anew under its old name has another id, and so does not inherit any.
 """
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -16,7 +17,7 @@ FORMAT = 1
 
 
 class GroupKey(msgspec.Struct, array_like=True, frozen=True, tag=1):
-    """The key of a group's generation."""
+    """The key of what is to be known of a group; its value says of which kind the group is."""
 
     group: str
 
@@ -38,7 +39,17 @@ class PendingKey(msgspec.Struct, array_like=True, frozen=True, tag=3):
     partition: int
 
 
-Key: TypeAlias = GroupKey | OffsetKey | PendingKey
+class MemberKey(msgspec.Struct, array_like=True, frozen=True, tag=4):
+    """The key of a member of a consumer group."""
+
+    group: str
+    member_id: str
+
+
+Key: TypeAlias = GroupKey | OffsetKey | PendingKey | MemberKey
+
+PlacesSaved: TypeAlias = tuple[tuple[bytes, tuple[int, ...]], ...]
+"""Partitions by the id of their topic."""
 
 
 class MemberSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -75,6 +86,43 @@ class Generation(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag
         return next((m for m in self.members if m.member_id == member_id), None)
 
 
+class TopicSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """A topic as it was when a target was computed."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+
+
+class ConsumerGroupSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=3):
+    """What is durable of a consumer group as a whole."""
+
+    epoch: int
+    assignor: str
+    changed_ms: int
+    """The wall time of this record; offsets of an empty group are kept from here on."""
+    topics: tuple[TopicSaved, ...]
+    """All topics that members want, as they were when the target of this epoch was computed."""
+
+
+class ConsumerMemberSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=4):
+    """One member of a consumer group."""
+
+    instance_id: str | None
+    rack_id: str
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    names: tuple[str, ...]
+    pattern: str
+    assignor: str
+    epoch: int
+    previous_epoch: int
+    assigned: PlacesSaved
+    revoking: PlacesSaved
+    target: PlacesSaved
+
+
 class CommittedOffset(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=2):
     """Where a group is in a partition."""
 
@@ -85,7 +133,15 @@ class CommittedOffset(msgspec.Struct, array_like=True, frozen=True, kw_only=True
     committed_ms: int
 
 
-Value: TypeAlias = Generation | CommittedOffset
+Value: TypeAlias = Generation | CommittedOffset | ConsumerGroupSaved | ConsumerMemberSaved
+
+_VALUES: Mapping[type, tuple[type, ...]] = {
+    GroupKey: (Generation, ConsumerGroupSaved),
+    OffsetKey: (CommittedOffset,),
+    PendingKey: (CommittedOffset,),
+    MemberKey: (ConsumerMemberSaved,),
+}
+"""What may lie under which key."""
 
 NO_GENERATION = Generation(
     number=0,
@@ -112,9 +168,9 @@ def from_record(record: MachineRecord) -> tuple[Key, Value | None]:
     """Return key and value; raises NewerFormat for what this version does not know."""
     try:
         key = _keys.decode(record.key)
-        value = None if record.value is None else _values.decode(record.value)
+        value: Value | None = None if record.value is None else _values.decode(record.value)
     except msgspec.MsgspecError as error:
         raise NewerFormat("a record of a consumer group", FORMAT + 1, FORMAT) from error
-    if value is not None and isinstance(key, GroupKey) is not isinstance(value, Generation):
+    if value is not None and type(value) not in _VALUES[type(key)]:
         raise NewerFormat("a record of a consumer group", FORMAT + 1, FORMAT)
     return key, value

@@ -1,25 +1,35 @@
-"""All consumer groups of one partition of `__consumer_offsets`, with their offsets.
+"""All groups of one partition of `__consumer_offsets`, of both kinds, with their offsets.
 
 A machine (`machines/machine.py`) with one addition: deciding may also change what is *soft* in a
 group, which no record tells of and a restart forgets (`machines/group_life.py` says what that is).
-Every command gives a `Decision`. Its records are to be written at once and its answers given when
-they are committed; an error that is raised is an answer too.
+A group is classic, or its coordinator assigns (`machines/consumer_group.py`); an empty one becomes
+what the first who joins it asks for. Every command gives a `Decision`. Its records are to be
+written at once and its answers given when they are committed; an error that is raised is an answer
+too.
 """
 
-import heapq
 from collections.abc import Collection, Iterator
+from typing import TypeAlias
+
+import msgspec
 
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import (
     GroupFull,
     GroupNotEmpty,
     IllegalGeneration,
+    InconsistentProtocol,
     InvalidGroup,
     InvalidSessionTimeout,
     UnknownGroup,
     UnknownMember,
 )
-from kafkaesque.machines.group import ConsumerGroup
+from kafkaesque.machines.consumer_commands import JOINING, ConsumerHeartbeat
+from kafkaesque.machines.consumer_errors import (
+    GroupChangesKind,
+)
+from kafkaesque.machines.consumer_group import ConsumerGroup
+from kafkaesque.machines.group import ClassicGroup
 from kafkaesque.machines.group_commands import (
     Commit,
     Committed,
@@ -28,6 +38,7 @@ from kafkaesque.machines.group_commands import (
     Described,
     Fetched,
     Heartbeat,
+    Identity,
     Join,
     Leave,
     Left,
@@ -39,20 +50,26 @@ from kafkaesque.machines.group_commands import (
     TransactionEnd,
     TransactionEnded,
 )
-from kafkaesque.machines.group_offsets import GroupOffsets
+from kafkaesque.machines.group_offsets import GroupOffsets, newest
 from kafkaesque.machines.group_pending import GroupPending
 from kafkaesque.machines.group_records import (
     NO_GENERATION,
     CommittedOffset,
+    ConsumerGroupSaved,
+    ConsumerMemberSaved,
     Generation,
     GroupKey,
+    MemberKey,
     OffsetKey,
     PendingKey,
     from_record,
     to_record,
 )
+from kafkaesque.machines.group_timers import GroupTimers
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.subscription import CONSUMER
+
+Group: TypeAlias = ClassicGroup | ConsumerGroup
 
 
 class Groups:
@@ -60,20 +77,19 @@ class Groups:
 
     def __init__(self, config: GroupConfig) -> None:
         self._config = config
-        self._groups: dict[str, ConsumerGroup] = {}
+        self._groups: dict[str, Group] = {}
         self._offsets = GroupOffsets()
         self._pending = GroupPending()
-        self._timers: list[tuple[int, str]] = []
-        """A heap of when to look at which group; looking too early, or in vain, does no harm."""
-        self._scheduled: dict[str, int] = {}
+        self._timers = GroupTimers()
 
-    def group(self, name: str) -> ConsumerGroup | None:
+    def group(self, name: str) -> Group | None:
         """Return a group, if it is there."""
         return self._groups.get(name)
 
     def waiting(self) -> list[ReplyTo]:
         """Return all who wait for an answer that has not been decided on."""
-        members = [m for group in self._groups.values() for m in group.members.values()]
+        classic = [one for one in self._groups.values() if isinstance(one, ClassicGroup)]
+        members = [m for group in classic for m in group.members.values()]
         return [to for m in members for to in (m.join, m.sync) if to is not None]
 
     # ── members ──────────────────────────────────────────────────────────────────────────────
@@ -92,9 +108,47 @@ class Groups:
                 raise UnknownMember("there is no such group, so it has no such member")
             group = self._made(command.group)
         out = Decision()
+        if isinstance(group, ConsumerGroup):
+            self._become_classic(group, command, to, now, out)
+            return out
         try:
             group.join(command, to, now, out)
         finally:
+            self._look_after(group, now)
+        return out
+
+    def _become_classic(
+        self, group: ConsumerGroup, command: Join, to: ReplyTo, now: Now, out: Decision
+    ) -> None:
+        """Let an empty group be a classic one; who joins it has to ask again."""
+        if group.members:
+            raise InconsistentProtocol("the members of this group do not assign by themselves")
+        if command.member_id:
+            raise UnknownMember("the group has no members")
+        empty = msgspec.structs.replace(
+            NO_GENERATION,
+            number=group.epoch,
+            protocol_type=CONSUMER,
+            changed_ms=now.wall_ms,
+        )
+        out.records.append(to_record(GroupKey(group.name), empty))
+        out.reply(to, GroupChangesKind("the group becomes a classic one"))
+
+    def consumer_heartbeat(self, command: ConsumerHeartbeat, to: ReplyTo, now: Now) -> Decision:
+        """Hear from a member of a group whose coordinator assigns; the group may come to be."""
+        group = self._groups.get(command.group)
+        if group is None or (isinstance(group, ClassicGroup) and group.is_idle):
+            if command.epoch != JOINING:
+                raise UnknownMember("there is no such group, so it has no such member")
+            self._check_made(command.group)
+            first_epoch = 0 if group is None else group.generation.number
+            # It becomes one of the groups when its first record is applied.
+            group = ConsumerGroup(command.group, self._config, first_epoch)
+        elif isinstance(group, ClassicGroup):
+            raise UnknownGroup("the members of this group assign by themselves")
+        out = Decision()
+        group.heartbeat(command, to, now, out)
+        if self._groups.get(command.group) is group:
             self._look_after(group, now)
         return out
 
@@ -129,11 +183,7 @@ class Groups:
     def tick(self, now: Now) -> Decision:
         """Let time pass: drop those who were not heard from, end rebalances."""
         out = Decision()
-        due: set[str] = set()
-        while self._timers and self._timers[0][0] <= now.monotonic_ms:
-            due.add(heapq.heappop(self._timers)[1])
-        for name in sorted(due):
-            self._scheduled.pop(name, None)
+        for name in self._timers.due(now.monotonic_ms):
             group = self._groups.get(name)
             if group is not None:
                 group.tick(now, out)
@@ -150,9 +200,9 @@ class Groups:
                 raise IllegalGeneration("there is no such group, so it has no such generation")
             group = self._made(command.group)
         group.check_commit(command, now)
-        newest, refused = self._newest(command, now)
+        taken, refused = newest(command, self._config, now)
         out = Decision()
-        for place, value in newest.items():
+        for place, value in taken.items():
             out.records.append(to_record(OffsetKey(command.group, *place), value))
         if not out.records:
             self._drop_if_void(command.group)
@@ -171,9 +221,9 @@ class Groups:
             raise IllegalGeneration("there is no such group, so it has no such generation")
         elif not name or len(name.encode()) > self._config.group_name_bytes_max:
             raise InvalidGroup("a group cannot have this name")
-        newest, refused = self._newest(commit, now)
+        taken, refused = newest(commit, self._config, now)
         out = Decision()
-        for place, value in newest.items():
+        for place, value in taken.items():
             out.records.append(to_record(PendingKey(name, command.producer_id, *place), value))
         out.reply(to, Committed(refused=refused))
         return out
@@ -185,26 +235,19 @@ class Groups:
         out.reply(to, TransactionEnded())
         return out
 
-    def _newest(
-        self, command: Commit, now: Now
-    ) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
-        """Return what to keep of a commit, and what is refused of it."""
-        refused: set[TopicPartition] = set()
-        newest: dict[TopicPartition, CommittedOffset] = {}
-        for place, offset, term, metadata in command.offsets:
-            if len(metadata.encode()) > self._config.offset_metadata_bytes_max:
-                refused.add(place)
-                continue
-            newest[place] = CommittedOffset(
-                offset=offset, term=term, metadata=metadata, committed_ms=now.wall_ms
-            )
-        return newest, frozenset(refused)
+    def fetch(
+        self, name: str, to: ReplyTo, member: Identity | None = None, epoch: int = -1
+    ) -> Decision:
+        """Give all offsets of a group; a group that is not there has none.
 
-    def fetch(self, group: str, to: ReplyTo) -> Decision:
-        """Give all offsets of a group; a group that is not there has none."""
+        A member of a group whose coordinator assigns may ask as such, and then in its epoch only.
+        """
+        group = self._groups.get(name)
+        if isinstance(group, ConsumerGroup) and member is not None and epoch >= 0:
+            group.check_epoch(member, epoch)
         out = Decision()
-        unstable = self._pending.places_of(group)
-        out.reply(to, Fetched(offsets=dict(self._offsets.of(group)), unstable=unstable))
+        unstable = self._pending.places_of(name)
+        out.reply(to, Fetched(offsets=dict(self._offsets.of(name)), unstable=unstable))
         return out
 
     def delete_offsets(
@@ -233,13 +276,12 @@ class Groups:
         out = Decision()
         before_ms = now.wall_ms - self._config.offsets_retention_ms
         for name, group in self._groups.items():
-            if group.members or group.pending:
+            if not group.is_idle:
                 continue
-            since_ms = group.generation.changed_ms
-            expired = self._offsets.forget_older(name, since_ms, before_ms)
+            expired = self._offsets.forget_older(name, group.changed_ms, before_ms)
             out.records += expired
             is_left_with_none = len(expired) == len(self._offsets.of(name))
-            if is_left_with_none and group.generation is not NO_GENERATION:
+            if is_left_with_none and group.is_saved:
                 out.records.append(to_record(GroupKey(name), None))
         return out
 
@@ -260,7 +302,7 @@ class Groups:
             raise GroupNotEmpty("a group with members cannot be deleted")
         out = Decision(records=self._offsets.forget_group(name))
         out.records += self._pending.forget_group(name)
-        if group.generation is not NO_GENERATION:
+        if group.is_saved:
             out.records.append(to_record(GroupKey(name), None))
         out.reply(to, Deleted())
         return out
@@ -272,76 +314,89 @@ class Groups:
         key, value = from_record(record)
         match key, value:
             case GroupKey(name), Generation():
-                self._found(name).apply(value)
-                self._schedule(name, 0)
+                self._classic(name).apply(value)
+                self._timers.set(name, 0)
+            case GroupKey(name), ConsumerGroupSaved():
+                self._consumer(name).apply(value)
+            case MemberKey(name, member_id), ConsumerMemberSaved():
+                self._consumer(name).apply_member(member_id, value)
+                self._timers.set(name, 0)
+            case MemberKey(name, member_id), None:
+                group = self._groups.get(name)
+                if isinstance(group, ConsumerGroup):
+                    group.apply_member(member_id, None)
             case GroupKey(name), None:
-                if name in self._groups:
-                    self._groups[name].apply(NO_GENERATION)
+                self._forget(name)
             case OffsetKey(name), CommittedOffset() | None:
                 self._offsets.apply(key, value)
-                if value is not None:
-                    self._found(name)
+                if value is not None and name not in self._groups:
+                    self._classic(name)
             case PendingKey(), CommittedOffset() | None:
                 self._pending.apply(key, value)
         self._drop_if_void(key.group)
 
     def records(self) -> Iterator[MachineRecord]:
         """Return records that rebuild what is durable."""
-        for name, group in self._groups.items():
-            if group.generation is not NO_GENERATION:
-                yield to_record(GroupKey(name), group.generation)
+        for group in self._groups.values():
+            yield from group.records()
         yield from self._offsets.records()
         yield from self._pending.records()
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
 
-    def _existing(self, name: str) -> ConsumerGroup:
+    def _existing(self, name: str) -> Group:
         group = self._groups.get(name)
         if group is None:
             raise UnknownGroup(f"there is no group {name!r}")
         return group
 
-    def _joined_group(self, name: str) -> ConsumerGroup:
+    def _joined_group(self, name: str) -> ClassicGroup:
         if not name:
             raise InvalidGroup("a group with members has a name")
         group = self._groups.get(name)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             raise UnknownMember("there is no such group, so it has no such member")
         return group
 
-    def _made(self, name: str) -> ConsumerGroup:
+    def _made(self, name: str) -> ClassicGroup:
+        self._check_made(name)
+        return self._classic(name)
+
+    def _check_made(self, name: str) -> None:
         if len(name.encode()) > self._config.group_name_bytes_max:
             raise InvalidGroup("the name of the group is too long")
-        if len(self._groups) >= self._config.groups_max:
+        if name not in self._groups and len(self._groups) >= self._config.groups_max:
             raise GroupFull(f"a coordinator has at most {self._config.groups_max} groups")
-        return self._found(name)
 
-    def _found(self, name: str) -> ConsumerGroup:
+    def _classic(self, name: str) -> ClassicGroup:
         group = self._groups.get(name)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
+            group = self._groups[name] = ClassicGroup(name, self._config)
+        return group
+
+    def _consumer(self, name: str) -> ConsumerGroup:
+        group = self._groups.get(name)
+        if not isinstance(group, ConsumerGroup):
             group = self._groups[name] = ConsumerGroup(name, self._config)
         return group
 
-    def _look_after(self, group: ConsumerGroup, now: Now) -> None:
+    def _forget(self, name: str) -> None:
+        match self._groups.get(name):
+            case ClassicGroup() as group:
+                group.apply(NO_GENERATION)
+            case ConsumerGroup() as group:
+                group.apply(None)
+
+    def _look_after(self, group: Group, now: Now) -> None:
         """Have the group looked at when it is due, or let go of one that came to nothing."""
         due_ms = group.due_ms()
         if due_ms is None:
             self._drop_if_void(group.name)
         else:
-            self._schedule(group.name, max(due_ms, now.monotonic_ms + 1))
-
-    def _schedule(self, name: str, due_ms: int) -> None:
-        if due_ms >= self._scheduled.get(name, due_ms + 1):
-            return
-        self._scheduled[name] = due_ms
-        heapq.heappush(self._timers, (due_ms, name))
-        if len(self._timers) > 4 * len(self._groups) + 64:
-            # Groups that come and go leave entries behind: no more of them than of groups.
-            self._timers = [(due, name) for name, due in self._scheduled.items()]
-            heapq.heapify(self._timers)
+            self._timers.set(group.name, max(due_ms, now.monotonic_ms + 1))
 
     def _drop_if_void(self, name: str) -> None:
         group = self._groups.get(name)
         if group is not None and group.is_void and not self._offsets.of(name):
             del self._groups[name]
-            self._scheduled.pop(name, None)
+            self._timers.drop(name)

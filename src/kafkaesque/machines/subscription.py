@@ -7,12 +7,14 @@ Kafka's ConsumerProtocolSubscription, which begins, in every version, with
 """
 
 import struct
+from collections.abc import Collection, Mapping, Sequence
 
 CONSUMER = "consumer"
 """The protocol type of those whose metadata can be read."""
 
 _HEAD = struct.Struct(">hi")
 _LENGTH = struct.Struct(">h")
+_NO_USER_DATA = struct.pack(">i", -1)
 
 
 def topics_of(metadata: bytes) -> frozenset[str] | None:
@@ -45,3 +47,21 @@ def is_same_subscription(protocol_type: str, old: bytes, new: bytes) -> bool:
         if old_topics is not None and new_topics is not None:
             return old_topics == new_topics
     return old == new
+
+
+def encode_subscription(topics: Collection[str]) -> bytes:
+    """Return what a consumer of these topics would say of itself, in the oldest version."""
+    return _HEAD.pack(0, len(topics)) + b"".join(map(_string, topics)) + _NO_USER_DATA
+
+
+def encode_assignment(partitions: Mapping[str, Sequence[int]]) -> bytes:
+    """Return what a consumer would be told to read, in the oldest version."""
+    parts = [_HEAD.pack(0, len(partitions))]
+    for topic, indexes in partitions.items():
+        parts += [_string(topic), struct.pack(f">i{len(indexes)}i", len(indexes), *indexes)]
+    return b"".join(parts) + _NO_USER_DATA
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return _LENGTH.pack(len(data)) + data

@@ -10,6 +10,8 @@ from kafkaesque.server.handlers import (
     alter_configs,
     alter_partition_reassignments,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -69,6 +71,8 @@ from kafkaesque.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
 )
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
+from kafkaesque.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kafkaesque.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
 from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest
@@ -143,6 +147,8 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     DescribeGroupsRequest: describe_groups.handle,
     ListGroupsRequest: list_groups.handle,
     DeleteGroupsRequest: delete_groups.handle,
+    ConsumerGroupHeartbeatRequest: consumer_group_heartbeat.handle,
+    ConsumerGroupDescribeRequest: consumer_group_describe.handle,
     AddPartitionsToTxnRequest: add_partitions_to_txn.handle,
     AddOffsetsToTxnRequest: add_offsets_to_txn.handle,
     EndTxnRequest: end_txn.handle,

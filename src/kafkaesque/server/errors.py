@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kafkaesque import errors
-from kafkaesque.machines import transaction_errors
+from kafkaesque.machines import consumer_errors, transaction_errors
 from kafkaesque.wire.error_codes import ErrorCode
 
 MESSAGE_CHARS_MAX = 1_000
@@ -56,6 +56,12 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.RebalanceInProgress: ErrorCode.REBALANCE_IN_PROGRESS,
     errors.InconsistentProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     errors.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
+    consumer_errors.FencedMember: ErrorCode.FENCED_MEMBER_EPOCH,
+    consumer_errors.StaleMember: ErrorCode.STALE_MEMBER_EPOCH,
+    consumer_errors.UnreleasedInstance: ErrorCode.UNRELEASED_INSTANCE_ID,
+    consumer_errors.UnsupportedAssignor: ErrorCode.UNSUPPORTED_ASSIGNOR,
+    consumer_errors.InvalidExpression: ErrorCode.INVALID_REGULAR_EXPRESSION,
+    consumer_errors.GroupChangesKind: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     errors.NotCoordinator: ErrorCode.NOT_COORDINATOR,
     transaction_errors.InvalidTransactionalId: ErrorCode.INVALID_REQUEST,
     transaction_errors.UnknownTransactionalId: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,

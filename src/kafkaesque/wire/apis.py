@@ -16,6 +16,8 @@ from kafkaesque.wire.messages import (
     alter_partition_reassignments,
     alter_user_scram_credentials,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_acls,
     create_partitions,
     create_topics,
@@ -312,6 +314,16 @@ APIS: Mapping[int, Messages] = {
             api=list_transactions.API,
             request=list_transactions.ListTransactionsRequest,
             response=list_transactions.ListTransactionsResponse,
+        ),
+        Messages(
+            api=consumer_group_heartbeat.API,
+            request=consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,
+            response=consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
+        ),
+        Messages(
+            api=consumer_group_describe.API,
+            request=consumer_group_describe.ConsumerGroupDescribeRequest,
+            response=consumer_group_describe.ConsumerGroupDescribeResponse,
         ),
     )
 }

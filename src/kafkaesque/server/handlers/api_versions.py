@@ -11,7 +11,7 @@ from kafkaesque.wire.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-FEATURES = {"transaction.version": 2}
+FEATURES = {"group.version": 1, "transaction.version": 2}
 """What newer clients look for before they use it; each has been there from the first version on."""
 
 

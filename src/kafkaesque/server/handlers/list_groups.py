@@ -1,7 +1,7 @@
 """ListGroups: every consumer group that this broker coordinates."""
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group_commands import Described
+from kafkaesque.machines.group_commands import Described, GroupView
 from kafkaesque.server.asking import ask_coordinator
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
@@ -13,14 +13,14 @@ from kafkaesque.wire.messages.list_groups import (
 )
 
 CLASSIC = "classic"
-"""The one type of groups there is."""
+"""The type of groups whose members assign."""
+CONSUMER = "consumer"
+"""The type of groups whose coordinator assigns."""
 
 
 async def handle(request: ListGroupsRequest, version: int, session: Session) -> ListGroupsResponse:
     """List the groups in the states and of the types asked for; without any, all."""
     types = {name.lower() for name in request.types_filter}
-    if types and CLASSIC not in types:
-        return ListGroupsResponse(error_code=ErrorCode.NONE, groups=())
     states = {name.lower() for name in request.states_filter}
     listed: list[ListedGroup] = []
     try:
@@ -33,11 +33,16 @@ async def handle(request: ListGroupsRequest, version: int, session: Session) -> 
                     group_id=view.group,
                     protocol_type=view.protocol_type,
                     group_state=view.state,
-                    group_type=CLASSIC,
+                    group_type=_type(view),
                 )
                 for view in found.groups
-                if not states or view.state.lower() in states
+                if (not states or view.state.lower() in states)
+                and (not types or _type(view) in types)
             ]
     except GroupError as error:
         return ListGroupsResponse(error_code=code_of(error), groups=())
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=tuple(listed))
+
+
+def _type(view: GroupView) -> str:
+    return CLASSIC if view.consumers is None else CONSUMER

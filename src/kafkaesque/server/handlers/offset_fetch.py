@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group_commands import Fetched, TopicPartition
+from kafkaesque.machines.group_commands import Fetched, Identity, TopicPartition
 from kafkaesque.machines.group_records import CommittedOffset
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of
@@ -51,7 +51,15 @@ async def handle(
         # Each group once, however often it is named: it may have offsets in all partitions.
         wanted = {group.group_id: group for group in request.groups}
         groups = [
-            await _group(group.group_id, group.topics, version, session, is_strict=is_strict)
+            await _group(
+                group.group_id,
+                group.topics,
+                version,
+                session,
+                is_strict=is_strict,
+                member=Identity(member_id=group.member_id or ""),
+                epoch=group.member_epoch if group.member_id else -1,
+            )
             for group in wanted.values()
         ]
         return OffsetFetchResponse(groups=tuple(groups))
@@ -77,11 +85,15 @@ async def _group(
     session: Session,
     *,
     is_strict: bool,
+    member: Identity | None = None,
+    epoch: int = -1,
 ) -> OffsetFetchResponseGroup:
     code, offsets = ErrorCode.NONE, {}
     unstable: frozenset[TopicPartition] = frozenset()
     try:
-        fetched = await ask(session, group, lambda g, to, _: g.fetch(group, to), Fetched)
+        fetched = await ask(
+            session, group, lambda g, to, _: g.fetch(group, to, member, epoch), Fetched
+        )
         offsets = fetched.offsets
         unstable = fetched.unstable if is_strict else unstable
     except GroupError as error:

@@ -1,0 +1,96 @@
+"""A consumer group as it will be when what is being decided has been written."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from itertools import chain
+
+from kafkaesque.machines.assignors import ASSIGNORS, Candidate, chosen_assignor
+from kafkaesque.machines.consumer_member import ConsumerMember
+from kafkaesque.machines.consumer_topics import TopicFinder
+from kafkaesque.machines.group_records import (
+    ConsumerGroupSaved,
+    GroupKey,
+    MemberKey,
+    TopicSaved,
+    to_record,
+)
+from kafkaesque.machines.machine import MachineRecord
+
+
+class Draft:
+    """Changes to a group and its members that become records; the group itself stays as it is."""
+
+    def __init__(
+        self,
+        name: str,
+        members: Mapping[str, ConsumerMember],
+        saved: ConsumerGroupSaved | None,
+        first_epoch: int,
+    ) -> None:
+        self._name = name
+        self._before = members
+        self._saved = saved
+        self._saved_before = saved
+        self._first_epoch = first_epoch
+        self.members = dict(members)
+
+    @property
+    def epoch(self) -> int:
+        """The group's epoch."""
+        return self._first_epoch if self._saved is None else self._saved.epoch
+
+    def put(self, member: ConsumerMember) -> None:
+        """Let a member be so."""
+        self.members[member.member_id] = member
+
+    def remove(self, member_id: str) -> None:
+        """Let a member be gone."""
+        self.members.pop(member_id, None)
+
+    def retarget(
+        self,
+        finder: TopicFinder,
+        topic: Callable[[str], TopicSaved | None],
+        existing: Collection[str],
+        now_ms: int,
+    ) -> None:
+        """Begin the next epoch: compute from the topics there are who is to read what."""
+        wanted = finder.all_found(self.members.values(), existing)
+        topics = [topic(name) for name in sorted(set(chain(*wanted)))]
+        known = {one.name: one for one in topics if one is not None}
+        assignor = chosen_assignor([one.assignor for one in self.members.values()])
+        shares = ASSIGNORS[assignor](
+            [
+                Candidate(
+                    member_id=member.member_id,
+                    rank=member.instance_id or member.member_id,
+                    topics={known[name].topic_id for name in names},
+                    before=member.target,
+                )
+                for member, names in zip(self.members.values(), wanted, strict=True)
+            ],
+            {one.topic_id: one.partitions for one in known.values()},
+        )
+        for member_id, share in shares.items():
+            member = self.members[member_id]
+            if share != member.target:
+                self.members[member_id] = replace(member, target=frozenset(share))
+        self._saved = ConsumerGroupSaved(
+            epoch=self.epoch + 1,
+            assignor=assignor,
+            changed_ms=now_ms,
+            topics=tuple(known.values()),
+        )
+
+    def records(self) -> list[MachineRecord]:
+        """Return what must be written: the group first, then those of the members that changed."""
+        records = []
+        if self._saved is not self._saved_before and self._saved is not None:
+            records.append(to_record(GroupKey(self._name), self._saved))
+        gone = [member_id for member_id in self._before if member_id not in self.members]
+        records += [to_record(MemberKey(self._name, member_id), None) for member_id in gone]
+        for member_id, member in self.members.items():
+            before = self._before.get(member_id)
+            if before is not member and before != member:
+                records.append(to_record(MemberKey(self._name, member_id), member.saved()))
+        return records

@@ -1,0 +1,101 @@
+"""ConsumerGroupDescribe: the state and the members of groups whose coordinator assigns."""
+
+from collections import defaultdict
+from collections.abc import Set
+
+from kafkaesque.errors import GroupError, UnknownGroup
+from kafkaesque.machines.consumer_commands import ConsumerMemberView, Place
+from kafkaesque.machines.group_commands import Described, GroupView
+from kafkaesque.server.asking import ask
+from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.session import Session
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeAssignment,
+    ConsumerGroupDescribeGroup,
+    ConsumerGroupDescribeMember,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeTopicPartitions,
+)
+
+CONSUMER_MEMBER = 1
+
+
+async def handle(
+    request: ConsumerGroupDescribeRequest, version: int, session: Session
+) -> ConsumerGroupDescribeResponse:
+    """Describe each group by itself; for a classic one there is DescribeGroups."""
+    names = dict.fromkeys(request.group_ids)
+    groups = [await _describe(name, session) for name in names]
+    return ConsumerGroupDescribeResponse(groups=tuple(groups))
+
+
+async def _describe(name: str, session: Session) -> ConsumerGroupDescribeGroup:
+    try:
+        found = await ask(session, name, lambda g, to, _: g.describe([name], to), Described)
+        if not found.groups or found.groups[0].consumers is None:
+            raise UnknownGroup(f"there is no group {name} whose coordinator assigns")
+    except GroupError as error:
+        return ConsumerGroupDescribeGroup(
+            error_code=code_of(error),
+            error_message=message_of(error),
+            group_id=name,
+            group_state="",
+            group_epoch=0,
+            assignment_epoch=0,
+            assignor_name="",
+            members=(),
+        )
+    return _described(found.groups[0], session)
+
+
+def _described(view: GroupView, session: Session) -> ConsumerGroupDescribeGroup:
+    consumers = view.consumers
+    assert consumers is not None
+    return ConsumerGroupDescribeGroup(
+        error_code=ErrorCode.NONE,
+        group_id=view.group,
+        group_state=view.state,
+        group_epoch=consumers.epoch,
+        assignment_epoch=consumers.epoch,
+        assignor_name=consumers.assignor,
+        members=tuple(_member(one, session) for one in consumers.members),
+    )
+
+
+def _member(one: ConsumerMemberView, session: Session) -> ConsumerGroupDescribeMember:
+    return ConsumerGroupDescribeMember(
+        member_id=one.member_id,
+        instance_id=one.instance_id,
+        rack_id=one.rack_id or None,
+        member_epoch=one.epoch,
+        client_id=one.client_id,
+        client_host=f"/{one.client_host}",  # as Java writes an address without a name
+        subscribed_topic_names=one.names,
+        subscribed_topic_regex=one.pattern or None,
+        assignment=_assignment(one.assigned, session),
+        target_assignment=_assignment(one.target, session),
+        member_type=CONSUMER_MEMBER,
+    )
+
+
+def _assignment(places: Set[Place], session: Session) -> ConsumerGroupDescribeAssignment:
+    return ConsumerGroupDescribeAssignment(
+        topic_partitions=tuple(
+            ConsumerGroupDescribeTopicPartitions(
+                topic_id=topic_id, topic_name=name, partitions=indexes
+            )
+            for topic_id, name, indexes in named_places(places, session)
+        )
+    )
+
+
+def named_places(places: Set[Place], session: Session) -> list[tuple[bytes, str, tuple[int, ...]]]:
+    """Return partitions by topic, with its id and name; those of topics that are gone are not."""
+    by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
+    for topic_id, index in sorted(places):
+        by_topic[topic_id].append(index)
+    catalog = session.broker.catalog
+    found = [(catalog.topic_by_id(topic_id), some) for topic_id, some in by_topic.items()]
+    return [(topic.topic_id, topic.name, tuple(some)) for topic, some in found if topic is not None]

@@ -1,0 +1,127 @@
+"""ConsumerGroupHeartbeat: a member joins, is alive, lets go or goes, and is told what to read."""
+
+from collections import defaultdict
+from collections.abc import Set
+
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.consumer_commands import (
+    AWAY,
+    JOINING,
+    ConsumerHeartbeat,
+    ConsumerTold,
+    Place,
+    TopicsKnown,
+)
+from kafkaesque.server.asking import ask
+from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.session import Session
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatAssignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
+
+OWN_MEMBER_IDS_SINCE = 1
+NAME_CHARS_MAX = 249
+"""How much is kept of what a client calls itself."""
+
+
+async def handle(
+    request: ConsumerGroupHeartbeatRequest, version: int, session: Session
+) -> ConsumerGroupHeartbeatResponse:
+    """Answer at once; nobody waits for others here, but for the next heartbeat."""
+    wrong = _wrong(request, version)
+    if wrong:
+        return _refused(request, ErrorCode.INVALID_REQUEST, wrong)
+    command = _command(request, session)
+    try:
+        told = await ask(
+            session,
+            request.group_id,
+            lambda g, to, now: g.consumer_heartbeat(command, to, now),
+            ConsumerTold,
+        )
+    except GroupError as error:
+        return _refused(request, code_of(error), message_of(error))
+    assigned = told.assigned
+    return ConsumerGroupHeartbeatResponse(
+        error_code=ErrorCode.NONE,
+        member_id=told.member_id,
+        member_epoch=told.epoch,
+        heartbeat_interval_ms=told.heartbeat_ms,
+        assignment=None if assigned is None else _assignment(assigned),
+    )
+
+
+def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str:
+    """Return what is wrong with a request; empty if nothing is."""
+    epoch = request.member_epoch
+    is_subscribed = request.subscribed_topic_names or request.subscribed_topic_regex
+    may_lack_id = version < OWN_MEMBER_IDS_SINCE and epoch == JOINING
+    if not request.group_id:
+        return "a group has a name"
+    if not request.member_id and not may_lack_id:
+        return "a member has an id"
+    if request.instance_id == "":
+        return "an instance id is not empty"
+    if epoch < AWAY:
+        return "there is no such epoch"
+    if epoch == AWAY and request.instance_id is None:
+        return "only one with an instance id can go and keep its place"
+    if epoch == JOINING:
+        if request.rebalance_timeout_ms <= 0:
+            return "who joins says how long it needs to stop reading"
+        if request.topic_partitions is None or request.topic_partitions:
+            return "who joins reads nothing, and says so"
+        if not is_subscribed:
+            return "who joins says what it wants to read"
+    return ""
+
+
+def _command(request: ConsumerGroupHeartbeatRequest, session: Session) -> ConsumerHeartbeat:
+    catalog = session.broker.committed_catalog.machine
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    timeout_ms = request.rebalance_timeout_ms
+    return ConsumerHeartbeat(
+        group=request.group_id,
+        member_id=request.member_id or session.broker.fresh_name(),
+        epoch=request.member_epoch,
+        topics=TopicsKnown(mark=catalog.topics_mark, topics=catalog.topics),
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        client_id=(session.client_id or "")[:NAME_CHARS_MAX],
+        client_host=session.client_host,
+        rebalance_timeout_ms=None if timeout_ms < 0 else timeout_ms,
+        names=None if names is None else frozenset(names),
+        pattern=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None
+        if owned is None
+        else frozenset((one.topic_id, index) for one in owned for index in one.partitions),
+    )
+
+
+def _assignment(places: Set[Place]) -> ConsumerGroupHeartbeatAssignment:
+    by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
+    for topic_id, index in sorted(places):
+        by_topic[topic_id].append(index)
+    return ConsumerGroupHeartbeatAssignment(
+        topic_partitions=tuple(
+            ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=tuple(some))
+            for topic_id, some in by_topic.items()
+        )
+    )
+
+
+def _refused(
+    request: ConsumerGroupHeartbeatRequest, code: ErrorCode, message: str
+) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        error_code=code,
+        error_message=message,
+        member_id=request.member_id,
+        member_epoch=0,
+        heartbeat_interval_ms=0,
+    )

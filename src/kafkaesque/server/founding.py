@@ -5,6 +5,7 @@ empty folder              it begins a cluster of its own
 empty folder and --join   it asks the cluster for a number; it never begins one
 """
 
+import os
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,5 +111,12 @@ def secret_of(data: Path, given: Path | None, host: str) -> bytes:
 
 
 def _keep(path: Path, secret: bytes) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(secret)
+    """Write the secret whole or not at all, for the owner's eyes alone."""
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)
+    with new.open("wb") as file:
+        file.write(secret)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

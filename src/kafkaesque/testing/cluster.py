@@ -144,7 +144,12 @@ class Cluster:
         broker = BrokerProcess(
             self._data / f"broker-{place}", flags, port=port, environment=self._settings
         )
-        broker.start()
+        try:
+            broker.start()
+        except BaseException:
+            broker.kill()
+            self._thread.run(proxy.hang_up())
+            raise
         identity = decode_identity((broker.data / IDENTITY).read_bytes())
         self._ways.directories[identity.directory] = broker.node
         proxy.node = broker.node

@@ -33,13 +33,14 @@ SINK_STEPS = ("sink-before", "sink-middle", "sink-after", "sink-commit")
 
 
 def kill_at(step: str, *, is_time: bool = True) -> None:
-    """Kill driver and JVM if this is the chosen step and nobody did it before."""
+    """Kill driver, JVM and worker if this is the chosen step and nobody did it before."""
     folder = Path(os.environ[FOLDER])
     flag = folder / "killed"
     if os.environ[STEP] != step or flag.exists() or not is_time:
         return
     flag.touch()
-    for pid in (folder / "pids").read_text().split():
+    # Itself last: a worker that lives on would go on writing.
+    for pid in (*(folder / "pids").read_text().split(), str(os.getpid())):
         os.kill(int(pid), signal.SIGKILL)
 
 
@@ -59,7 +60,7 @@ class KillingReader(StreamReader):
     def read(self, partition: InputPartition) -> Any:
         for rows in super().read(partition):
             yield rows
-            kill_at("read", is_time=partition.part.start > 0)
+            kill_at("read", is_time=partition.parts[0].start > 0)
 
 
 class KillingWriter(StreamWriter):

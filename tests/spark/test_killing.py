@@ -24,10 +24,10 @@ SECONDS_MAX = 600
 KILLED = -9
 
 
-def run(topics: Topics, folder: Path, step: str) -> int:
+def run(topics: Topics, folder: Path, step: str) -> tuple[int, str]:
     words = [sys.executable, "-m", "tests.spark.killing", topics.bootstrap, str(folder), step]
     done = subprocess.run(words, cwd=ROOT, timeout=SECONDS_MAX, check=False, capture_output=True)
-    return done.returncode
+    return done.returncode, done.stderr.decode()[-2_000:]
 
 
 @pytest.mark.parametrize("step", [*SOURCE_STEPS, *SINK_STEPS])
@@ -37,9 +37,11 @@ def test_a_query_that_is_killed_at_a_step_loses_nothing(
 ) -> None:
     topics.count(topics.create(f"numbers-{step}"), 0, 0, RECORDS, NOW_MS)
     topics.create(f"copied-{step}")
-    assert run(topics, tmp_path, step) == KILLED
+    code, said = run(topics, tmp_path, step)
+    assert code == KILLED, said
     assert (tmp_path / "killed").exists()
-    assert run(topics, tmp_path, step) == 0
+    code, said = run(topics, tmp_path, step)
+    assert code == 0, said
     if step in SOURCE_STEPS:
         table = pq.read_table(tmp_path / "tables" / "numbers")
         assert sorted(int(one) for one in table["value"].to_pylist()) == list(range(RECORDS))

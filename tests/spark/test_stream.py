@@ -59,6 +59,24 @@ def test_a_batch_takes_no_more_offsets_than_allowed(topics: Topics) -> None:
     assert len(rows(reader, start, end)) == 8
 
 
+def test_a_small_micro_batch_is_one_task_unless_more_are_wanted(topics: Topics) -> None:
+    name = topics.create("bundled", 3)
+    for partition in range(3):
+        topics.count(name, partition, 0, 10, NOW_MS)
+    start, end = {name: {"0": 0, "1": 0, "2": 0}}, {name: {"0": 10, "1": 10, "2": 10}}
+    wanted = [(partition, n) for partition in range(3) for n in range(10)]
+    for options, tasks in (({}, 1), ({"minPartitions": "6"}, 6)):
+        reader = a_reader(topics, name, **options)
+        assert len(reader.partitions(start, end)) == tasks
+        assert rows(reader, start, end) == wanted
+
+
+def test_a_large_micro_batch_is_one_task_for_each_partition(topics: Topics) -> None:
+    name = topics.create("unbundled", 2)
+    start, end = {name: {"0": 0, "1": 0}}, {name: {"0": 5_000, "1": 5_000}}
+    assert len(a_reader(topics, name).partitions(start, end)) == 2
+
+
 def test_partitions_that_come_later_are_read_from_their_first_record(topics: Topics) -> None:
     name = topics.create("growing")
     reader = a_reader(topics, name)

@@ -8,6 +8,7 @@ Spark also takes offsets that go back, so that lost records are ours to notice.
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -32,7 +33,6 @@ from kafkaesque.spark.ranges import (
     resolve_start,
     split,
 )
-from kafkaesque.spark.source import RangePartition
 from kafkaesque.types import Offset
 
 if TYPE_CHECKING:
@@ -40,8 +40,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_BUNDLE_OFFSETS_MAX = 5_000
+"""A micro-batch up to this size is one task: to start another one takes longer than to read it."""
+
 ANCHOR = ":anchor"
 """Marks the very first offset; no topic can have this name."""
+
+
+@dataclass
+class RangesPartition(InputPartition):
+    """The ranges of offsets that one task reads, one after the other."""
+
+    parts: tuple[OffsetRange, ...]
 
 
 def offsets_to_json(offsets: Mapping[Place, Offset], *, is_anchor: bool = False) -> dict[str, Any]:
@@ -115,7 +125,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where the partitions end, for the lag in Spark's progress reports."""
         return offsets_to_json(self._latest())
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangePartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangesPartition]:
         """Return the ranges of one micro-batch; a partition that `start` lacks is a new one."""
         if ANCHOR in start:
             return []
@@ -132,15 +142,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ranges.append(
                 OffsetRange(topic=place[0], partition=place[1], start=begin, end=ends[place])
             )
-        return [RangePartition(part) for part in split(ranges, self._options)]
+        parts = split(ranges, self._options)
+        is_split = self._options.min_partitions or self._options.records_per_partition_max
+        if parts and not is_split and sum(one.size for one in parts) <= _BUNDLE_OFFSETS_MAX:
+            return [RangesPartition(tuple(parts))]
+        return [RangesPartition((part,)) for part in parts]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Yield the records of one range."""
-        if isinstance(partition, RangePartition):
+        """Yield the records of one task's ranges."""
+        if isinstance(partition, RangesPartition):
             # Only here: planning needs no compiled loops, and importing them takes a second.
             from kafkaesque.spark.reading import read_range
 
-            yield from read_range(self._options, partition.part, self._columns)
+            for part in partition.parts:
+                yield from read_range(self._options, part, self._columns)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: the checkpoint is what counts, and Spark calls this a batch late."""

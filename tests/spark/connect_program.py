@@ -4,6 +4,7 @@ python -m tests.spark.connect_program BOOTSTRAP FOLDER
 """
 
 import json
+import os
 import sys
 
 from pyspark.sql import SparkSession
@@ -14,6 +15,8 @@ ROWS = 200
 def main() -> None:
     """Write, copy in a stream, and count."""
     bootstrap, folder = sys.argv[1], sys.argv[2]
+    # Else the server's workers run a python that has no such package.
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     broker = {"kafka.bootstrap.servers": bootstrap}
     rows = spark.range(ROWS).selectExpr("string(id) as key", "string(id) as value")

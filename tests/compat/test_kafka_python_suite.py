@@ -14,11 +14,7 @@ pytestmark = pytest.mark.compat
 NOT_YET: Mapping[str, str] = {
     "test_create_describe_delete_acls": "access control lists",
     "test_create_partitions": "a broker 0: the first one is 1 here",
-    "test_elect_leaders": "ElectLeaders, with the cluster",
     "test_alter_replica_log_dirs": "a broker has one folder",
-    "test_describe_metadata_quorum": "DescribeQuorum, with the cluster",
-    "test_alter_partition_reassignments": "reassignments, with the cluster",
-    "test_list_partition_reassignments": "reassignments, with the cluster",
     "test_list_config_resources": "ListConfigResources",
 }
 """Tests that fail, and what they need."""

@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="no-untyped-call"
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import count
@@ -31,6 +32,8 @@ from tests.chaos.job import GROUP, TOPIC, Job, Stop, now
 
 FLUSH_SECONDS_MAX = 30
 CALL_SECONDS_MAX = 30
+_ASKS_MAX = 10
+_ASK_AGAIN_S = 1.0
 FINAL_SECONDS_MAX = 60
 _POLL_SECONDS = 0.1
 _RECORDS_PER_POLL = 500
@@ -283,13 +286,27 @@ def read_places(job: Job, out: Recorder, stop: Stop) -> None:
     consumer.close()
 
 
+def _ends(reader: Consumer, where: TopicPartition) -> tuple[int, int]:
+    """Return where a partition begins and ends; what passes while leaders change is asked again."""
+    for attempt in range(_ASKS_MAX):
+        try:
+            found = reader.get_watermark_offsets(where, CALL_SECONDS_MAX)
+        except KafkaException:
+            if attempt == _ASKS_MAX - 1:
+                raise
+            time.sleep(_ASK_AGAIN_S)
+        else:
+            return int(found[0]), int(found[1])
+    raise AssertionError("the last one returns or raises")
+
+
 def read_all(job: Job, out: Recorder, stop: Stop) -> None:
     """Read everything, when all is over."""
     reader = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "nobody"})
     for partition in range(job.partitions):
         begun = now()
         where = TopicPartition(TOPIC, partition)
-        start, end = reader.get_watermark_offsets(where, CALL_SECONDS_MAX)
+        start, end = _ends(reader, where)
         reader.assign([TopicPartition(TOPIC, partition, OFFSET_BEGINNING)])
         found: list[tuple[int, str]] = []
         late = now() + FINAL_SECONDS_MAX * 10**9

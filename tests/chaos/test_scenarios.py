@@ -30,6 +30,7 @@ def test_nothing_is_lost_doubled_or_moved_when(story: Scenario, tmp_path: Path) 
 
 
 @pytest.mark.skipif(bool(missing("mkfs.ext4", "losetup")), reason="needs root and ext4")
+@pytest.mark.long
 def test_without_syncing_a_loss_of_power_takes_acknowledged_records_and_is_found(
     tmp_path: Path,
 ) -> None:

@@ -21,7 +21,7 @@ BATCH = 10
 GROUP = "transformers"
 NAME = "transformer"
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tools.repository import ROOT
 
-TOTAL_MINUTES_MAX = 45.0
-"""Three times what the groups may take together: a busy machine is slow, and not a failure."""
+TOTAL_MINUTES_MAX = 30.0
+"""Twice what the groups may take together: a busy machine is slow, and not a failure."""
 
 TESTS_FAILED = 1
 NO_TESTS_COLLECTED = 5

@@ -50,9 +50,9 @@ def test_a_run_without_any_test_fails() -> None:
     assert exit_code([an_outcome(0.1, NO_TESTS_COLLECTED)], with_long=False) == 1
 
 
-def test_all_groups_together_may_not_take_more_than_45_minutes() -> None:
-    assert exit_code([an_outcome(45.1)], with_long=False) == 1
-    assert exit_code([an_outcome(45.1)], with_long=True) == 0
+def test_all_groups_together_may_not_take_more_than_30_minutes() -> None:
+    assert exit_code([an_outcome(30.1)], with_long=False) == 1
+    assert exit_code([an_outcome(30.1)], with_long=True) == 0
 
 
 def test_the_budgets_add_up_to_less_than_the_total() -> None:

@@ -17,7 +17,6 @@ from tools.repository import ROOT
 TOTAL_MINUTES_MAX = 30.0
 """Twice what the groups may take together: a busy machine is slow, and not a failure."""
 
-TESTS_FAILED = 1
 NO_TESTS_COLLECTED = 5
 """The exit code of pytest when a group has no tests."""
 
@@ -54,8 +53,6 @@ class Outcome:
     group: Group
     minutes: float
     exit_code: int
-    is_second: bool = False
-    """Whether some had to be tried twice: many here run real brokers against the clock."""
 
     @property
     def exists(self) -> bool:
@@ -88,13 +85,7 @@ def command(group: Group, *, with_long: bool) -> list[str]:
     marks = group.marks if with_long else f"({group.marks}) and not long"
     ignored = [f"-Wignore::{warning}" for warning in group.ignored]
     pytest = [str(group.python), "-m", "pytest", "-q", "-n", str(group.workers)]
-    notes = ["-o", f"cache_dir=.cache/pytest-{group.name}"]
-    return [*pytest, *notes, *ignored, "-m", marks]
-
-
-def again(group: Group, *, with_long: bool) -> list[str]:
-    """Return the command line that runs those of a group once more that failed, one by one."""
-    return [*command(group, with_long=with_long), "--last-failed", "-n", "0"]
+    return [*pytest, *ignored, "-m", marks]
 
 
 def run(group: Group, *, with_long: bool) -> Outcome:
@@ -103,13 +94,9 @@ def run(group: Group, *, with_long: bool) -> Outcome:
         print(f"{group.name}: not installed, so not tested; run: make spark")
         return Outcome(group=group, minutes=0.0, exit_code=NO_TESTS_COLLECTED)
     started = time.monotonic()
-    code = subprocess.run(command(group, with_long=with_long), cwd=ROOT, check=False).returncode
-    is_second = code == TESTS_FAILED
-    if is_second:
-        print(f"== {group.name}, those that failed once more, one by one", flush=True)
-        code = subprocess.run(again(group, with_long=with_long), cwd=ROOT, check=False).returncode
+    done = subprocess.run(command(group, with_long=with_long), cwd=ROOT, check=False)
     minutes = (time.monotonic() - started) / 60
-    return Outcome(group=group, minutes=minutes, exit_code=code, is_second=is_second)
+    return Outcome(group=group, minutes=minutes, exit_code=done.returncode)
 
 
 def verdict(outcome: Outcome, *, with_long: bool) -> str:
@@ -120,10 +107,9 @@ def verdict(outcome: Outcome, *, with_long: bool) -> str:
         return "no tests yet"
     if outcome.failed:
         return "FAILED"
-    good = "ok, some ONLY WHEN TRIED AGAIN" if outcome.is_second else "ok"
     if outcome.minutes > outcome.group.minutes_max and not with_long:
-        return f"{good}, over budget" if outcome.is_second else "over budget"
-    return good
+        return "over budget"
+    return "ok"
 
 
 def table(outcomes: Sequence[Outcome], *, with_long: bool) -> list[str]:

@@ -9,7 +9,6 @@ from tools.run_tests import (
     NO_TESTS_COLLECTED,
     Group,
     Outcome,
-    again,
     command,
     exit_code,
     run,
@@ -31,13 +30,6 @@ def test_a_group_over_its_budget_is_a_warning_and_no_failure() -> None:
 
 def test_a_failed_group_fails_the_run_even_if_others_pass() -> None:
     assert exit_code([an_outcome(1, 1), an_outcome(1)], with_long=False) == 1
-
-
-def test_a_group_that_passed_only_when_tried_again_says_so() -> None:
-    outcome = Outcome(group=UNIT, minutes=1, exit_code=0, is_second=True)
-    assert "ONLY WHEN TRIED AGAIN" in table([outcome], with_long=False)[1]
-    assert exit_code([outcome], with_long=False) == 0
-    assert again(UNIT, with_long=False)[-3:] == ["--last-failed", "-n", "0"]
 
 
 def test_a_group_without_tests_shows_no_time_and_does_not_fail() -> None:

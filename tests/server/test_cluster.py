@@ -1,7 +1,9 @@
 """What clients are told by each broker of a cluster: the same, and the truth."""
 
 import asyncio
+from dataclasses import replace
 
+from kafkaesque.broker.presence import is_cut_off
 from kafkaesque.server.handlers import (
     create_topics,
     describe_cluster,
@@ -22,7 +24,11 @@ from kafkaesque.wire.messages.create_topics import (
 from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
 from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
-from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from tests.server.memory_broker import at_once
 from tests.sim.test_broker_world import broker_of, create, ready_world, wait
 
@@ -131,3 +137,29 @@ def test_replicas_can_be_assigned_by_hand_to_brokers_that_are_there() -> None:
     assert refused((3, 1)) is ErrorCode.NONE
     assert refused((3, 4)) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert refused((3, 3)) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_who_asks_a_broker_that_is_cut_off_for_the_way_is_sent_on() -> None:
+    world = with_orders(partitions=1)
+    (partition,) = asked(world, 1).topics[0].partitions
+    lonely, others = partition.leader_id, [n for n in world.nodes if n != partition.leader_id]
+    dismissed: list[NodeId] = []
+
+    def ask(node: NodeId, names: list[str] | None) -> MetadataResponse:
+        session = replace(session_of(world, node), dismiss=lambda: dismissed.append(node))
+        topics = None if names is None else tuple(MetadataRequestTopic(name=n) for n in names)
+        return at_once(metadata.handle(MetadataRequest(topics=topics), 12, session))
+
+    for node in world.nodes:
+        ask(node, ["orders"])
+    assert dismissed == []
+    for other in others:
+        world.network.cut(lonely, other)
+        world.network.cut(other, lonely)
+    wait(world, lambda: ask(others[0], ["orders"]).topics[0].partitions[0].leader_id in others)
+    wait(world, lambda: is_cut_off(broker_of(world, lonely)))
+    wait(world, lambda: ask(lonely, None).topics[0].partitions[0].leader_id == -1)
+    assert dismissed == []  # whoever looks around may stay
+    answer = ask(lonely, ["orders"])
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
+    assert dismissed == [lonely]

@@ -27,13 +27,13 @@ def cluster() -> Iterator[Cluster]:
 class Sender:
     """An idempotent producer that counts what was acknowledged."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, bootstrap: str | None = None) -> None:
         self.acknowledged: list[bytes] = []
         self.failures: list[str] = []
         self._number = 0
         self._producer = Producer(
             {
-                "bootstrap.servers": cluster.bootstrap,
+                "bootstrap.servers": bootstrap or cluster.bootstrap,
                 "enable.idempotence": True,
                 "request.timeout.ms": 2_000,
                 "socket.timeout.ms": 3_000,
@@ -104,6 +104,21 @@ def test_a_leader_that_is_cut_off_is_replaced_and_acknowledges_nothing(cluster: 
         cluster.heal()
     sender.send("cut")
     assert read(cluster, "cut", 3 * COUNT) == sender.acknowledged
+
+
+def test_a_client_that_knows_only_the_leader_that_is_cut_off_finds_the_next_one(
+    cluster: Cluster,
+) -> None:
+    create(cluster, "lured")
+    leader = cluster.leader("lured")
+    sender = Sender(cluster, cluster.address(leader))
+    sender.send("lured")
+    cluster.isolate(leader)
+    try:
+        sender.send("lured")
+    finally:
+        cluster.heal()
+    assert read(cluster, "lured", 2 * COUNT) == sender.acknowledged
 
 
 def test_a_paused_leader_wakes_up_as_a_follower(cluster: Cluster) -> None:

@@ -91,7 +91,9 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
         self._session = self._edge.session(
-            transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+            transport.get_extra_info("sockname"),
+            transport.get_extra_info("peername"),
+            self._dismiss,
         )
         self._transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
 
@@ -192,6 +194,10 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     # ── requests and answers ─────────────────────────────────────────────────────────────────
+
+    def _dismiss(self) -> None:
+        """End after what is being answered: said by a handler, whose answer is yet to come."""
+        self._is_finishing = True
 
     def _go_on(self) -> None:
         """Begin what was kept back, then read or hang up."""

@@ -45,7 +45,12 @@ class Edge:
         self._waiting: list[Callable[[], None]] = []
         self._sessions = 0
 
-    def session(self, sockname: tuple[object, ...], peername: tuple[object, ...] | None) -> Session:
+    def session(
+        self,
+        sockname: tuple[object, ...],
+        peername: tuple[object, ...] | None,
+        dismiss: Callable[[], None],
+    ) -> Session:
         """Return a session for a client that came from one address by another of ours."""
         host, port = self._advertised or (str(sockname[0]), int(str(sockname[1])))
         self._sessions += 1
@@ -57,6 +62,7 @@ class Edge:
             client_host=str(peername[0]) if peername else "",
             stopping=self.stopping,
             forward=self.forward,
+            dismiss=dismiss,
         )
 
     def open(self) -> None:

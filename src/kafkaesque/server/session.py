@@ -30,6 +30,8 @@ class Session:
     """Heard by those who wait for more: they answer with what there is."""
     forward: Forward | None = None
     """For what only another broker can answer; what was handed on once is not handed on again."""
+    dismiss: Callable[[], None] = lambda: None
+    """Lets the connection end after what is being answered."""
     _named: list["Session"] = field(default_factory=list, compare=False, repr=False)
     """This session under the last name that it was asked for: a client hardly changes its own."""
 

@@ -26,6 +26,14 @@ _SECONDS_MAX = 30.0
 
 T = TypeVar("T")
 
+Who = Callable[[], NodeId | None]
+"""Which broker is at an end of a connection: asked each time, for one that joins has no number
+yet when it dials and is dialled, and its links outlive that."""
+
+
+def _a_client() -> NodeId | None:
+    return None
+
 
 class Ways:
     """Which broker can send to which; `directories` tells visitors, who say no number, apart."""
@@ -45,9 +53,9 @@ class Ways:
         self._healed.set()
         self._healed = asyncio.Event()
 
-    async def until_open(self, source: NodeId | None, target: NodeId | None) -> None:
+    async def until_open(self, source: Who, target: Who) -> None:
         """Wait until bytes may pass."""
-        while (source, target) in self._cut:
+        while (source(), target()) in self._cut:
             await self._healed.wait()
 
 
@@ -92,16 +100,16 @@ class Proxy:
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = await reader.read(_CHUNK_BYTES)
-        source = None
+        dialer: Who = _a_client
         if first and first[0] == _LINK_BYTE:
-            first, source = await self._dialer(first, reader)
-        await self._ways.until_open(source, self.node)
+            first, dialer = await self._dialer(first, reader)
+        await self._ways.until_open(dialer, self._who)
         onward, back = await asyncio.open_connection(HOST, self.target_port)
         try:
             back.write(first)
             async with asyncio.TaskGroup() as pair:
-                pair.create_task(self._pipe(reader, back, source, self.node))
-                pair.create_task(self._pipe(onward, writer, self.node, source))
+                pair.create_task(self._pipe(reader, back, dialer, self._who))
+                pair.create_task(self._pipe(onward, writer, self._who, dialer))
         except* OSError:
             pass
         finally:
@@ -111,8 +119,8 @@ class Proxy:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        source: NodeId | None,
-        target: NodeId | None,
+        source: Who,
+        target: Who,
     ) -> None:
         while data := await reader.read(_CHUNK_BYTES):
             await self._ways.until_open(source, target)
@@ -121,19 +129,20 @@ class Proxy:
         if writer.can_write_eof():
             writer.write_eof()
 
-    async def _dialer(
-        self, first: bytes, reader: asyncio.StreamReader
-    ) -> tuple[bytes, NodeId | None]:
+    def _who(self) -> NodeId | None:
+        return self.node
+
+    async def _dialer(self, first: bytes, reader: asyncio.StreamReader) -> tuple[bytes, Who]:
         """Read a link's first frame; return all that was read, and who dials."""
         begin = 1 + _LENGTH_BYTES
         while len(first) < begin or len(first) < begin + _length(first):
             more = await reader.read(_CHUNK_BYTES)
             if not more:
-                return first, None
+                return first, _a_client
             first += more
         hello = msgspec.msgpack.decode(first[begin : begin + _length(first)])
-        node = hello[_NODE_AT] or self._ways.directories.get(hello[_DIRECTORY_AT])
-        return first, node
+        node, directory = hello[_NODE_AT], hello[_DIRECTORY_AT]
+        return first, lambda: node or self._ways.directories.get(directory)
 
 
 class ProxyThread:

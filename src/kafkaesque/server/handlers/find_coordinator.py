@@ -5,6 +5,7 @@ from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.places import places
+from kafkaesque.server.sending_on import send_on_if_cut_off
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import done
 from kafkaesque.wire.error_codes import ErrorCode
@@ -25,6 +26,7 @@ async def handle(
 ) -> FindCoordinatorResponse:
     """Name who leads the partition that holds a group or a transactional id."""
     code, message = await _readiness(request.key_type, session)
+    send_on_if_cut_off(session)
     topic = TOPICS.get(request.key_type, OFFSETS_TOPIC)
     if version >= MANY_KEYS_SINCE:
         found = [

@@ -8,6 +8,7 @@ from kafkaesque.machines.transaction_commands import Decision, Init, Inited, Pro
 from kafkaesque.machines.transactions import Transactions
 from kafkaesque.server.asking_transactions import ask_transaction
 from kafkaesque.server.errors import code_of, transactional_code_of
+from kafkaesque.server.sending_on import send_on_if_cut_off
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.init_producer_id import (
@@ -42,6 +43,7 @@ async def handle(
     session.broker.next_producer_id(give)
     given = await future
     if isinstance(given, KafkaesqueError):
+        send_on_if_cut_off(session)
         return _refused(code_of(given))
     return InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=given, producer_epoch=0)
 

@@ -10,6 +10,7 @@ from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.partition_facts import facts_of
 from kafkaesque.server.places import all_places, controller
+from kafkaesque.server.sending_on import send_on_if_cut_off
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import topic_created
 from kafkaesque.types import NodeId
@@ -44,6 +45,7 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
             one.topic_id if one.name is None else one.name: one for one in request.topics
         }
         topics = [await _find(one, session, may_create, no_name) for one in wanted_once.values()]
+        send_on_if_cut_off(session)  # who asks for all topics looks around, and may stay
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=one.node, host=one.host, port=one.port, rack=one.rack)

@@ -20,6 +20,7 @@ from confluent_kafka import Producer
 from bench.cluster_traffic import BROKERS, brokers, create
 from kafkaesque.testing.leaders import leaders_of
 from kafkaesque.testing.process import HOST, BrokerProcess
+from kafkaesque.types import NodeId
 
 KILLS = 30
 PARTITIONS = (10, 1_000)
@@ -111,8 +112,8 @@ def measure(
     pauses, moves = [], []
     time.sleep(SETTLE_S)
     for _ in range(kills):
-        leaders = leaders_of(HOST, running[0].port, TOPIC)
-        dead = by_node[leaders[0] or running[0].node]
+        leaders = _all_led(running[0], partitions)
+        dead = by_node[leaders[0]]
         led = {index for index, node in leaders.items() if node == dead.node}
         witness = next(broker for broker in running if broker is not dead)
         sender.forget()
@@ -124,6 +125,18 @@ def measure(
         time.sleep(SETTLE_S)
     sender.end()
     return pauses, moves
+
+
+def _all_led(witness: BrokerProcess, partitions: int) -> dict[int, NodeId]:
+    """Return who leads what, once everything is led."""
+    deadline = time.perf_counter() + SECONDS_MAX
+    while time.perf_counter() < deadline:
+        found = leaders_of(HOST, witness.port, TOPIC)
+        led = {index: node for index, node in found.items() if node is not None}
+        if len(led) == partitions:
+            return led
+        time.sleep(_LOOK_EVERY_S)
+    raise AssertionError("every partition has a leader")
 
 
 def _moved(witness: BrokerProcess, dead: BrokerProcess, led: set[int]) -> float:

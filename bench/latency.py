@@ -19,7 +19,8 @@ from typing import cast
 
 import uvloop
 
-from bench.serving import HOST, Served, a_batch, fetch_frame, produce_frame, serving
+from bench.serving import Served, a_batch, fetch_frame, produce_frame, serving
+from kafkaesque.testing.process import HOST
 
 ROUNDS = 5
 MESSAGES = 1_500

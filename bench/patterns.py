@@ -15,7 +15,7 @@ from collections.abc import Callable
 import uvloop
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.serving import HOST, Served, serving
+from bench.serving import Served, serving
 from kafkaesque.patterns import (
     AskerSettings,
     Delivery,
@@ -28,6 +28,7 @@ from kafkaesque.patterns import (
 from kafkaesque.patterns.dead_letter import dead_headers, failure_of
 from kafkaesque.patterns.message import Message
 from kafkaesque.patterns.redriving import Redriver, RedriveSettings
+from kafkaesque.testing.process import HOST
 
 ROUNDS = 5
 HOPS = 400

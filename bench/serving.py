@@ -1,12 +1,8 @@
 """A broker in a process of its own for bench programs, its counters, and frames to send to it."""
 
 import os
-import re
-import signal
 import socket
 import struct
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +12,7 @@ from pathlib import Path
 
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
+from kafkaesque.testing.process import HOST, BrokerProcess
 from kafkaesque.wire.codec import decode, encode
 from kafkaesque.wire.header import (
     RequestHeader,
@@ -39,11 +36,9 @@ from kafkaesque.wire.messages.produce import (
     TopicProduceData,
 )
 
-HOST = "127.0.0.1"
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 TOPICS_VERSION = 7
-_LISTENS = re.compile(rb":(\d+)[, ]")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KIB = 1024
 
@@ -99,22 +94,12 @@ class Served:
 def serving(folder: Path | None = None) -> Iterator[Served]:
     """Run a broker with an empty folder, or with the one given, until the caller is done."""
     with tempfile.TemporaryDirectory() as root:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "kafkaesque", "serve"),
-                *("--port", "0", "--data", str(folder or Path(root) / "data")),
-            ],
-            stdout=subprocess.PIPE,
-        )
-        assert process.stdout is not None
-        found = _LISTENS.search(process.stdout.readline())
-        assert found is not None, "the broker says where it listens"
+        broker = BrokerProcess(folder or Path(root) / "data")
+        broker.start()
         try:
-            yield Served(pid=process.pid, port=int(found[1]))
+            yield Served(pid=broker.pid, port=broker.port)
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
-            process.stdout.close()
+            broker.stop()
 
 
 def frame_of(request: object, version: int) -> bytes:

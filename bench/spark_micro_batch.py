@@ -11,8 +11,9 @@ import tempfile
 import time
 from typing import Any
 
-from bench.serving import HOST, serving
+from bench.serving import serving
 from bench.spark_common import OFFICIAL, OURS, fill, formats, spark_session
+from kafkaesque.testing.process import HOST
 
 ROWS = 100
 BATCHES = 50

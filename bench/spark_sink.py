@@ -8,8 +8,9 @@ best of several rounds counts. Prints one JSON line; needs the extra `spark`.
 import json
 from typing import Any
 
-from bench.serving import HOST, serving
+from bench.serving import serving
 from bench.spark_common import OFFICIAL, OURS, fill, formats, seconds, spark_session
+from kafkaesque.testing.process import HOST
 
 ROWS = 1_000_000
 ROUNDS = 5

@@ -13,8 +13,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from bench.serving import HOST, serving
+from bench.serving import serving
 from bench.spark_common import OFFICIAL, OURS, fill, formats, resident_bytes, seconds, spark_session
+from kafkaesque.testing.process import HOST
 
 ROWS = 2_000_000
 ROUNDS = 5

@@ -17,7 +17,8 @@ from typing import cast
 
 import uvloop
 
-from bench.serving import HOST, Served, a_batch, produce_frame, serving
+from bench.serving import Served, a_batch, produce_frame, serving
+from kafkaesque.testing.process import HOST
 
 ROUNDS = 5
 SECONDS_PER_ROUND = 1.5

@@ -9,7 +9,7 @@ import pytest
 
 from bench.field.adapters.kafka import Kafka
 from bench.field.system import Missing
-from bench.serving import HOST
+from kafkaesque.testing.process import HOST
 
 _MORE_SETTINGS = """\
 num.partitions=2

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.serving import HOST
+from kafkaesque.testing.process import HOST
 
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 30

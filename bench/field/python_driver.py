@@ -15,10 +15,10 @@ from dataclasses import replace
 
 import confluent_kafka
 
-from bench.serving import HOST
 from kafkaesque.cli.bench_runs import Load, Outcome, follow, read, send
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import EARLIEST, LATEST
+from kafkaesque.testing.process import HOST
 
 PROCESSES = 2
 

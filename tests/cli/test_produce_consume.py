@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.client.admin import Admin
+from kafkaesque.testing.process import BrokerProcess
 from kafkaesque.wire.messages.join_group import JoinGroupRequest
-from tests.compat.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.compat
 

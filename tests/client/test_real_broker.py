@@ -24,6 +24,7 @@ from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import Codec
+from kafkaesque.testing.process import BrokerProcess
 from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest
@@ -32,7 +33,6 @@ from kafkaesque.wire.messages.incremental_alter_configs import IncrementalAlterC
 from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
 from kafkaesque.wire.messages.offset_delete import OffsetDeleteRequest
-from tests.compat.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.compat
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from tests.compat.broker_process import BrokerProcess
+from kafkaesque.testing.process import BrokerProcess
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # their own, about things of theirs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kafkaesque.clock import SystemClock
-from tests.compat.broker_process import BrokerProcess
+from kafkaesque.testing.process import BrokerProcess
 from tests.compat.clients.aio import AioKafka
 from tests.compat.clients.client import SECONDS_MAX, Client, Does, Member, Sent
 from tests.compat.clients.confluent import Confluent

@@ -21,7 +21,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.compat.broker_process import BrokerProcess
+from kafkaesque.testing.process import BrokerProcess
 
 pytestmark = pytest.mark.compat
 

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.compat.broker_process import BrokerProcess
+from kafkaesque.testing.process import BrokerProcess
 from tests.compat.test_librdkafka import consume
 
 pytestmark = pytest.mark.compat

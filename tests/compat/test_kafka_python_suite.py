@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.testing.process import BrokerProcess
 from tests.compat import suite_of_kafka_python
-from tests.compat.broker_process import BrokerProcess
 from tools.repository import ROOT
 
 pytestmark = pytest.mark.compat

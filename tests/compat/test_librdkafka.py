@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.clock import SystemClock
-from tests.compat.broker_process import BrokerProcess
+from kafkaesque.testing.process import BrokerProcess
 
 pytestmark = pytest.mark.compat
 

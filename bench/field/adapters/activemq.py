@@ -8,7 +8,7 @@ from xml.sax.saxutils import quoteattr
 
 from bench.field.processes import ServerProcess, free_port
 from bench.field.system import Durability, Missing, Protocol, Running, System, Variant
-from bench.serving import HOST
+from kafkaesque.testing.process import HOST
 
 _HOME = Path("/usr/share/activemq")
 _START = _HOME / "bin" / "activemq.jar"

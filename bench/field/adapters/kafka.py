@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.field.fetched import KAFKA_VERSION, kafka_jars
 from bench.field.processes import NotStarted, ServerProcess, free_port
 from bench.field.system import Durability, Missing, Protocol, Running, System, Variant
-from bench.serving import HOST
+from kafkaesque.testing.process import HOST
 
 _CLUSTER_ID = "ZmllbGQtYmVuY2gtMDAwMQ"
 _JVM = (

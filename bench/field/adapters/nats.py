@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.field.fetched import nats_server
 from bench.field.processes import ServerProcess, free_port
 from bench.field.system import Durability, Missing, Running, System, Variant
-from bench.serving import HOST
+from kafkaesque.testing.process import HOST
 
 _ALWAYS_SINCE = (2, 10)
 """From this version on a server can be told to sync before it acknowledges."""

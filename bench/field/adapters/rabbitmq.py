@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.field.processes import ServerProcess, free_port
 from bench.field.system import Durability, Missing, Protocol, Running, System, Variant
-from bench.serving import HOST
+from kafkaesque.testing.process import HOST
 
 _LIBRARY = Path("/usr/lib/rabbitmq")
 _SERVER = _LIBRARY / "bin" / "rabbitmq-server"

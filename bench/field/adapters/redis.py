@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.field.processes import ServerProcess, free_port
 from bench.field.system import Durability, Missing, Running, System, Variant
-from bench.serving import HOST
+from kafkaesque.testing.process import HOST
 
 _SETTINGS = {
     Durability.MEMORY: ("save 3600 1 300 100 60 10000", "appendonly no"),

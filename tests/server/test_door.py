@@ -58,6 +58,46 @@ def test_three_protocols_share_the_port(tmp_path: Path, loop: str) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+def test_clients_who_come_before_the_broker_is_ready_wait_and_are_served(
+    tmp_path: Path, loop: str
+) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            edge = broker.node.edge
+            edge.is_open = False
+            kafka, text, http = [await broker.connect() for _ in range(3)]
+            kafka.send(an_api_versions(1))
+            text.send(b"hello\r\n")
+            http.send(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await http.rest()  # whoever only looks after the broker is answered at any time
+            await broker.until(lambda: edge.waiting == 2)
+            edge.open()
+            assert await kafka.correlation() == 1
+            assert b"no command hello" in await text.line()
+            kafka.send(an_api_versions(2))
+            assert await kafka.correlation() == 2
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_clients_who_are_closed_while_they_wait_are_forgotten(tmp_path: Path, loop: str) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            edge = broker.node.edge
+            edge.is_open = False
+            peer = await broker.connect()
+            peer.send(an_api_versions(1))
+            await broker.until(lambda: edge.waiting == 1)
+            broker.clock.ms += edge.limits.first_byte_ms_max + 1
+            edge.sweep()
+            await broker.until(lambda: edge.waiting == 0)
+            assert await peer.rest() == b""
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("split", [1, 2, 3])
 def test_a_first_word_in_pieces_is_still_known(tmp_path: Path, loop: str, split: int) -> None:
     data = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"

@@ -138,7 +138,8 @@ class Door(asyncio.BufferedProtocol):
                 self._open(self._text(), kind)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Learn that it left without a word."""
+        """Learn that it left without a word, or before it could be served."""
+        self._edge.never_mind(self._go_on)
         self._edge.doorkeeper.leave(self)
 
     def overdue(self, now_ms: int) -> Refusal | None:

@@ -42,7 +42,7 @@ class Edge:
         self._advertised = advertised
         self.is_open = False
         """Whether clients are served: a broker that has just started must first catch up."""
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: dict[Callable[[], None], None] = {}
         self._sessions = 0
 
     def session(
@@ -68,13 +68,22 @@ class Edge:
     def open(self) -> None:
         """Serve clients from now on, those first who came too early."""
         self.is_open = True
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, {}
         for go_on in waiting:
             go_on()
 
     def when_open(self, go_on: Callable[[], None]) -> None:
         """Call back when clients are served."""
-        self._waiting.append(go_on)
+        self._waiting[go_on] = None
+
+    def never_mind(self, go_on: Callable[[], None]) -> None:
+        """Do not call back: those who hang up while they wait are not remembered."""
+        self._waiting.pop(go_on, None)
+
+    @property
+    def waiting(self) -> int:
+        """How many clients came too early and still wait."""
+        return len(self._waiting)
 
     def sweep(self) -> None:
         """Look after those who wait or stay too long; to be called about once a second."""

@@ -2,6 +2,9 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
+
+import pytest
 
 from kafkaesque.broker.presence import is_cut_off
 from kafkaesque.server.handlers import (
@@ -9,6 +12,7 @@ from kafkaesque.server.handlers import (
     describe_cluster,
     describe_topic_partitions,
     find_coordinator,
+    list_offsets,
     metadata,
 )
 from kafkaesque.server.session import Session
@@ -24,6 +28,11 @@ from kafkaesque.wire.messages.create_topics import (
 from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
 from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafkaesque.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from kafkaesque.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -163,3 +172,24 @@ def test_who_asks_a_broker_that_is_cut_off_for_the_way_is_sent_on() -> None:
     answer = ask(lonely, ["orders"])
     assert answer.topics[0].partitions[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
     assert dismissed == [lonely]
+
+
+@pytest.mark.parametrize(("version", "is_sent_on"), [(3, True), (4, False)])
+def test_who_asks_a_follower_for_offsets_and_knows_no_epochs_is_sent_on(
+    version: int, *, is_sent_on: bool
+) -> None:
+    world = with_orders(partitions=1)
+    (partition,) = asked(world, 1).topics[0].partitions
+    follower = next(node for node in world.nodes if node != partition.leader_id)
+    one = ListOffsetsPartition(partition_index=0, timestamp=-2)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=(ListOffsetsTopic(name="orders", partitions=(one,)),)
+    )
+    dismissed: list[NodeId] = []
+    for node in (partition.leader_id, follower):
+        session = replace(session_of(world, node), dismiss=partial(dismissed.append, node))
+        answer = at_once(list_offsets.handle(request, version, session))
+        code = answer.topics[0].partitions[0].error_code
+        is_leader = node == partition.leader_id
+        assert code == (ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert dismissed == ([follower] if is_sent_on else [])

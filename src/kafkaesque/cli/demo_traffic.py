@@ -32,8 +32,6 @@ RATE = 300
 _AT_ONCE = 8
 """Visitors at a time; each second one leaves and another comes."""
 _PACE_S = 0.02
-_READERS_MAX = 4
-_STILL_SECONDS_MAX = 15.0
 _FAR_MS = 3_600_000
 
 Place: TypeAlias = tuple[int, int]
@@ -213,37 +211,22 @@ def read_all(bootstrap: str, count: int) -> tuple[str, list[tuple[int, int, byte
 
 
 async def _read_with_aiokafka(bootstrap: str, count: int) -> list[tuple[int, int, bytes]]:
-    """Read with a group; what is still missing in the end is counted as lost.
-
-    A consumer that stands still is replaced by another, which begins where the group stands: after
-    a change of leaders aiokafka has been seen to ask the former one for as long as it was let.
-    """
-    seen: list[tuple[int, int, bytes]] = []
-    for _ in range(_READERS_MAX):
-        await _read_on_with_aiokafka(bootstrap, count, seen)
-        if len(seen) >= count:
-            break
-    return seen
-
-
-async def _read_on_with_aiokafka(
-    bootstrap: str, count: int, seen: list[tuple[int, int, bytes]]
-) -> None:
+    """Read with a group; what is still missing in the end is counted as lost."""
     from aiokafka import AIOKafkaConsumer
 
     consumer = AIOKafkaConsumer(
         TOPIC, bootstrap_servers=bootstrap, group_id="demo", auto_offset_reset="earliest"
     )
     await consumer.start()
-    heard = time.monotonic()
+    seen: list[tuple[int, int, bytes]] = []
+    end = time.monotonic() + SECONDS_MAX
     try:
-        while len(seen) < count and time.monotonic() - heard < _STILL_SECONDS_MAX:
+        while len(seen) < count and time.monotonic() < end:
             for records in (await consumer.getmany(timeout_ms=200)).values():
-                heard = time.monotonic()
                 seen += [(r.partition, r.offset, r.value or b"") for r in records]
-        await consumer.commit()
     finally:
         await consumer.stop()
+    return seen
 
 
 def _read_with_confluent(bootstrap: str, count: int) -> list[tuple[int, int, bytes]]:

@@ -33,8 +33,12 @@ SINCE = {
 }
 """The version in which each value came to stand for something that is no time."""
 
+TERMS_SINCE = 4
+"""Clients that know of leader epochs know what to do when they ask one that does not lead."""
+
 UNKNOWN = -1, -1
 READ_COMMITTED = 1
+NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def handle(
@@ -61,6 +65,11 @@ async def handle(
                 has_looked = True
             found.append(_answer(topic.name, asked, request.isolation_level, version, session))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
+        is_led_elsewhere = any(one.error_code == NOT_LEADER for one in found)
+        if is_led_elsewhere and version < TERMS_SINCE:
+            # aiokafka asks the same broker again and again until its metadata is five minutes
+            # old (`Fetcher._update_fetch_positions`), unless it loses the connection.
+            session.dismiss()
     return ListOffsetsResponse(topics=tuple(topics))
 
 

@@ -96,8 +96,13 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path | None = None) -> Iterator[Served]:
-    """Run a broker with an empty folder, or with the one given, until the caller is done."""
+def serving(
+    folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """Run a broker with an empty folder, or with the one given, until the caller is done.
+
+    Its environment is that of this process unless another is given.
+    """
     with tempfile.TemporaryDirectory() as root:
         process = subprocess.Popen(
             [
@@ -105,6 +110,7 @@ def serving(folder: Path | None = None) -> Iterator[Served]:
                 *("--port", "0", "--data", str(folder or Path(root) / "data")),
             ],
             stdout=subprocess.PIPE,
+            env=environment,
         )
         assert process.stdout is not None
         found = _LISTENS.search(process.stdout.readline())

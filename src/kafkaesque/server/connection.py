@@ -15,7 +15,6 @@ from typing import cast
 from kafkaesque.errors import KafkaesqueError, WireError
 from kafkaesque.net.receiving import LARGE_BYTES
 from kafkaesque.net.writing import joined
-from kafkaesque.server import stepping
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.dispatch import begin
 from kafkaesque.server.edge import Edge
@@ -241,7 +240,7 @@ class Connection(asyncio.BufferedProtocol):
         key = _KEY.unpack_from(frame)[0] if len(frame) >= _KEY.size else -1
         call = Call(key, _LENGTH_BYTES + len(frame), self._loop.time())
         try:
-            answer = stepping.begin(begin(frame, self._session), self._edge.turn)
+            answer = begin(frame, self._session, self._edge.turn)
         except WireError:
             raise
         except Exception:  # noqa: BLE001  # a mistake of ours must cost one connection, not all

@@ -56,7 +56,7 @@ from kafkaesque.server.stepping import Steps
 from kafkaesque.server.turn import Turn
 from kafkaesque.types import Buffer
 from kafkaesque.wire.apis import APIS
-from kafkaesque.wire.codec import decode_leniently, encode_parts
+from kafkaesque.wire.codec import encode_parts, lenient_decoder
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.frame import frame
 from kafkaesque.wire.header import (
@@ -170,7 +170,7 @@ class _Route(NamedTuple):
     """All that is to be known of one API in one version."""
 
     handle: Handler
-    request: type[Any]
+    read: Callable[[memoryview, int], Any]
     version: int
     header_version: int
     answer_header_version: int
@@ -195,7 +195,7 @@ def begin(data: memoryview, session: Session, turn: Turn) -> list[Buffer] | Step
             return _answer_api_versions(decode_request_header(data, header_version)[0])
         route = _routes[named] = _route(key, version)
     header, start = decode_request_header(data, route.header_version)
-    request = decode_leniently(route.request, route.version, data, start)
+    request = route.read(data, start)
     session = session.named(header.client_id)
     finish = partial(_answer, header.correlation_id, route)
     return stepping.begin(route.handle(request, route.version, session), turn, finish)
@@ -210,7 +210,7 @@ def _route(key: int, version: int) -> _Route:
         raise MalformedFrame(f"{api.name} is not served in version {version}")
     return _Route(
         HANDLERS[key],
-        messages.request,
+        lenient_decoder(messages.request, version),
         version,
         request_header_version(api, version),
         response_header_version(api, version),

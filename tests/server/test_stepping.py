@@ -1,6 +1,7 @@
 """A handler runs at once until it waits, and goes on at the end of the event that woke it."""
 
 import asyncio
+from typing import TypeVar
 
 import pytest
 
@@ -9,7 +10,10 @@ from kafkaesque.server.stepping import Moment, Steps
 from kafkaesque.server.turn import Turn
 
 
-def same(value: int) -> int:
+T = TypeVar("T")
+
+
+def same(value: T) -> T:
     """Make of what a handler returns nothing else."""
     return value
 

@@ -9,7 +9,6 @@ from kafkaesque.server import stepping
 from kafkaesque.server.stepping import Moment, Steps
 from kafkaesque.server.turn import Turn
 
-
 T = TypeVar("T")
 
 

@@ -169,7 +169,7 @@ async def _more(shares: Sequence[Share], deadline: float, stopping: Stopping) ->
     if deadline <= loop.time() or stopping.is_begun:
         return False
     more: Moment[bool] = Moment()  # to call `Moment[bool]` costs a microsecond more
-    wake, give_up = partial(more.come, True), partial(more.come, False)
+    wake, give_up = partial(more.come, value=True), partial(more.come, value=False)
     partitions = [share.partition for share in shares if share.partition is not None]
     for partition in partitions:
         partition.when_more(wake)

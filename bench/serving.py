@@ -91,10 +91,15 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path | None = None) -> Iterator[Served]:
-    """Run a broker with an empty folder, or with the one given, until the caller is done."""
+def serving(
+    folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """Run a broker with an empty folder, or with the one given, until the caller is done.
+
+    Its environment is that of this process, and what is given beyond that.
+    """
     with tempfile.TemporaryDirectory() as root:
-        broker = BrokerProcess(folder or Path(root) / "data")
+        broker = BrokerProcess(folder or Path(root) / "data", environment=environment)
         broker.start()
         try:
             yield Served(pid=broker.pid, port=broker.port)

@@ -80,7 +80,8 @@ class LogStart:
     @property
     def first_offset(self) -> Offset:
         """The first offset that a client may read."""
-        return max(self.offset, self.visible_offset)
+        visible = self.visible_offset
+        return visible if visible > self.offset else self.offset  # sooner than by `max`
 
     @property
     def index(self) -> Index:

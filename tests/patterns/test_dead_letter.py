@@ -71,7 +71,7 @@ def test_the_senders_headers_survive_retries_death_and_redrive(headers: Headers)
     failure = failure_of(an_error())
     retried = a_message(retry_headers(message, failure, attempt=2, due=5), "orders.shop.retry-1")
     buried = dead(retried, an_error())
-    back = a_message(redrive_headers(buried, 1))
+    back = a_message(redrive_headers(buried.headers, 1))
     assert own(message) == own(retried) == own(buried) == own(back)
 
 
@@ -94,7 +94,7 @@ def test_the_origin_is_the_first_place_not_the_retry_topic() -> None:
 def test_every_redrive_is_counted_through_the_next_death() -> None:
     message = a_message()
     for count in (1, 2, 3):
-        message = a_message(redrive_headers(dead(message, an_error()), count))
+        message = a_message(redrive_headers(dead(message, an_error()).headers, count))
         assert dead_letter.redrives_of(message) == count
 
 

@@ -1,6 +1,7 @@
 """A handler runs at once until it waits, and goes on at the end of the event that woke it."""
 
 import asyncio
+from typing import TypeVar
 
 import pytest
 
@@ -8,13 +9,65 @@ from kafkaesque.server import stepping
 from kafkaesque.server.stepping import Moment, Steps
 from kafkaesque.server.turn import Turn
 
+T = TypeVar("T")
+
+
+def same(value: T) -> T:
+    """Make of what a handler returns nothing else."""
+    return value
+
 
 def test_what_never_waits_ends_at_once() -> None:
     async def handler() -> int:
         return 7
 
     async def go() -> None:
-        assert stepping.begin(handler(), Turn()) == 7
+        assert stepping.begin(handler(), Turn(), same) == 7
+
+    asyncio.run(go())
+
+
+def test_what_a_handler_returns_is_finished_whether_it_waited_or_not() -> None:
+    async def at_once() -> int:
+        return 7
+
+    async def later() -> int:
+        await asyncio.sleep(0)
+        return 8
+
+    async def go() -> None:
+        assert stepping.begin(at_once(), Turn(), str) == "7"
+        steps = stepping.begin(later(), Turn(), str)
+        assert isinstance(steps, Steps)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        steps.on_done = lambda: done.set_result(None)
+        await done
+        assert steps.result == "8"
+
+    asyncio.run(go())
+
+
+def test_a_failure_to_finish_is_the_steps_own() -> None:
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        turn, moment = Turn(), Moment[int]()
+        done: asyncio.Future[None] = loop.create_future()
+
+        async def handler() -> int:
+            return await moment
+
+        def event() -> None:
+            steps = stepping.begin(handler(), turn, lambda value: 1 // value)
+            assert isinstance(steps, Steps)
+            turn.begin()
+            moment.come(0)
+            turn.end()
+            assert steps.is_done
+            assert isinstance(steps.error, ZeroDivisionError)
+            done.set_result(None)
+
+        loop.call_soon(event)
+        await done
 
     asyncio.run(go())
 
@@ -25,7 +78,7 @@ def outside_of_tasks(test: "asyncio.Future[None]", turn: Turn, moment: Moment[in
     async def handler() -> int:
         return 1 + await moment
 
-    steps = stepping.begin(handler(), turn)
+    steps = stepping.begin(handler(), turn, same)
     assert isinstance(steps, Steps)
     steps.on_done = lambda: test.set_result(None)
     return steps
@@ -98,7 +151,7 @@ def test_what_waits_for_anything_else_goes_on_as_a_task() -> None:
                 two = await second
             return one + two
 
-        steps = stepping.begin(handler(), Turn())
+        steps = stepping.begin(handler(), Turn(), same)
         assert isinstance(steps, Steps)
         assert seen == ["begun"]
         steps.on_done = lambda: done.set_result(None)
@@ -124,8 +177,8 @@ def test_what_goes_wrong_at_once_is_raised_and_later_is_kept() -> None:
             await never
 
         with pytest.raises(KeyError):
-            stepping.begin(at_once(), Turn())
-        steps = stepping.begin(later(), Turn())
+            stepping.begin(at_once(), Turn(), same)
+        steps = stepping.begin(later(), Turn(), same)
         assert isinstance(steps, Steps)
         steps.on_done = lambda: done.set_result(None)
         never.set_exception(ValueError())
@@ -146,7 +199,7 @@ def test_what_goes_wrong_behind_a_moment_is_kept() -> None:
             raise ValueError
 
         def event() -> None:
-            steps = stepping.begin(handler(), Turn())
+            steps = stepping.begin(handler(), Turn(), same)
             assert isinstance(steps, Steps)
             steps.on_done = lambda: done.set_result(None)
             moment.come(None)
@@ -176,7 +229,7 @@ def test_a_cancellation_reaches_the_handler(kind: str) -> None:
                 cleaned.set_result(None)
 
         def event() -> None:
-            steps = stepping.begin(handler(), Turn())
+            steps = stepping.begin(handler(), Turn(), same)
             assert isinstance(steps, Steps)
             loop.call_soon(loop.call_soon, steps.cancel)
 

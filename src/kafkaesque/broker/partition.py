@@ -254,8 +254,10 @@ class Partition:
         The first may be larger than `bytes_max`, unless `first_always` is taken away. `below` is
         for those who want nothing from there on.
         """
-        self._check_serving()
-        if not self.first_offset <= offset <= self.high_watermark:
+        replica = self.replica
+        if not replica.is_serving:
+            self._check_serving()
+        if not replica.log.start.first_offset <= offset <= replica.high_watermark:
             raise OffsetOutOfRange(offset, self.first_offset, self.high_watermark)
         return self._read(offset, bytes_max, first_always=first_always, below=below)
 
@@ -278,6 +280,8 @@ class Partition:
     def _read(
         self, offset: Offset, bytes_max: int, *, first_always: bool, below: Offset | None = None
     ) -> memoryview:
+        if offset >= self.replica.high_watermark:  # most who wait for more are there
+            return EMPTY
         log, end = self.replica.log, self._readable_end
         if below is not None and below < end:
             end = below
@@ -374,14 +378,13 @@ class Partition:
         self.replica.retire(Outcome.UNKNOWN)
         self._wake()
 
-    def when_more(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back once when more is committed or leadership changes; returns how to give up."""
+    def when_more(self, callback: Callable[[], None]) -> None:
+        """Call back once when more is committed or leadership changes, unless told to `forget`."""
         self._waiting[callback] = None
 
-        def forget() -> None:
-            self._waiting.pop(callback, None)
-
-        return forget
+    def forget(self, callback: Callable[[], None]) -> None:
+        """Call this one no more; one that was called need not be forgotten."""
+        self._waiting.pop(callback, None)
 
     def _check_serving(self) -> None:
         if not self.replica.is_serving:

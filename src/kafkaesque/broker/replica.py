@@ -79,6 +79,8 @@ class Replica:
         self.is_reachable: Callable[[NodeId], bool] = _always
         """Says whether a node can be reached, to whoever knows more than this group does."""
         self._was_serving = False
+        self._shown_commit: Index = -1
+        self._shown_offset: Offset = 0
         self.refused_batches = 0
         self._journal = journal
         self._flusher = flusher
@@ -104,7 +106,11 @@ class Replica:
     @property
     def high_watermark(self) -> Offset:
         """The first offset that consumers may not see yet."""
-        return self.log.offset_at(self.raft.commit)
+        commit = self.raft.commit
+        if commit != self._shown_commit:  # what precedes a committed index never changes
+            self._shown_commit = commit
+            self._shown_offset = self.log.offset_at(commit)
+        return self._shown_offset
 
     @property
     def is_serving(self) -> bool:
@@ -289,6 +295,7 @@ class Replica:
             self._flusher.after_next_round(self._on_saved)
         if install is not None:
             self.log.install(install)
+            self._shown_commit = -1
             self.on_installed()
         if truncate is not None:
             self.log.truncate(truncate)

@@ -117,8 +117,10 @@ class PosixFile:
         node = self._node
         if node.failed:
             raise earlier_failure(node.location)
-        descriptor = self._descriptor()
-        if node.written == node.synced:  # else it is held already; see `bench/append.py`
+        descriptor = node.descriptor
+        # With un-synced writes it is open, and held; see `bench/append.py`.
+        if descriptor < 0 or node.written == node.synced or self._closed:
+            descriptor = self._descriptor()
             self._disk._descriptors.hold(node)
         node.written += 1
         return descriptor

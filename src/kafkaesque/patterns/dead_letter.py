@@ -82,7 +82,11 @@ def failure_of(error: BaseException) -> Failure:
 
 def own(message: Message) -> Headers:
     """Return the headers that the message's sender gave it."""
-    return tuple([pair for pair in message.headers if pair[0] not in _OURS])
+    return _own(message.headers)
+
+
+def _own(headers: Headers) -> Headers:
+    return tuple([pair for pair in headers if pair[0] not in _OURS])
 
 
 def origin_of(message: Message) -> Origin:
@@ -142,9 +146,9 @@ def dead_headers(
     )
 
 
-def redrive_headers(message: Message, redrives: int) -> Headers:
+def redrive_headers(headers: Headers, redrives: int) -> Headers:
     """Return the headers with which a dead letter is sent back: its own, and how often it was."""
-    return (*own(message), (REDRIVES, b"%d" % redrives))
+    return (*_own(headers), (REDRIVES, b"%d" % redrives))
 
 
 def decode(message: Message) -> DeadLetter | None:

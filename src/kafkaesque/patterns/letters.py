@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Message as ClientMessage
 from confluent_kafka.admin import AdminClient
 
 from kafkaesque.clock import SystemClock
@@ -52,6 +53,10 @@ def dead_letter_topics(client: Client) -> list[str]:
 
 def read_all(client: Client, topic: str) -> Iterator[Message]:
     """Yield the messages that a topic holds now, partition by partition mixed. Blocks."""
+    return map(from_client, _read_all(client, topic))
+
+
+def _read_all(client: Client, topic: str) -> Iterator[ClientMessage]:
     count = partitions_of(client, topic)
     consumer = Consumer(
         settings(
@@ -73,7 +78,7 @@ def read_all(client: Client, topic: str) -> Iterator[Message]:
         consumer.close()
 
 
-def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[Message]:
+def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[ClientMessage]:
     clock = SystemClock()
     ends: dict[int, int] = {}
     for place in places:
@@ -93,17 +98,16 @@ def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[Message]
         elif clock.monotonic_ms() - heard_ms > _SILENCE_MS_MAX:
             raise PatternError(f"{places[0].topic} could not be read to its end: no broker answers")
         for raw in batch:
-            error = raw.error()
+            error, partition = raw.error(), raw.partition() or 0
             if error is not None:
                 if error.code() == KafkaError._PARTITION_EOF:
-                    ends.pop(raw.partition() or 0, None)
+                    ends.pop(partition, None)
                 continue
-            message = from_client(raw)
-            end = ends.get(message.partition, 0)
-            if message.offset < end:
-                yield message
-            if message.offset >= end - 1:
-                ends.pop(message.partition, None)
+            end, offset = ends.get(partition, 0), raw.offset() or 0
+            if offset < end:
+                yield raw
+            if offset >= end - 1:
+                ends.pop(partition, None)
 
 
 def read_marks(client: Client, topic: str) -> Mapping[int, Marks]:
@@ -124,13 +128,15 @@ def read_marks(client: Client, topic: str) -> Mapping[int, Marks]:
 
 def open_letters(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iterator[Letter]:
     """Yield the letters of a topic that were not sent back. Blocks."""
-    for message in open_messages(client, topic, marks):
-        yield Letter(message=message)
+    for raw in open_messages(client, topic, marks):
+        yield Letter(message=from_client(raw))
 
 
-def open_messages(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iterator[Message]:
-    """Yield the same as plain messages, for those who read many. Blocks."""
-    for message in read_all(client, topic):
-        sent_back = marks.get(message.partition)
-        if sent_back is None or message.offset not in sent_back:
-            yield message
+def open_messages(
+    client: Client, topic: str, marks: Mapping[int, Marks]
+) -> Iterator[ClientMessage]:
+    """Yield the same as the client gives them, for those who read many. Blocks."""
+    for raw in _read_all(client, topic):
+        sent_back = marks.get(raw.partition() or 0)
+        if sent_back is None or (raw.offset() or 0) not in sent_back:
+            yield raw

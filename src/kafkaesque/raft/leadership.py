@@ -175,8 +175,10 @@ class Leadership:
     def try_commit(self) -> None:
         """Commit what a majority holds durably, if it is of our own term (5.4.2, figure 8)."""
         raft = self._raft
-        agreed = agreed_index(self._matches())
-        if agreed <= raft.commit or raft.term_at(agreed - 1) != raft.term:
+        matches = self._matches()
+        agreed = matches[0] if len(matches) == 1 else agreed_index(matches)
+        # Of our own term is exactly what lies behind the place where we opened it.
+        if agreed <= raft.commit or agreed <= self.opened_at:
             return
         raft.advance_commit(agreed)
         if raft.node not in raft.voters.voters and raft.commit > raft.voters_index:

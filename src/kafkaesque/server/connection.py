@@ -15,7 +15,6 @@ from typing import cast
 from kafkaesque.errors import KafkaesqueError, WireError
 from kafkaesque.net.receiving import LARGE_BYTES
 from kafkaesque.net.writing import joined
-from kafkaesque.server import stepping
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.dispatch import begin
 from kafkaesque.server.edge import Edge
@@ -103,7 +102,12 @@ class Connection(asyncio.BufferedProtocol):
         return buffer[:LARGE_BYTES] if self._edge.budget.is_over else buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Begin every request that is whole; close on what is no request."""
+        """Begin every request that is whole; close on what is no request.
+
+        Those whom that wakes are answered before the one who sent it: they wait for what it brings,
+        and a write may cost this process its turn on the processor, for the kernel likes to let the
+        one run at once who gets something (`bench/latency.py`).
+        """
         edge = self._edge
         edge.turn.begin()
         try:
@@ -118,15 +122,17 @@ class Connection(asyncio.BufferedProtocol):
                     if self._frames is None:
                         self._frames, self._calls = deque(), deque()
                     self._frames.extend(frames)
-                    self._work()
+                    self._begin_all()
             except WireError as error:
                 self._refuse(error)
             if self._receiver.is_within_frame and self._frame_since_ms is None:
                 self._frame_since_ms = self._seen_ms
-            self._read_or_pause()
             edge.broker.flush()
         finally:
             edge.turn.end()
+        if not self._transport.is_closing():
+            self._answer_all()
+            self._read_or_pause()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is still being waited for."""
@@ -210,6 +216,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def _work(self) -> None:
         """Begin as many requests as may be begun now, and write what is answered."""
+        self._begin_all()
+        if not self._transport.is_closing():
+            self._answer_all()
+
+    def _answer_all(self) -> None:
+        """Write what is answered; hang up if that was the last."""
+        self._write_answers()
+        if self._is_finishing and not self._calls and not self._frames:
+            self._transport.close()
+
+    def _begin_all(self) -> None:
+        """Begin as many requests as may be begun now; write only where that makes room for more."""
         frames, calls = self._frames, self._calls
         requests_pending_max = self._edge.limits.requests_pending_max
         while frames and calls is not None and self._is_writable:
@@ -222,16 +240,13 @@ class Connection(asyncio.BufferedProtocol):
             if call is None:
                 return
             calls.append(call)
-        self._write_answers()
-        if self._is_finishing and not calls and not frames:
-            self._transport.close()
 
     def _begin(self, frame: memoryview) -> Call | None:
         """Begin one request; None if that went so wrong that the connection is closed."""
         key = _KEY.unpack_from(frame)[0] if len(frame) >= _KEY.size else -1
         call = Call(key, _LENGTH_BYTES + len(frame), self._loop.time())
         try:
-            answer = stepping.begin(begin(frame, self._session), self._edge.turn)
+            answer = begin(frame, self._session, self._edge.turn)
         except WireError:
             raise
         except Exception:  # noqa: BLE001  # a mistake of ours must cost one connection, not all

@@ -1,9 +1,11 @@
 """From a frame to its answer: one table says which handler serves which API."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from kafkaesque.errors import MalformedFrame
+from kafkaesque.server import stepping
 from kafkaesque.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -50,9 +52,11 @@ from kafkaesque.server.handlers import (
     write_txn_markers,
 )
 from kafkaesque.server.session import Session
+from kafkaesque.server.stepping import Steps
+from kafkaesque.server.turn import Turn
 from kafkaesque.types import Buffer
 from kafkaesque.wire.apis import APIS
-from kafkaesque.wire.codec import decode_leniently, encode_parts
+from kafkaesque.wire.codec import encode_parts, lenient_decoder
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.frame import frame
 from kafkaesque.wire.header import (
@@ -110,7 +114,7 @@ from kafkaesque.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kafkaesque.wire.messages.unregister_broker import UnregisterBrokerRequest
 from kafkaesque.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
-Handler: TypeAlias = Callable[[Any, int, Session], Awaitable[Any]]
+Handler: TypeAlias = Callable[[Any, int, Session], Coroutine[Any, Any, Any]]
 
 API_VERSIONS = api_of(ApiVersionsRequest)
 
@@ -166,7 +170,7 @@ class _Route(NamedTuple):
     """All that is to be known of one API in one version."""
 
     handle: Handler
-    request: type[Any]
+    read: Callable[[memoryview, int], Any]
     version: int
     header_version: int
     answer_header_version: int
@@ -176,8 +180,8 @@ _routes: dict[tuple[int, int], _Route] = {}
 """Those used so far; no more than there are APIs and versions."""
 
 
-def begin(data: memoryview, session: Session) -> Coroutine[Any, Any, list[Buffer]]:
-    """Take one request and return what will be its answer; an empty one means none is due.
+def begin(data: memoryview, session: Session, turn: Turn) -> list[Buffer] | Steps[list[Buffer]]:
+    """Take one request and return its answer, or what will be; an empty one means none is due.
 
     Raises MalformedFrame for what is no request, or one that nobody here can answer: then the
     connection must be closed.
@@ -188,12 +192,13 @@ def begin(data: memoryview, session: Session) -> Coroutine[Any, Any, list[Buffer
         key, version = named
         if key == API_VERSIONS.key:
             header_version = request_header_version(API_VERSIONS, version)
-            return _done(_answer_api_versions(decode_request_header(data, header_version)[0]))
+            return _answer_api_versions(decode_request_header(data, header_version)[0])
         route = _routes[named] = _route(key, version)
     header, start = decode_request_header(data, route.header_version)
-    request = decode_leniently(route.request, route.version, data, start)
+    request = route.read(data, start)
     session = session.named(header.client_id)
-    return _answer(header, route, route.handle(request, route.version, session))
+    finish = partial(_answer, header.correlation_id, route)
+    return stepping.begin(route.handle(request, route.version, session), turn, finish)
 
 
 def _route(key: int, version: int) -> _Route:
@@ -205,23 +210,18 @@ def _route(key: int, version: int) -> _Route:
         raise MalformedFrame(f"{api.name} is not served in version {version}")
     return _Route(
         HANDLERS[key],
-        messages.request,
+        lenient_decoder(messages.request, version),
         version,
         request_header_version(api, version),
         response_header_version(api, version),
     )
 
 
-async def _answer(header: RequestHeader, route: _Route, response: Awaitable[Any]) -> list[Buffer]:
-    body = await response
+def _answer(correlation_id: int, route: _Route, body: object) -> list[Buffer]:
     if body is None:
         return []
-    head = encode_response_header(header.correlation_id, route.answer_header_version)
+    head = encode_response_header(correlation_id, route.answer_header_version)
     return frame([head, *encode_parts(body, route.version)])
-
-
-async def _done(parts: list[Buffer]) -> list[Buffer]:
-    return parts
 
 
 def _answer_api_versions(header: RequestHeader) -> list[Buffer]:

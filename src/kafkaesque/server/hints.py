@@ -36,4 +36,4 @@ class Hints:
     @property
     def places(self) -> list[Place]:
         """Where the brokers are that were named."""
-        return [self._named[node] for node in sorted(self._named)]
+        return [self._named[node] for node in sorted(self._named)] if self._named else []

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from kafkaesque.server.turn import Turn
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Moment(Generic[T]):
@@ -56,17 +57,24 @@ class Moment(Generic[T]):
 class Steps(Generic[T]):
     """A handler that was begun and waits. When it `is_done` it has a `result` or an `error`."""
 
-    __slots__ = ("_coroutine", "_task", "_turn", "error", "is_done", "on_done", "result")
+    __slots__ = ("_coroutine", "_finish", "_task", "_turn", "error", "is_done", "on_done", "result")
 
     result: T
 
-    def __init__(self, steps: Coroutine[Any, Any, T], waited_for: Any, turn: Turn) -> None:
+    def __init__(
+        self,
+        steps: Coroutine[Any, Any, Any],
+        waited_for: Any,
+        turn: Turn,
+        finish: Callable[[Any], T],
+    ) -> None:
         self.is_done = False
         self.error: BaseException | None = None
         self.on_done: Callable[[], None] = _ignore
         self._coroutine = steps
+        self._finish = finish
         self._turn = turn
-        self._task: asyncio.Task[T] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._wait(waited_for)
 
     def cancel(self) -> None:
@@ -93,37 +101,47 @@ class Steps(Generic[T]):
         try:
             waited_for = self._coroutine.send(None)
         except StopIteration as ended:
-            self.result = ended.value
+            self._end(ended.value)
         except Exception as error:  # noqa: BLE001  # kept for the one who began it
-            self.error = error
+            self._fail(error)
         else:
             self._wait(waited_for)
-            return
-        self.is_done = True
-        self.on_done()
 
-    def _task_done(self, task: asyncio.Task[T]) -> None:
-        self.is_done = True
-        if task.cancelled():
-            self.error = asyncio.CancelledError()
-        elif task.exception() is not None:
-            self.error = task.exception()
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            self._end(task.result())
         else:
-            self.result = task.result()
+            self._fail(error)
+
+    def _end(self, value: Any) -> None:
+        try:
+            self.result = self._finish(value)
+        except Exception as error:  # noqa: BLE001  # kept for the one who began it
+            self._fail(error)
+        else:
+            self.is_done = True
+            self.on_done()
+
+    def _fail(self, error: BaseException) -> None:
+        self.error = error
+        self.is_done = True
         self.on_done()
 
 
-def begin(steps: Coroutine[Any, Any, T], turn: Turn) -> "T | Steps[T]":
-    """Run a coroutine until it waits or ends; return its result, or what goes on with it.
+def begin(steps: Coroutine[Any, Any, V], turn: Turn, finish: Callable[[V], T]) -> "T | Steps[T]":
+    """Run a coroutine until it waits or ends; return what goes on with it, or its result.
 
-    Raises what the coroutine raises before it first waits.
+    `finish` makes the result of what the coroutine returns, now or later. Raises what it or the
+    coroutine raises before that first waits.
     """
     try:
         waited_for = steps.send(None)
     except StopIteration as ended:
-        result: T = ended.value
-        return result
-    return Steps(steps, waited_for, turn)
+        value: V = ended.value
+    else:
+        return Steps(steps, waited_for, turn, finish)
+    return finish(value)
 
 
 @coroutine

@@ -8,21 +8,19 @@ class Stopping:
 
     def __init__(self) -> None:
         self.is_begun = False
-        self._callbacks: dict[object, Callable[[], None]] = {}
+        self._callbacks: dict[Callable[[], None], None] = {}
 
     def begin(self) -> None:
         """Tell everyone who waits."""
         self.is_begun = True
         callbacks, self._callbacks = self._callbacks, {}
-        for callback in callbacks.values():
+        for callback in callbacks:
             callback()
 
-    def when_begun(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back when the broker begins to stop; returns how to give up."""
-        key = object()
-        self._callbacks[key] = callback
+    def when_begun(self, callback: Callable[[], None]) -> None:
+        """Call back when the broker begins to stop, unless it is told to `forget`."""
+        self._callbacks[callback] = None
 
-        def forget() -> None:
-            self._callbacks.pop(key, None)
-
-        return forget
+    def forget(self, callback: Callable[[], None]) -> None:
+        """Call this one no more; one that was called need not be forgotten."""
+        self._callbacks.pop(callback, None)

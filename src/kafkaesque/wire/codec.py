@@ -45,6 +45,20 @@ def decode_leniently(cls: type[T], version: int, data: Buffer, start: int = 0) -
     return _read(cls, version, data, start)[0]
 
 
+def lenient_decoder(cls: type[T], version: int) -> Callable[[memoryview, int], T]:
+    """Return what does as `decode_leniently`, for those who read many requests of one kind."""
+    read = reader(cls, version)
+
+    def decode_one(data: memoryview, start: int) -> T:
+        try:
+            value: T = read(data, start, len(data))[0]
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise MalformedFrame(f"{cls.__name__} version {version}: {error}") from error
+        return value
+
+    return decode_one
+
+
 def _read(cls: type[T], version: int, data: Buffer, start: int) -> tuple[T, int]:
     read = reader(cls, version)
     view = memoryview(data)

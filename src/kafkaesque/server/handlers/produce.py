@@ -65,7 +65,8 @@ class _Shares:
 
     async def wait(self, timeout_ms: int) -> None:
         """Wait until all are decided, or the time is over."""
-        self._all_done = all_done = Moment[None]()
+        all_done: Moment[None] = Moment()  # to call `Moment[None]` costs a microsecond more
+        self._all_done = all_done
         loop = asyncio.get_running_loop()
         timer = loop.call_later(min(timeout_ms, WAIT_MS_MAX) / 1000, all_done.come, None)
         try:
@@ -140,18 +141,22 @@ async def handle(request: ProduceRequest, version: int, session: Session) -> Pro
     hints = Hints(session)
     return ProduceResponse(
         responses=tuple(
-            TopicProduceResponse(
-                topic_id=topic.topic_id,
-                name=topic.name,
-                partition_responses=tuple(
-                    [_answer(share, acks, version, topic, hints) for share in parts]
-                ),
-            )
-            for topic, parts in topics
+            [
+                TopicProduceResponse(
+                    topic_id=topic.topic_id,
+                    name=topic.name,
+                    partition_responses=tuple(
+                        [_answer(share, acks, version, topic, hints) for share in parts]
+                    ),
+                )
+                for topic, parts in topics
+            ]
         ),
         node_endpoints=tuple(
-            NodeEndpoint(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
-            for one in hints.places
+            [
+                NodeEndpoint(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
+                for one in hints.places
+            ]
         ),
     )
 

@@ -4,8 +4,6 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-import pytest
-
 from kafkaesque.broker.presence import is_cut_off
 from kafkaesque.server.handlers import (
     create_topics,
@@ -174,10 +172,7 @@ def test_who_asks_a_broker_that_is_cut_off_for_the_way_is_sent_on() -> None:
     assert dismissed == [lonely]
 
 
-@pytest.mark.parametrize(("version", "is_sent_on"), [(3, True), (4, False)])
-def test_who_asks_a_follower_for_offsets_and_knows_no_epochs_is_sent_on(
-    version: int, *, is_sent_on: bool
-) -> None:
+def test_who_asks_a_follower_for_offsets_is_sent_on() -> None:
     world = with_orders(partitions=1)
     (partition,) = asked(world, 1).topics[0].partitions
     follower = next(node for node in world.nodes if node != partition.leader_id)
@@ -188,8 +183,8 @@ def test_who_asks_a_follower_for_offsets_and_knows_no_epochs_is_sent_on(
     dismissed: list[NodeId] = []
     for node in (partition.leader_id, follower):
         session = replace(session_of(world, node), dismiss=partial(dismissed.append, node))
-        answer = at_once(list_offsets.handle(request, version, session))
+        answer = at_once(list_offsets.handle(request, 7, session))
         code = answer.topics[0].partitions[0].error_code
         is_leader = node == partition.leader_id
         assert code == (ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert dismissed == ([follower] if is_sent_on else [])
+    assert dismissed == [follower]

@@ -33,9 +33,6 @@ SINCE = {
 }
 """The version in which each value came to stand for something that is no time."""
 
-TERMS_SINCE = 4
-"""Clients that know of leader epochs know what to do when they ask one that does not lead."""
-
 UNKNOWN = -1, -1
 READ_COMMITTED = 1
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -65,10 +62,10 @@ async def handle(
                 has_looked = True
             found.append(_answer(topic.name, asked, request.isolation_level, version, session))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
-        is_led_elsewhere = any(one.error_code == NOT_LEADER for one in found)
-        if is_led_elsewhere and version < TERMS_SINCE:
+        if any(one.error_code == NOT_LEADER for one in found):
             # aiokafka asks the same broker again and again until its metadata is five minutes
-            # old (`Fetcher._update_fetch_positions`), unless it loses the connection.
+            # old (`Fetcher._update_fetch_positions`), kafka-python 3.0 as fast as it can, unless
+            # they lose the connection.
             session.dismiss()
     return ListOffsetsResponse(topics=tuple(topics))
 

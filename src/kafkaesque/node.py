@@ -69,6 +69,7 @@ class NodeSettings:
     rack: str = ServerConfig().rack
     secret_file: Path = ServerConfig().secret_file
     stop_ms: int = ServerConfig().stop_ms
+    linger_ms: int = ServerConfig().linger_ms
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     text: TextLimits = field(default_factory=TextLimits)
@@ -319,6 +320,10 @@ class Node:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.stop_ms / 1000):
                 await handed.wait()
+        # A client that is told NOT_LEADER in time leaves by itself. One whose connection breaks
+        # dials again and again, and stays away for up to ten seconds after that (librdkafka).
+        if self.broker.has_others and self.edge.doorkeeper.clients:
+            await asyncio.sleep(self._settings.linger_ms / 1000)
 
     def _close(self) -> None:
         try:

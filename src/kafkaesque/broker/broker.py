@@ -255,6 +255,11 @@ class Broker:
         self._store.close()
 
     @property
+    def has_others(self) -> bool:
+        """Whether there are other brokers in the cluster."""
+        return bool(self._others())
+
+    @property
     def catalog(self) -> Catalog:
         """The catalog as this broker knows it: as committed, and where it is led as decided."""
         return self._catalog.machine if self._catalog.is_hosted else self._committed.machine

@@ -28,6 +28,7 @@ from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.gossip.messages import Member
 from kafkaesque.log.posix_disk import PosixDisk
+from kafkaesque.machines.features import supported
 from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
 from kafkaesque.server.cluster_channel import ClusterChannel, Forwarded, forwarding
 from kafkaesque.server.door import Door
@@ -160,7 +161,8 @@ class Node:
         secret = secret_of(settings.data, given, settings.host)
         host, port = advertised or (reachable_name(settings.host), self.port)
         place = Place(host=host, port=port, rack=settings.rack, join=settings.join)
-        folder = await identify(self._disk, place, secret, settings.links)
+        supports = supported(self._config.cluster.catalog_version_max)
+        folder = await identify(self._disk, place, secret, settings.links, supports)
         self.node = folder.node
         store = Store.open(self._disk, settings.log, self._clock, folder.node, self._on_failed)
         self._folder = folder = begin(self._disk, folder, store.journal.node)
@@ -177,6 +179,7 @@ class Node:
             secret,
             (settings.links, settings.gossip),
             self._turn,
+            supports,
             [parse_address(settings.join)] if settings.join else [],
         )
         self._peering.on_peers = self._remember

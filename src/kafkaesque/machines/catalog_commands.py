@@ -64,6 +64,7 @@ class RegisterBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True,
     rack: str
     directory: bytes
     incarnation: int
+    levels: dict[str, tuple[int, int]] = {}
 
 
 class AdmitBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=7):
@@ -73,6 +74,7 @@ class AdmitBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, ta
     host: str
     port: int
     rack: str
+    levels: dict[str, tuple[int, int]] = {}
 
 
 class MovePartitions(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=8):
@@ -104,6 +106,13 @@ class RemoveBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, t
     node: NodeId
 
 
+class FinalizeFeatures(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=12):
+    """Let the whole cluster work at these levels."""
+
+    levels: dict[str, int]
+    can_lower: bool = False
+
+
 Command: TypeAlias = (
     CreateTopic
     | DeleteTopic
@@ -116,6 +125,7 @@ Command: TypeAlias = (
     | FinishMove
     | DrainBroker
     | RemoveBroker
+    | FinalizeFeatures
 )
 
 
@@ -160,6 +170,7 @@ _ERRORS = {
         errors.BrokerInUse,
         errors.BrokerRemoved,
         errors.InvalidAssignment,
+        errors.InvalidLevel,
         errors.InvalidPartitions,
         errors.InvalidReplicas,
         errors.InvalidSetting,
@@ -170,6 +181,7 @@ _ERRORS = {
         errors.UnknownBroker,
         errors.UnknownTopic,
         errors.UnknownTopicId,
+        errors.UnsupportedLevel,
         errors.DiskFull,
     )
 }

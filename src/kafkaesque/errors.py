@@ -241,14 +241,6 @@ class BrokerInUse(BrokerError):
     """The broker still holds something, so it cannot be removed."""
 
 
-class InvalidLevel(BrokerError):
-    """A feature cannot be finalised at this level."""
-
-
-class UnsupportedLevel(LogError):
-    """A broker does not support the levels that its cluster has finalised."""
-
-
 class InvalidRequest(BrokerError):
     """The request contradicts itself, or asks for what cannot be done here."""
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kafkaesque.errors import InvalidLevel, UnsupportedLevel
 from kafkaesque.machines.catalog import Catalog, Registration
+from kafkaesque.machines.feature_errors import InvalidLevel, UnsupportedLevel
 from kafkaesque.machines.features import (
     CATALOG_VERSION,
     TRANSACTION_VERSION,

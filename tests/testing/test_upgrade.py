@@ -1,5 +1,8 @@
 """A cluster is upgraded broker by broker under load, and its level is raised when all are new."""
 
+import subprocess
+import sys
+
 import pytest
 
 from bench.rolling_restart import Load, create, read, roll
@@ -20,9 +23,13 @@ def level(cluster: Cluster) -> FeatureInfo:
         return found
 
 
-def finalize(cluster: Cluster) -> None:
-    with Admin(cluster.bootstrap) as admin:
-        admin.features.finalize({"catalog.version": 2})
+def upgrade(cluster: Cluster, *words: str) -> tuple[int, str]:
+    """Say `kafkaesque cluster upgrade`; return the exit code and what it says."""
+    command = [sys.executable, "-m", "kafkaesque", "cluster", "upgrade", *words]
+    done = subprocess.run(
+        [*command, "--bootstrap", cluster.bootstrap], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
 
 
 def test_brokers_are_replaced_by_newer_ones_under_load_and_then_older_ones_are_refused() -> None:
@@ -30,11 +37,16 @@ def test_brokers_are_replaced_by_newer_ones_under_load_and_then_older_ones_are_r
         create(cluster.bootstrap, PARTITIONS)
         load = Load(cluster.bootstrap, PARTITIONS)
         _upgrade_one(cluster)
-        with pytest.raises(Refused, match=r"broker [23] supports catalog.version 1 to 1, not 2"):
-            finalize(cluster)
+        with (
+            Admin(cluster.bootstrap) as admin,
+            pytest.raises(Refused, match=r"broker [23] supports catalog.version 1 to 1, not 2"),
+        ):
+            admin.features.finalize({"catalog.version": 2})
         roll(cluster, cluster.stop, load, BETWEEN_S)
         assert (level(cluster).finalized, level(cluster).possible) == (1, 2)
-        finalize(cluster)
+        assert upgrade(cluster)[0] != 0
+        assert level(cluster).finalized == 1, "without --yes it is only shown"
+        assert upgrade(cluster, "--yes") == (0, "catalog.version 2 is finalised\n")
         assert level(cluster).finalized == 2
         roll(cluster, cluster.kill, load, BETWEEN_S)
         load.end()

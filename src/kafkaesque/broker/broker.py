@@ -1,7 +1,6 @@
 """One node's broker: its store, its groups, its copy of the catalog. Synchronous throughout."""
 
 import random
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from uuid import UUID
@@ -14,10 +13,12 @@ from kafkaesque.broker.coordinators import (
     Coordinators,
     partition_of,
 )
+from kafkaesque.broker.failing import once
 from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.hosting import Hosting
 from kafkaesque.broker.housekeeper import Housekeeper
+from kafkaesque.broker.identity import new_cluster_id
 from kafkaesque.broker.leaders import Leader, LeadersTold
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_follower import MachineFollower
@@ -150,7 +151,7 @@ class Broker:
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
         snapshots = self._store.snapshots(CATALOG_GROUP)
-        failed = _once(self._failed)
+        failed = once(self._failed)
         new_catalog = partial(Catalog, self.supports)
         self._committed = MachineFollower(
             replica, self._clock, new_catalog(), self._on_applied, failed, snapshots
@@ -489,23 +490,6 @@ class Broker:
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")
-
-
-def _once(failed: Callable[[LogError], None]) -> Callable[[LogError], None]:
-    """Tell of the first failure only: who cannot read a log can do so in two ways."""
-    told: list[LogError] = []
-
-    def tell(error: LogError) -> None:
-        if not told:
-            told.append(error)
-            failed(error)
-
-    return tell
-
-
-def new_cluster_id(chance: bytes) -> str:
-    """Return the name of a new cluster, in the form that Kafka's have."""
-    return urlsafe_b64encode(chance).decode().rstrip("=")
 
 
 def _ignore(*_: object) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from kafkaesque.broker.peers import Peers, ReplyTo
 from kafkaesque.entry import Voters
-from kafkaesque.errors import InvalidAssignment, KafkaesqueError, LogError, UnsupportedLevel
+from kafkaesque.errors import InvalidAssignment, KafkaesqueError, LogError
 from kafkaesque.machines.catalog import Catalog
 from kafkaesque.machines.catalog_commands import Command, Refused, RegisterBroker, Reply, to_error
+from kafkaesque.machines.feature_errors import UnsupportedLevel
 from kafkaesque.types import NodeId
 
 TICKS_BETWEEN = 5

@@ -16,7 +16,6 @@ from kafkaesque.errors import (
     TopicExists,
     UnknownTopic,
     UnknownTopicId,
-    UnsupportedLevel,
 )
 from kafkaesque.machines.catalog_records import (
     BROKER_PREFIX,
@@ -42,6 +41,7 @@ from kafkaesque.machines.catalog_records import (
     topic_record,
 )
 from kafkaesque.machines.catalog_values import INTERNAL_TOPICS, Move, Registration, Topic
+from kafkaesque.machines.feature_errors import UnsupportedLevel
 from kafkaesque.machines.features import (
     Finalized,
     Range,

@@ -10,6 +10,7 @@ import msgspec
 
 from kafkaesque import errors
 from kafkaesque.errors import KafkaesqueError, NotLeader
+from kafkaesque.machines import feature_errors
 from kafkaesque.types import NodeId, Offset
 
 DEFAULT_REPLICATION = -1
@@ -170,7 +171,7 @@ _ERRORS = {
         errors.BrokerInUse,
         errors.BrokerRemoved,
         errors.InvalidAssignment,
-        errors.InvalidLevel,
+        feature_errors.InvalidLevel,
         errors.InvalidPartitions,
         errors.InvalidReplicas,
         errors.InvalidSetting,
@@ -181,7 +182,7 @@ _ERRORS = {
         errors.UnknownBroker,
         errors.UnknownTopic,
         errors.UnknownTopicId,
-        errors.UnsupportedLevel,
+        feature_errors.UnsupportedLevel,
         errors.DiskFull,
     )
 }

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from kafkaesque.errors import InvalidLevel
 from kafkaesque.machines.catalog_records import FEATURES_KEY, FeaturesSet, record
 from kafkaesque.machines.catalog_values import Registration
+from kafkaesque.machines.feature_errors import InvalidLevel
 from kafkaesque.machines.machine import MachineRecord
 
 Range: TypeAlias = tuple[int, int]

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from kafkaesque.broker.broker import new_cluster_id
 from kafkaesque.broker.identity import (
     DIRECTORY_BYTES,
     Folder,
     FolderIdentity,
     load_identity,
+    new_cluster_id,
     save_identity,
 )
 from kafkaesque.cluster_config import LinkConfig

@@ -23,7 +23,6 @@ from kafkaesque.errors import (
     KafkaesqueError,
     LinkError,
     MalformedLink,
-    UnsupportedLevel,
 )
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
@@ -38,6 +37,7 @@ from kafkaesque.machines.catalog_commands import (
     Unknown,
     to_refusal,
 )
+from kafkaesque.machines.feature_errors import UnsupportedLevel
 from kafkaesque.machines.features import Range
 from kafkaesque.net.gossiping import Gossiping
 from kafkaesque.net.handshake import FEATURES_MAX, Identity

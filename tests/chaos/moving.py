@@ -15,7 +15,7 @@ def _let_go(stage: Stage, node: int) -> None:
     stage.remove(node)
 
 
-@scenario("B12", setting=THREE, is_short=True)
+@scenario("B12", setting=THREE)
 def a_partition_of_three_moves_while_its_leader_is_killed(stage: Stage) -> None:
     leader = stage.leader()
     first, second = (node for node in stage.brokers if node != leader)

@@ -81,11 +81,12 @@ def save_measured(measured: Mapping[str, Measured], path: Path = MEASURED) -> No
 def ratio(figure: Figure, result: Measured) -> float:
     """Return the program's own ratio; if it gave none, measured over asked.
 
-    A figure that asks for a ratio may be measured as one: then that is the ratio.
+    A figure that asks for a ratio may be measured as one: then that is the ratio. So is what was
+    measured where nothing at all is asked for, such as failures.
     """
     if result.ratio is not None:
         return result.ratio
-    if figure.compare is Compare.RATIO_AT_LEAST:
+    if figure.compare is Compare.RATIO_AT_LEAST or not figure.asked:
         return result.measured
     return result.measured / figure.asked
 

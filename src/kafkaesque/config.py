@@ -365,6 +365,9 @@ class ServerConfig:
     stop_ms: int = 5_000
     """On being told to stop, requests under way have this long to finish."""
 
+    linger_ms: int = 500
+    """A broker of several that stops stays this long when others lead: clients go there in time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:

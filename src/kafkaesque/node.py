@@ -28,6 +28,7 @@ from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.gossip.messages import Member
 from kafkaesque.log.posix_disk import PosixDisk
+from kafkaesque.machines.features import supported
 from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
 from kafkaesque.server.cluster_channel import ClusterChannel, Forwarded, forwarding
 from kafkaesque.server.door import Door
@@ -69,6 +70,7 @@ class NodeSettings:
     rack: str = ServerConfig().rack
     secret_file: Path = ServerConfig().secret_file
     stop_ms: int = ServerConfig().stop_ms
+    linger_ms: int = ServerConfig().linger_ms
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     text: TextLimits = field(default_factory=TextLimits)
@@ -159,7 +161,8 @@ class Node:
         secret = secret_of(settings.data, given, settings.host)
         host, port = advertised or (reachable_name(settings.host), self.port)
         place = Place(host=host, port=port, rack=settings.rack, join=settings.join)
-        folder = await identify(self._disk, place, secret, settings.links)
+        supports = supported(self._config.cluster.catalog_version_max)
+        folder = await identify(self._disk, place, secret, settings.links, supports)
         self.node = folder.node
         store = Store.open(self._disk, settings.log, self._clock, folder.node, self._on_failed)
         self._folder = folder = begin(self._disk, folder, store.journal.node)
@@ -176,6 +179,7 @@ class Node:
             secret,
             (settings.links, settings.gossip),
             self._turn,
+            supports,
             [parse_address(settings.join)] if settings.join else [],
         )
         self._peering.on_peers = self._remember
@@ -319,6 +323,10 @@ class Node:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.stop_ms / 1000):
                 await handed.wait()
+        # A client that is told NOT_LEADER in time leaves by itself. One whose connection breaks
+        # dials again and again, and stays away for up to ten seconds after that (librdkafka).
+        if self.broker.has_others and self.edge.doorkeeper.clients:
+            await asyncio.sleep(self._settings.linger_ms / 1000)
 
     def _close(self) -> None:
         try:

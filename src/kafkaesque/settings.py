@@ -52,6 +52,7 @@ _INT64_MAX = (1 << 63) - 1
 _RANGES: Mapping[str, tuple[int, int]] = {
     "server.port": (0, (1 << 16) - 1),
     "server.stop_ms": (0, _INT64_MAX),
+    "server.linger_ms": (0, _INT64_MAX),
     "limits.listen_backlog": (1, (1 << 16) - 1),
     "groups.initial_rebalance_delay_ms": (0, _INT64_MAX),
     "housekeeping.dirty_share_min": (0, 1),

@@ -5,10 +5,14 @@
 import json
 import sys
 import time
+from collections.abc import Callable, Mapping
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.overview import look
+from kafkaesque.errors import KafkaesqueError
 from tests.chaos.job import TOPIC
 
 SECONDS_MAX = 20
@@ -34,9 +38,52 @@ def leaders(admin: AdminClient) -> dict[int, int]:
     raise TimeoutError(f"a partition has no leader: {found}")
 
 
+def held(bootstrap: str, node: str) -> list[str]:
+    """Return the partitions that a broker holds, is to hold, or is about to lose."""
+    with Admin(bootstrap) as ours:
+        return [f"{topic}-{index}" for topic, index in look(ours).held_by(int(node))]
+
+
+def drain(bootstrap: str, node: str) -> None:
+    """Let a broker be emptied."""
+    with Admin(bootstrap) as ours:
+        ours.brokers.drain(int(node))
+
+
+def remove(bootstrap: str, node: str) -> None:
+    """Let a broker that holds nothing be forgotten; as long as it votes it is asked again."""
+    late = time.monotonic() + SECONDS_MAX
+    with Admin(bootstrap) as ours:
+        while True:
+            try:
+                return ours.brokers.remove(int(node))
+            except KafkaesqueError:
+                if time.monotonic() > late:
+                    raise
+            time.sleep(_LOOK_SECONDS)
+
+
+def move(bootstrap: str, partition: str, *nodes: str) -> None:
+    """Begin to move a partition to these brokers."""
+    with Admin(bootstrap) as ours:
+        ours.brokers.move({(TOPIC, int(partition)): [int(node) for node in nodes]})
+
+
+OURS: Mapping[str, Callable[..., object]] = {
+    "held": held,
+    "drain": drain,
+    "remove": remove,
+    "move": move,
+}
+"""What is asked by our own client: others know no such things."""
+
+
 def main() -> None:
     """Do what the arguments say; print the answer."""
     bootstrap, word, *rest = sys.argv[1:]
+    if word in OURS:
+        sys.stdout.write(json.dumps(OURS[word](bootstrap, *rest)))
+        return
     admin = AdminClient({"bootstrap.servers": bootstrap})
     if word == "create":
         create(admin, *rest)

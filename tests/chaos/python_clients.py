@@ -3,7 +3,6 @@
 # mypy: disable-error-code="no-untyped-call, attr-defined"
 
 import asyncio
-import logging
 import warnings
 from itertools import count
 from typing import Any
@@ -17,12 +16,14 @@ with warnings.catch_warnings():
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
     from aiokafka.errors import KafkaError, MessageSizeTooLargeError
     from kafka import TopicPartition as KafkaPythonPartition
+    from kafka.errors import KafkaTimeoutError
 
 FLUSH_SECONDS_MAX = 30
 FINAL_SECONDS_MAX = 60
 START_TRIES_MAX = 30
 IN_FLIGHT_MAX = 1_000
 _POLL_MS = 100
+_OFFSETS_MS_MAX = 5_000
 
 
 def produce(job: Job, out: Recorder, stop: Stop) -> None:
@@ -137,32 +138,47 @@ async def _started(client: Any) -> None:
 
 
 def read_all(job: Job, out: Recorder, stop: Stop) -> None:
-    """Read everything with kafka-python, when all is over."""
-    logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(message)s")
+    """Read everything with kafka-python, when all is over.
+
+    A consumer of its version 3.0.12 that asks for an offset and hears that somebody else leads asks
+    the same broker again, thousands of times, and never who leads now. So each try has its own.
+    """
+    for partition in range(job.partitions):
+        for tries_left in reversed(range(START_TRIES_MAX)):
+            try:
+                found = _read_partition(job, partition)
+            except KafkaTimeoutError:
+                if not tries_left:
+                    raise
+            else:
+                out.add(found)
+                break
+
+
+def _read_partition(job: Job, partition: int) -> Final:
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=job.bootstrap, enable_auto_commit=False, auto_offset_reset="none"
     )
-    for partition in range(job.partitions):
-        begun = now()
-        where = KafkaPythonPartition(TOPIC, partition)
+    begun = now()
+    where = KafkaPythonPartition(TOPIC, partition)
+    try:
         consumer.assign([where])
-        start = consumer.beginning_offsets([where])[where]
-        end = consumer.end_offsets([where])[where]
+        start = consumer.beginning_offsets([where], timeout_ms=_OFFSETS_MS_MAX)[where]
+        end = consumer.end_offsets([where], timeout_ms=_OFFSETS_MS_MAX)[where]
         consumer.seek(where, start)
         found: list[tuple[int, str]] = []
         late = now() + FINAL_SECONDS_MAX * 10**9
         while (not found or found[-1][0] + 1 < end) and start < end and now() < late:
             for messages in consumer.poll(_POLL_MS).values():
                 found += [(one.offset, one.value.decode()) for one in messages]
-        out.add(
-            Final(
-                process=job.name,
-                partition=partition,
-                begun=begun,
-                ended=now(),
-                start=start,
-                end=end,
-                records=tuple(seen for seen in found if seen[0] < end),
-            )
-        )
-    consumer.close()
+    finally:
+        consumer.close()
+    return Final(
+        process=job.name,
+        partition=partition,
+        begun=begun,
+        ended=now(),
+        start=start,
+        end=end,
+        records=tuple(seen for seen in found if seen[0] < end),
+    )

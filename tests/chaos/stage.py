@@ -5,9 +5,9 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,8 @@ from tools.repository import ROOT
 
 PROGRESS_SECONDS_MAX = 60.0
 """A partition that takes no record for this long when all is well again is stuck."""
+MOVE_SECONDS_MAX = 90.0
+"""Moves of the few records of a run are over long before that, also when brokers die meanwhile."""
 DISK_MIB = 64
 SECRET = "secret"
 _LOOK_SECONDS = 0.1
@@ -53,6 +55,8 @@ class Setting:
     roles: tuple[str, ...] = USUAL
     topic: tuple[str, ...] = ()
     """Settings of the topic, as `name=value`."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,7 @@ class Stage:
         self._ways: Ways | None = None
         self._faults: list[str] = []
         self._begun = 0
+        self._made = 0
         self.clocks: dict[int, WallClock] = {}
         self.disks: list[PoweredDisk | SmallDisk] = []
         self.brokers: dict[int, BrokerProcess] = {}
@@ -114,7 +119,8 @@ class Stage:
 
     def add(self) -> int:
         """Start one more broker, which joins the others; return its number."""
-        node = len(self.brokers) + 1
+        self._made += 1
+        node = self._made
         data = self._folder / f"data{node}"
         if self._setting.disk is not None:
             disk = self._setting.disk(data, DISK_MIB)
@@ -128,15 +134,16 @@ class Stage:
         return node
 
     def _broker(self, node: int, data: Path) -> BrokerProcess:
-        environment: Mapping[str, str] = {}
+        environment = dict(self._setting.environment)
         if self._setting.has_clocks:
             self.clocks[node] = WallClock(self._folder, f"broker{node}")
-            environment = self.clocks[node].environment
+            environment |= self.clocks[node].environment
         place = Place(data=data)
         if self._ways is not None:
             place = self._ways.place(node, data, self._folder / SECRET)
         place = replace(place, environment=environment)
-        join = self.brokers[1].address if node > 1 else ""
+        running = [one.address for one in self.brokers.values() if one.is_running]
+        join = running[0] if node > 1 else ""
         return BrokerProcess(place, self._folder / f"broker{node}.log", join)
 
     def _end(self, broker: BrokerProcess) -> None:
@@ -226,6 +233,36 @@ class Stage:
         """Cut all ways between the brokers of different halves."""
         self.count("cut")
         self.network.split(*halves)
+
+    def held(self, node: int) -> list[str]:
+        """Return the partitions that a broker holds, is to hold, or is about to lose."""
+        found: list[str] = json.loads(self._ask("held", str(node)))
+        return found
+
+    def drain(self, node: int) -> None:
+        """Let everything be moved off a broker."""
+        self.count("drain")
+        self._ask("drain", str(node))
+
+    def move(self, partition: int, *nodes: int) -> None:
+        """Begin to move a partition to these brokers, the preferred leader first."""
+        self.count("move")
+        self._ask("move", str(partition), *map(str, nodes))
+
+    def remove(self, node: int) -> None:
+        """Remove a broker that holds nothing; if it runs it ends by itself."""
+        self._ask("remove", str(node))
+        broker = self.brokers.pop(node)
+        if broker.is_running:
+            broker.wait()
+
+    def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait until something has come to be; raises Stuck if it does not."""
+        late = time.monotonic() + MOVE_SECONDS_MAX
+        while not is_so():
+            if time.monotonic() > late:
+                raise Stuck(f"it takes too long until {what}")
+            time.sleep(_LOOK_SECONDS)
 
     def heal(self) -> None:
         """Mend all ways."""

@@ -1,7 +1,7 @@
 """All scenarios."""
 
-from tests.chaos import alone, apart, broken, together
+from tests.chaos import alone, apart, broken, moving, together
 from tests.chaos.scenario import SCENARIOS
 
-FILES = (alone, together, apart, broken)
+FILES = (alone, together, apart, broken, moving)
 ALL = tuple(SCENARIOS)

@@ -90,6 +90,19 @@ def three_are_restarted_in_turn_and_no_send_fails(stage: Stage) -> None:
         stage.brokers[node].stop()
         stage.start(node)
         stage.wait_for_progress()
+    _no_send_failed(stage)
+
+
+@scenario("B24", setting=THREE)
+def three_are_killed_in_turn_and_no_send_fails(stage: Stage) -> None:
+    for node in stage.brokers:
+        stage.kill(node)
+        stage.start(node)
+        stage.wait_for_progress()
+    _no_send_failed(stage)
+
+
+def _no_send_failed(stage: Stage) -> None:
     sends = [op for op in stage.workload.history() if isinstance(op, Send)]
     failed = [send for send in sends if send.outcome is not Outcome.OK]
     assert failed == [], f"sends failed, the first with {failed[0].error}"

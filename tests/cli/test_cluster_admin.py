@@ -74,6 +74,15 @@ def wait(is_done: Callable[[], bool]) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
+def test_a_cluster_whose_levels_are_as_high_as_can_be_is_not_upgraded(cli: Cli) -> None:
+    code, text = cli("cluster", "upgrade")
+    assert code == 0, text
+    found = {
+        one["feature"]: (one["finalised"], one["possible"]) for one in cli.status()["features"]
+    }
+    assert found["catalog.version"] == (2, 2)
+
+
 def test_status_and_doctor_see_a_cluster_as_it_is_and_a_topic_gets_more_copies(
     cluster: Cluster, cli: Cli
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from kafkaesque.client.address import Address
 from kafkaesque.client.brokers import BrokerInfo, FolderInfo, MemberInfo, MoveInfo, QuorumInfo
+from kafkaesque.client.features import FeatureInfo
 from kafkaesque.client.findings import Finding, Kind, findings
 from kafkaesque.client.overview import Overview
 from kafkaesque.client.topics import PartitionInfo, TopicInfo
@@ -175,3 +176,12 @@ def test_a_move_is_stuck_when_its_broker_is_away_or_nothing_comes() -> None:
     assert not [
         one for one in findings(moving(is_there=True, size=20), before) if one.kind is Kind.STUCK
     ]
+
+
+def test_levels_that_could_rise_are_told_when_all_brokers_are_there() -> None:
+    level = FeatureInfo(name="catalog.version", finalized=1, possible=2)
+    seen = replace(HEALTHY, features=(level,))
+    (found,) = findings(seen)
+    assert (found.kind, found.command) == (Kind.LEVELS, "kafkaesque cluster upgrade --yes")
+    assert Kind.LEVELS not in {one.kind for one in findings(replace(seen, brokers=DOWN))}
+    assert findings(replace(HEALTHY, features=(replace(level, finalized=2),))) == []

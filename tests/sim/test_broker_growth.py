@@ -19,6 +19,7 @@ from kafkaesque.machines.catalog_commands import (
     RemoveBroker,
     Reply,
 )
+from kafkaesque.machines.features import supported
 from kafkaesque.sim.broker_growth import VoterChecks, has_right_voters
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -63,7 +64,9 @@ def ask(world: BrokerWorld, command: Command) -> Reply:
 def join(world: BrokerWorld, *, starts: bool = True) -> NodeId:
     """Let a broker with an empty disk join."""
     directory = world.chance.randbytes(16)
-    reply = ask(world, AdmitBroker(directory=directory, host="new", port=9092, rack=""))
+    levels = dict(supported())
+    asked = AdmitBroker(directory=directory, host="new", port=9092, rack="", levels=levels)
+    reply = ask(world, asked)
     assert isinstance(reply, Carried)
     node = reply.first_id
     if starts:

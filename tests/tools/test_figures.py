@@ -40,6 +40,8 @@ def a_result(measured: float, ratio: float | None = None) -> Measured:
         (Compare.AT_LEAST, 20.0, a_result(19.9), False),
         (Compare.AT_MOST, 1.0, a_result(1.0), True),
         (Compare.AT_MOST, 1.0, a_result(1.1), False),
+        (Compare.AT_MOST, 0, a_result(0), True),
+        (Compare.AT_MOST, 0, a_result(1), False),
         (Compare.RATIO_AT_LEAST, 0.6, a_result(812.0, ratio=0.61), True),
         (Compare.RATIO_AT_LEAST, 0.6, a_result(812.0, ratio=0.59), False),
         (Compare.RATIO_AT_LEAST, 0.6, a_result(0.59), False),

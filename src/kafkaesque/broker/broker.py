@@ -1,8 +1,8 @@
 """One node's broker: its store, its groups, its copy of the catalog. Synchronous throughout."""
 
 import random
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 from kafkaesque.broker.caretaker import Caretaker
@@ -13,10 +13,12 @@ from kafkaesque.broker.coordinators import (
     Coordinators,
     partition_of,
 )
+from kafkaesque.broker.failing import once
 from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.hosting import Hosting
 from kafkaesque.broker.housekeeper import Housekeeper
+from kafkaesque.broker.identity import new_cluster_id
 from kafkaesque.broker.leaders import Leader, LeadersTold
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_follower import MachineFollower
@@ -46,6 +48,7 @@ from kafkaesque.machines.catalog_commands import (
     CreateTopic,
     DeleteTopic,
     DrainBroker,
+    FinalizeFeatures,
     MovePartitions,
     Refused,
     RemoveBroker,
@@ -54,6 +57,7 @@ from kafkaesque.machines.catalog_commands import (
     TakeProducerIds,
     to_error,
 )
+from kafkaesque.machines.features import first_features, supported
 from kafkaesque.machines.transaction_questions import Question
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
@@ -95,9 +99,13 @@ class Broker:
         self.replicas = ReplicaSet(node, session, store, config.raft, chance, self._peers)
         self.leaders = self.replicas.leaders
         self._membership = membership
+        self.supports = supported(config.cluster.catalog_version_max)
+        """The lowest and highest level of each feature that this broker supports."""
         self._registering: Registering | None = None
         if membership is not None:
-            self._registering = Registering(node, membership, session, self.ask, failed)
+            self._registering = Registering(
+                node, membership, session, self.supports, self.ask, failed
+            )
         self.on_catalog: Callable[[], None] = _ignore
         """Called when this broker's copy of the catalog has changed."""
         self._is_started = False
@@ -143,12 +151,13 @@ class Broker:
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
         snapshots = self._store.snapshots(CATALOG_GROUP)
-        failed = _once(self._failed)
+        failed = once(self._failed)
+        new_catalog = partial(Catalog, self.supports)
         self._committed = MachineFollower(
-            replica, self._clock, Catalog(), self._on_applied, failed, snapshots
+            replica, self._clock, new_catalog(), self._on_applied, failed, snapshots
         )
         self._catalog = MachineHost(
-            replica, self._clock, Catalog, self._on_catalog, failed, snapshots, saves=False
+            replica, self._clock, new_catalog, self._on_catalog, failed, snapshots, saves=False
         )
         self._changes = Changes(
             self.node,
@@ -253,6 +262,11 @@ class Broker:
         self.coordinators.stop()
         self.transactions.coordinators.stop()
         self._store.close()
+
+    @property
+    def has_others(self) -> bool:
+        """Whether there are other brokers in the cluster."""
+        return bool(self._others())
 
     @property
     def catalog(self) -> Catalog:
@@ -375,6 +389,12 @@ class Broker:
         """Forget a broker that holds nothing; raises as `create_topic` does."""
         self._change(RemoveBroker(node=node), answer)
 
+    def finalize_features(
+        self, levels: Mapping[str, int], answer: Answer, *, can_lower: bool = False
+    ) -> None:
+        """Let the whole cluster work at these levels; raises as `create_topic` does."""
+        self._change(FinalizeFeatures(levels=dict(levels), can_lower=can_lower), answer)
+
     def moves(self) -> list[MoveProgress]:
         """Return how the moves of partitions go, as far as this broker knows."""
         return self._mover.progress()
@@ -443,7 +463,8 @@ class Broker:
         if catalog.cluster_id is None:
             given = self._membership.cluster if self._membership is not None else ""
             cluster_id = given or new_cluster_id(self._new_id())
-            self._catalog.write(catalog.name_cluster(cluster_id), _ignore)
+            begun = [*catalog.name_cluster(cluster_id), *first_features(self.supports)]
+            self._catalog.write(begun, _ignore)
         if self._registering is None:
             self._committed.catch_up()
             self._start_topics()
@@ -469,23 +490,6 @@ class Broker:
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")
-
-
-def _once(failed: Callable[[LogError], None]) -> Callable[[LogError], None]:
-    """Tell of the first failure only: who cannot read a log can do so in two ways."""
-    told: list[LogError] = []
-
-    def tell(error: LogError) -> None:
-        if not told:
-            told.append(error)
-            failed(error)
-
-    return tell
-
-
-def new_cluster_id(chance: bytes) -> str:
-    """Return the name of a new cluster, in the form that Kafka's have."""
-    return urlsafe_b64encode(chance).decode().rstrip("=")
 
 
 def _ignore(*_: object) -> None:

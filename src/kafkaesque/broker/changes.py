@@ -23,6 +23,7 @@ from kafkaesque.machines.catalog_commands import (
     CreateTopic,
     DeleteTopic,
     DrainBroker,
+    FinalizeFeatures,
     FinishMove,
     MovePartitions,
     RegisterBroker,
@@ -38,6 +39,7 @@ from kafkaesque.machines.catalog_moves import (
     finish_move,
     remove_broker,
 )
+from kafkaesque.machines.features import finalize
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas, place
 from kafkaesque.types import NodeId
@@ -57,6 +59,7 @@ _Plain: TypeAlias = (
     | FinishMove
     | DrainBroker
     | RemoveBroker
+    | FinalizeFeatures
 )
 """Commands whose reply says nothing but that they were carried out, or what was taken."""
 
@@ -105,7 +108,7 @@ class Changes:
         first_id = -1
         if isinstance(command, AdmitBroker):
             first_id, records = catalog.admit(
-                command.directory, command.host, command.port, command.rack
+                command.directory, command.host, command.port, command.rack, command.levels
             )
         else:
             if isinstance(command, TakeProducerIds):
@@ -156,6 +159,7 @@ class Changes:
                         rack=command.rack,
                         directory=command.directory,
                         incarnation=command.incarnation,
+                        levels=command.levels,
                     )
                 )
             case MovePartitions():
@@ -168,6 +172,13 @@ class Changes:
                 return drain_broker(catalog, command.node, is_draining=command.is_draining)
             case RemoveBroker():
                 return remove_broker(catalog, command.node, self._host.voters)
+            case FinalizeFeatures():
+                return finalize(
+                    catalog.finalized,
+                    catalog.brokers.values(),
+                    command.levels,
+                    can_lower=command.can_lower,
+                )
 
     def _place(self, catalog: Catalog, command: CreateTopic) -> Sequence[Replicas]:
         racks = self._racks(catalog)

@@ -30,15 +30,13 @@ class HandOver:
 
     def tick(self, replicas: Iterable[Replica]) -> None:
         """Let a tick pass."""
-        if self.is_done:
-            return
         self._ticks += 1
         led = [one for one in replicas if _could_go(one)]
-        if not led or self._ticks > self._config.hand_over_ticks:
+        is_over = not led or self._ticks > self._config.hand_over_ticks
+        if is_over and not self.is_done:
             self.is_done = True
             self._done()
-            return
-        self._hand_over(led)
+        self._hand_over(led)  # also afterwards: somebody may just have given us a group back
 
     def _hand_over(self, led: Sequence[Replica]) -> None:
         left = self._config.transfers_per_tick

@@ -8,6 +8,7 @@ refused. `has_begun` tells that from a first start that was cut short.
 """
 
 import struct
+from base64 import urlsafe_b64encode
 from contextlib import suppress
 
 import msgspec
@@ -117,3 +118,8 @@ def decode_identity(data: bytes) -> FolderIdentity:
         return _decoder.decode(state)
     except msgspec.MsgspecError as error:
         raise NewerFormat(PATH, FORMAT + 1, FORMAT) from error
+
+
+def new_cluster_id(chance: bytes) -> str:
+    """Return the name of a new cluster, in the form that Kafka's have."""
+    return urlsafe_b64encode(chance).decode().rstrip("=")

@@ -1,6 +1,6 @@
 """How one broker belongs to a cluster: what it is told at its start, and how it tells of itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kafkaesque.broker.peers import Peers, ReplyTo
@@ -8,6 +8,7 @@ from kafkaesque.entry import Voters
 from kafkaesque.errors import InvalidAssignment, KafkaesqueError, LogError
 from kafkaesque.machines.catalog import Catalog
 from kafkaesque.machines.catalog_commands import Command, Refused, RegisterBroker, Reply, to_error
+from kafkaesque.machines.feature_errors import UnsupportedLevel
 from kafkaesque.types import NodeId
 
 TICKS_BETWEEN = 5
@@ -46,6 +47,7 @@ class Registering:
         node: NodeId,
         membership: Membership,
         incarnation: int,
+        levels: Mapping[str, tuple[int, int]],
         ask: Callable[[Command, ReplyTo], None],
         failed: Callable[[LogError], None],
     ) -> None:
@@ -56,6 +58,7 @@ class Registering:
             rack=membership.rack,
             directory=membership.directory,
             incarnation=incarnation,
+            levels=dict(levels),
         )
         self._ask = ask
         self._failed = failed
@@ -90,5 +93,5 @@ class Registering:
 
     def _on_error(self, error: KafkaesqueError) -> None:
         self._is_asking = False
-        if isinstance(error, InvalidAssignment):
+        if isinstance(error, InvalidAssignment | UnsupportedLevel):
             self._failed(LogError(str(error)))

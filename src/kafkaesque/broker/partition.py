@@ -15,6 +15,7 @@ from kafkaesque.broker.watermark import Done, Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
+    ChangeInProgress,
     CorruptLog,
     FutureTerm,
     LeaderNotReady,
@@ -23,6 +24,7 @@ from kafkaesque.errors import (
     NotLeader,
     OffsetNotAvailable,
     OffsetOutOfRange,
+    OutOfOrderSequence,
     PartitionOffline,
     StaleProducerEpoch,
     StaleTerm,
@@ -154,7 +156,13 @@ class Partition:
         admission = self._admission
         copies = self.settings.min_insync_replicas if needs_all else 1
         view = admission.check(batches)
-        repeated = self.producers.check(view)
+        try:
+            repeated = self.producers.check(view)
+        except OutOfOrderSequence:
+            # If the one before it was refused for another reason, so is this one: librdkafka sends
+            # several at once, and gives all of them new numbers when it hears of a gap.
+            self._check_taking(copies if needs_all else 0)
+            raise
         if repeated is not None:  # also when there are too few replicas now: it is written
             self.replica.when_held(repeated.base_offset, copies, done)
             is_append_time = admission.is_append_time
@@ -395,6 +403,14 @@ class Partition:
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
+
+    def _check_taking(self, copies: int) -> None:
+        """Raise what the leader refuses every batch for at present, if it does."""
+        leadership = self.replica.raft.leadership
+        if leadership is not None and leadership.transferee is not None:
+            raise ChangeInProgress(f"leadership is being handed to node {leadership.transferee}")
+        if copies:
+            self._check_replicas()
 
     def _check_following(self) -> None:
         replica = self.replica

@@ -9,6 +9,7 @@ import click
 
 from kafkaesque.broker.identity import PATH as IDENTITY
 from kafkaesque.cli.cluster_admin import drain, move, rebalance, remove, status
+from kafkaesque.cli.cluster_upgrade import upgrade
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.cli.recover import recover
 from kafkaesque.config import ServerConfig
@@ -24,7 +25,7 @@ def cluster() -> None:
     """Start brokers on this machine, and look after a cluster."""
 
 
-for command in (status, drain, move, rebalance, remove, recover):
+for command in (status, drain, move, rebalance, remove, recover, upgrade):
     cluster.add_command(command)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import click
 
 from kafkaesque.cli.cluster_plan import MOVE_COLUMNS, balanced, table_of, wanted
+from kafkaesque.cli.cluster_upgrade import table_of as table_of_features
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
@@ -18,7 +19,7 @@ from kafkaesque.types import NodeId
 @bootstrap_option
 @json_option
 def status(*, bootstrap: str, is_json: bool) -> None:
-    """Show brokers, the quorum, partitions in need and moves.
+    """Show brokers, the quorum, levels of features, partitions in need and moves.
 
     `kafkaesque doctor` says what is wrong, and what to do about it.
     """
@@ -34,7 +35,8 @@ def status(*, bootstrap: str, is_json: bool) -> None:
     }
     if is_json:
         head = {name.replace(" ", "_"): value for name, value in head.items()}
-    Output(is_json=is_json).tables(head, [_brokers(seen), _members(seen), _moves(seen)])
+    tables = [_brokers(seen), _members(seen), table_of_features(seen.features), _moves(seen)]
+    Output(is_json=is_json).tables(head, tables)
 
 
 def _shortfalls(seen: Overview) -> dict[str, object]:

@@ -82,6 +82,7 @@ def node_settings(settings: Settings) -> NodeSettings:
         rack=server.rack,
         secret_file=server.secret_file,
         stop_ms=server.stop_ms,
+        linger_ms=server.linger_ms,
         limits=settings.limits,
         log=settings.log,
         text=settings.text,

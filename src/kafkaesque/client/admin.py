@@ -10,6 +10,7 @@ from typing import Any
 from kafkaesque.client.address import Address, parse_addresses
 from kafkaesque.client.batches import Batches
 from kafkaesque.client.brokers import Brokers
+from kafkaesque.client.features import Features
 from kafkaesque.client.groups import Groups
 from kafkaesque.client.pipeline import Pipeline
 from kafkaesque.client.producer import Producer
@@ -52,6 +53,7 @@ class Admin:
         self.topics = Topics(self._router)
         self.groups = Groups(self._router)
         self.transactions = Transactions(self._router)
+        self.features = Features(self._router)
         self.batches = Batches(self._router)
 
     def cluster(self) -> ClusterInfo:

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     REPLICATION = "replication"
     UNEVEN = "uneven"
     EMPTY = "empty"
+    LEVELS = "levels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ def findings(now: Overview, before: Overview | None = None) -> list[Finding]:
         *_leaders(now),
         *_crowded(now),
         *_emptied(now),
+        *_levels(now),
     ]
     order = list(Kind)
     return sorted(found, key=lambda one: order.index(one.kind))
@@ -73,6 +75,18 @@ def _catalog(now: Overview) -> Iterator[Finding]:
             text="nobody leads the catalog: most of its voters are away, so nothing can be changed",
             command=f"start broker {_and(away) or 'that is down'} again; only if it is gone for "
             f"good: kafkaesque cluster recover --data DIR {lost}",
+        )
+
+
+def _levels(now: Overview) -> Iterator[Finding]:
+    """Of brokers that are away nobody knows what they support."""
+    rising = [one for one in now.features if one.possible > one.finalized]
+    if rising and len(now.there) == len(now.brokers):
+        names = ", ".join(f"{one.name} {one.possible}" for one in rising)
+        yield Finding(
+            kind=Kind.LEVELS,
+            text=f"all brokers support {names}, but the cluster does not use it yet",
+            command="kafkaesque cluster upgrade --yes",
         )
 
 

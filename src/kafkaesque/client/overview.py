@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.brokers import BrokerInfo, FolderInfo, MoveInfo, QuorumInfo
+from kafkaesque.client.features import FeatureInfo
 from kafkaesque.client.topics import PartitionInfo, Place, TopicInfo
 from kafkaesque.errors import ClientError
 from kafkaesque.types import NodeId
@@ -29,6 +30,7 @@ class Overview:
     folders: Mapping[NodeId, FolderInfo] = field(default_factory=dict)
     """Of those brokers that tell."""
     min_in_sync: Mapping[str, int] = field(default_factory=dict)
+    features: tuple[FeatureInfo, ...] = ()
 
     @property
     def broker(self) -> Mapping[NodeId, BrokerInfo]:
@@ -91,6 +93,7 @@ def look(admin: Admin) -> Overview:
         quorum=admin.brokers.quorum(),
         topics=topics,
         moves=tuple(admin.brokers.moves()),
+        features=tuple(admin.features.list()),
         folders=folders,
         min_in_sync=admin.topics.numbers([topic.name for topic in topics], MIN_IN_SYNC),
     )

@@ -26,6 +26,7 @@ from kafkaesque.machines.catalog_records import (
     BrokerSet,
     BrokersRemoved,
     ClusterNamed,
+    FeaturesSet,
     ProducerIdsGiven,
     TopicPlaced,
     TopicSet,
@@ -40,6 +41,15 @@ from kafkaesque.machines.catalog_records import (
     topic_record,
 )
 from kafkaesque.machines.catalog_values import INTERNAL_TOPICS, Move, Registration, Topic
+from kafkaesque.machines.feature_errors import UnsupportedLevel
+from kafkaesque.machines.features import (
+    Finalized,
+    Range,
+    features_of,
+    features_record,
+    shortfall,
+    supported,
+)
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas
 from kafkaesque.topic_settings import resolve
@@ -71,7 +81,10 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 class Catalog:
     """The state that follows from all records so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, supports: Mapping[str, Range] | None = None) -> None:
+        self._supports = supported() if supports is None else supports
+        self.finalized = Finalized()
+        """The levels at which the cluster works."""
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self.cluster_id: str | None = None
@@ -127,10 +140,11 @@ class Catalog:
     def register(self, broker: Registration) -> list[MachineRecord]:
         """Decide what tells of a broker; raises InvalidAssignment if its id is another's.
 
-        Raises BrokerRemoved for one that was removed.
+        Raises BrokerRemoved for one that was removed, UnsupportedLevel for one that is too old.
         """
         if broker.node in self.removed:
             raise BrokerRemoved(removed_text(broker.node))
+        self._check_levels(f"broker {broker.node}", broker.levels)
         known = self.brokers.get(broker.node)
         if known is not None and known.directory != broker.directory:
             raise InvalidAssignment(f"broker {broker.node} has another data folder: take a new id")
@@ -140,9 +154,18 @@ class Catalog:
         return [] if broker == known else [broker_record(broker)]
 
     def admit(
-        self, directory: bytes, host: str, port: int, rack: str
+        self,
+        directory: bytes,
+        host: str,
+        port: int,
+        rack: str,
+        levels: Mapping[str, Range] | None = None,
     ) -> tuple[NodeId, list[MachineRecord]]:
-        """Decide which number the broker of a data folder has; raises InvalidAssignment."""
+        """Decide which number the broker of a data folder has.
+
+        Raises InvalidAssignment, UnsupportedLevel for one that is too old.
+        """
+        self._check_levels("the broker that wants to join", levels or {})
         for known in self.brokers.values():
             if known.directory == directory:
                 return known.node, []
@@ -150,7 +173,13 @@ class Catalog:
             raise InvalidAssignment(f"a cluster has at most {BROKERS_MAX} brokers")
         node = 1 + max({*self.brokers, *self.removed}, default=0)
         admitted = Registration(
-            node=node, host=host, port=port, rack=rack, directory=directory, incarnation=0
+            node=node,
+            host=host,
+            port=port,
+            rack=rack,
+            directory=directory,
+            incarnation=0,
+            levels=levels or {},
         )
         return node, [broker_record(admitted)]
 
@@ -234,11 +263,21 @@ class Catalog:
                 self.next_producer_id = value.next_id
             case BrokersRemoved():
                 self.removed = frozenset(value.nodes)
+            case FeaturesSet():
+                self._finalized(features_of(value))
+
+    def _finalized(self, finalized: Finalized) -> None:
+        said = shortfall("this broker", self._supports, finalized.levels)
+        if said is not None:
+            raise UnsupportedLevel(said)
+        self.finalized = finalized
 
     def records(self) -> Iterator[MachineRecord]:
         """Return records that rebuild the catalog as it is now, and what is still to be removed."""
         if self.cluster_id is not None:
             yield record(CLUSTER_KEY, ClusterNamed(cluster_id=self.cluster_id))
+        if self.finalized.epoch:
+            yield features_record(self.finalized)
         if self.next_producer_id:
             yield record(PRODUCER_IDS_KEY, ProducerIdsGiven(next_id=self.next_producer_id))
         if self.removed:
@@ -249,6 +288,11 @@ class Catalog:
             yield topic_record(topic)
         for topic_id in sorted(self.buried):
             yield MachineRecord(topic_key(topic_id), None)
+
+    def _check_levels(self, who: str, levels: Mapping[str, Range]) -> None:
+        said = shortfall(who, levels, self.finalized.levels)
+        if said is not None:
+            raise UnsupportedLevel(said)
 
     def _put(self, topic: Topic) -> None:
         self._topics[topic.name] = self._by_id[topic.topic_id] = topic

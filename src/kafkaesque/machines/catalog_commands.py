@@ -10,6 +10,7 @@ import msgspec
 
 from kafkaesque import errors
 from kafkaesque.errors import KafkaesqueError, NotLeader
+from kafkaesque.machines import feature_errors
 from kafkaesque.types import NodeId, Offset
 
 DEFAULT_REPLICATION = -1
@@ -64,6 +65,7 @@ class RegisterBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True,
     rack: str
     directory: bytes
     incarnation: int
+    levels: dict[str, tuple[int, int]] = {}
 
 
 class AdmitBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=7):
@@ -73,6 +75,7 @@ class AdmitBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, ta
     host: str
     port: int
     rack: str
+    levels: dict[str, tuple[int, int]] = {}
 
 
 class MovePartitions(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=8):
@@ -104,6 +107,13 @@ class RemoveBroker(msgspec.Struct, array_like=True, frozen=True, kw_only=True, t
     node: NodeId
 
 
+class FinalizeFeatures(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=12):
+    """Let the whole cluster work at these levels."""
+
+    levels: dict[str, int]
+    can_lower: bool = False
+
+
 Command: TypeAlias = (
     CreateTopic
     | DeleteTopic
@@ -116,6 +126,7 @@ Command: TypeAlias = (
     | FinishMove
     | DrainBroker
     | RemoveBroker
+    | FinalizeFeatures
 )
 
 
@@ -160,6 +171,7 @@ _ERRORS = {
         errors.BrokerInUse,
         errors.BrokerRemoved,
         errors.InvalidAssignment,
+        feature_errors.InvalidLevel,
         errors.InvalidPartitions,
         errors.InvalidReplicas,
         errors.InvalidSetting,
@@ -170,6 +182,7 @@ _ERRORS = {
         errors.UnknownBroker,
         errors.UnknownTopic,
         errors.UnknownTopicId,
+        feature_errors.UnsupportedLevel,
         errors.DiskFull,
     )
 }

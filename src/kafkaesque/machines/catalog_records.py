@@ -14,7 +14,7 @@ from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas
 from kafkaesque.types import NodeId
 
-FORMAT = 4
+FORMAT = 5
 FIRST_BROKER: NodeId = 1
 """Where all partitions of a topic are that says nothing of replicas: there was one broker then."""
 
@@ -23,6 +23,7 @@ PRODUCER_IDS_KEY = b"producer-ids"
 TOPIC_PREFIX = b"topic/"
 BROKER_PREFIX = b"broker/"
 REMOVED_KEY = b"removed-brokers"
+FEATURES_KEY = b"features"
 
 
 class TopicSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
@@ -76,6 +77,9 @@ class BrokerSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=
     directory: bytes
     incarnation: int
     is_draining: bool = False
+    levels: dict[str, tuple[int, int]] = {}
+    """Written at every level: it must be known before a level that has it can be finalised. Older
+    versions pass over it, and what they write anew without it is taken for one of theirs."""
 
 
 class BrokersRemoved(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=6):
@@ -84,8 +88,21 @@ class BrokersRemoved(msgspec.Struct, array_like=True, frozen=True, kw_only=True,
     nodes: list[NodeId]
 
 
+class FeaturesSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=7):
+    """The cluster works at these levels; only written from a level on that knows it."""
+
+    levels: dict[str, int]
+    epoch: int
+
+
 Value: TypeAlias = (
-    TopicSet | ClusterNamed | ProducerIdsGiven | TopicPlaced | BrokerSet | BrokersRemoved
+    TopicSet
+    | ClusterNamed
+    | ProducerIdsGiven
+    | TopicPlaced
+    | BrokerSet
+    | BrokersRemoved
+    | FeaturesSet
 )
 
 _encoder = msgspec.msgpack.Encoder()
@@ -177,6 +194,7 @@ def broker_record(broker: Registration) -> MachineRecord:
         directory=broker.directory,
         incarnation=broker.incarnation,
         is_draining=broker.is_draining,
+        levels=dict(broker.levels),
     )
     return record(broker_key(broker.node), value)
 
@@ -191,4 +209,5 @@ def broker_of(value: BrokerSet) -> Registration:
         directory=value.directory,
         incarnation=value.incarnation,
         is_draining=value.is_draining,
+        levels=value.levels,
     )

@@ -100,6 +100,8 @@ class Registration:
     """Another number means that it has started anew; 0 that it was never there yet."""
     is_draining: bool = False
     """Whether it is to be emptied: nothing new is put on it."""
+    levels: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The lowest and highest level of each feature that it supports; empty if it does not say."""
 
     @property
     def was_there(self) -> bool:

@@ -49,6 +49,7 @@ from kafkaesque.server.handlers import (
     sync_group,
     txn_offset_commit,
     unregister_broker,
+    update_features,
     write_txn_markers,
 )
 from kafkaesque.server.session import Session
@@ -112,6 +113,7 @@ from kafkaesque.wire.messages.produce import ProduceRequest
 from kafkaesque.wire.messages.sync_group import SyncGroupRequest
 from kafkaesque.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kafkaesque.wire.messages.unregister_broker import UnregisterBrokerRequest
+from kafkaesque.wire.messages.update_features import UpdateFeaturesRequest
 from kafkaesque.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Coroutine[Any, Any, Any]]
@@ -140,6 +142,7 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     ElectLeadersRequest: elect_leaders.handle,
     ListPartitionReassignmentsRequest: list_partition_reassignments.handle,
     UnregisterBrokerRequest: unregister_broker.handle,
+    UpdateFeaturesRequest: update_features.handle,
     FindCoordinatorRequest: find_coordinator.handle,
     JoinGroupRequest: join_group.handle,
     SyncGroupRequest: sync_group.handle,
@@ -192,7 +195,8 @@ def begin(data: memoryview, session: Session, turn: Turn) -> list[Buffer] | Step
         key, version = named
         if key == API_VERSIONS.key:
             header_version = request_header_version(API_VERSIONS, version)
-            return _answer_api_versions(decode_request_header(data, header_version)[0])
+            header = decode_request_header(data, header_version)[0]
+            return _answer_api_versions(header, session)
         route = _routes[named] = _route(key, version)
     header, start = decode_request_header(data, route.header_version)
     request = route.read(data, start)
@@ -224,13 +228,14 @@ def _answer(correlation_id: int, route: _Route, body: object) -> list[Buffer]:
     return frame([head, *encode_parts(body, route.version)])
 
 
-def _answer_api_versions(header: RequestHeader) -> list[Buffer]:
+def _answer_api_versions(header: RequestHeader, session: Session) -> list[Buffer]:
     """A version that we do not know is answered in version 0, which every client can read."""
     served = [APIS[key].api for key in HANDLERS] + [API_VERSIONS]
     if API_VERSIONS.serves(header.version):
-        body, version = api_versions.answer(served), header.version
+        body, version = api_versions.answer(served, session.broker), header.version
     else:
-        body = api_versions.answer([API_VERSIONS], ErrorCode.UNSUPPORTED_VERSION)
+        error = ErrorCode.UNSUPPORTED_VERSION
+        body = api_versions.answer([API_VERSIONS], session.broker, error)
         version = 0
     head = encode_response_header(header.correlation_id, 0)
     return frame([head, *encode_parts(body, version)])

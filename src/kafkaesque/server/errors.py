@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kafkaesque import errors
-from kafkaesque.machines import consumer_errors, transaction_errors
+from kafkaesque.machines import consumer_errors, feature_errors, transaction_errors
 from kafkaesque.wire.error_codes import ErrorCode
 
 MESSAGE_CHARS_MAX = 1_000
@@ -32,6 +32,8 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.NoMove: ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     errors.UnknownBroker: ErrorCode.BROKER_ID_NOT_REGISTERED,
     errors.BrokerInUse: ErrorCode.INVALID_REQUEST,
+    feature_errors.InvalidLevel: ErrorCode.INVALID_UPDATE_VERSION,
+    feature_errors.UnsupportedLevel: ErrorCode.UNSUPPORTED_VERSION,
     errors.InvalidRequest: ErrorCode.INVALID_REQUEST,
     errors.TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
     errors.InvalidTopic: ErrorCode.INVALID_TOPIC_EXCEPTION,

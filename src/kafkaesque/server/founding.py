@@ -7,21 +7,23 @@ empty folder and --join   it asks the cluster for a number; it never begins one
 
 import os
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from kafkaesque.broker.broker import new_cluster_id
 from kafkaesque.broker.identity import (
     DIRECTORY_BYTES,
     Folder,
     FolderIdentity,
     load_identity,
+    new_cluster_id,
     save_identity,
 )
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import BadConfiguration, LogError
+from kafkaesque.machines.features import Range
 from kafkaesque.server.joining import join
 from kafkaesque.server.listening import is_local, parse_address
 from kafkaesque.server.peering import Application
@@ -44,7 +46,13 @@ class Place:
     """The `host:port` of any broker of the cluster; empty for none."""
 
 
-async def identify(disk: Folder, place: Place, secret: bytes, links: LinkConfig) -> FolderIdentity:
+async def identify(
+    disk: Folder,
+    place: Place,
+    secret: bytes,
+    links: LinkConfig,
+    supports: Mapping[str, Range],
+) -> FolderIdentity:
     """Return who the broker of a folder is; raises LogError, CannotJoin, BadConfiguration."""
     found = load_identity(disk)
     if found is not None:
@@ -52,7 +60,11 @@ async def identify(disk: Folder, place: Place, secret: bytes, links: LinkConfig)
     directory = random.SystemRandom().randbytes(DIRECTORY_BYTES)
     if place.join:
         application = Application(
-            directory=directory, host=place.host, port=place.port, rack=place.rack
+            directory=directory,
+            host=place.host,
+            port=place.port,
+            rack=place.rack,
+            levels=dict(supports),
         )
         admission = await join(parse_address(place.join), application, secret, links)
         identity = FolderIdentity(

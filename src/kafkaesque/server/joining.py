@@ -38,7 +38,7 @@ async def join(
         for attempt in range(TRIES_MAX):
             try:
                 _, answer = await links.visit(address, Ask.JOIN, question)
-                return _admissions.decode(answer)
+                admission = _admissions.decode(answer)
             except LinkRefused as error:
                 raise CannotJoin(f"the broker at {where} lets nobody in: {error}") from error
             except (CallRefused, PeerUnreachable, TimeoutError) as error:
@@ -46,6 +46,10 @@ async def join(
                     raise CannotJoin(f"cannot join the cluster at {where}: {error}") from error
             except (LinkError, msgspec.MsgspecError) as error:
                 raise CannotJoin(f"no broker of ours answers at {where}: {error}") from error
+            else:
+                if admission.refusal:
+                    raise CannotJoin(f"cannot join the cluster at {where}: {admission.refusal}")
+                return admission
             await asyncio.sleep(TRY_EVERY_S)
         raise AssertionError("the last attempt returns or raises")
     finally:

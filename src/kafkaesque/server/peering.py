@@ -7,7 +7,7 @@ another address is found by that, though nobody could reach it to write it into 
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Annotated, TypeVar
 
@@ -18,7 +18,12 @@ from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPee
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.peers import AnswerTo, Beat, Message, ReplyTo
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
-from kafkaesque.errors import AnswerLost, KafkaesqueError, LinkError, MalformedLink
+from kafkaesque.errors import (
+    AnswerLost,
+    KafkaesqueError,
+    LinkError,
+    MalformedLink,
+)
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
 from kafkaesque.machines import transaction_questions
@@ -32,8 +37,10 @@ from kafkaesque.machines.catalog_commands import (
     Unknown,
     to_refusal,
 )
+from kafkaesque.machines.feature_errors import UnsupportedLevel
+from kafkaesque.machines.features import Range
 from kafkaesque.net.gossiping import Gossiping
-from kafkaesque.net.handshake import Identity
+from kafkaesque.net.handshake import FEATURES_MAX, Identity
 from kafkaesque.net.links import Links, Peer
 from kafkaesque.net.ports import LinkPorts, Question
 from kafkaesque.server.standing import standing_of, watch_standing
@@ -73,6 +80,7 @@ class Application(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     host: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
     port: Annotated[int, msgspec.Meta(gt=0, lt=1 << 16)]
     rack: Annotated[str, msgspec.Meta(max_length=255)]
+    levels: Annotated[dict[str, tuple[int, int]], msgspec.Meta(max_length=FEATURES_MAX)] = {}
 
 
 class Admission(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -81,6 +89,8 @@ class Admission(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     cluster: str
     node: NodeId
     peers: tuple[KnownPeer, ...]
+    refusal: str = ""
+    """Why the cluster will not have it, whenever it asks; then the rest says nothing."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -102,6 +112,7 @@ class Peering:
         secret: bytes,
         configs: tuple[LinkConfig, GossipConfig],
         turn: Turn,
+        supports: Mapping[str, Range],
         seeds: Sequence[tuple[str, int]] = (),
     ) -> None:
         """`me` is what gossip tells of this broker; `seeds` are addresses to look for others at."""
@@ -117,6 +128,7 @@ class Peering:
             directory=folder.directory,
             session=1 + chance.getrandbits(60),
             secret=secret,
+            features={name: last for name, (_, last) in supports.items()},
         )
         ports = LinkPorts(
             deliver=self._deliver,
@@ -337,13 +349,19 @@ class Peering:
             question.refuse(f"the application cannot be read: {error}")
             return
         command = AdmitBroker(
-            directory=asked.directory, host=asked.host, port=asked.port, rack=asked.rack
+            directory=asked.directory,
+            host=asked.host,
+            port=asked.port,
+            rack=asked.rack,
+            levels=asked.levels,
         )
 
         def replied(reply: Reply) -> None:
             match reply:
                 case Carried(first_id=node):
                     question.reply(self._admission(node))
+                case Refused(error=UnsupportedLevel.__name__, text=text):
+                    question.reply(_refusal(text))
                 case Refused(text=text):
                     question.refuse(text)
                 case Unknown():
@@ -351,6 +369,8 @@ class Peering:
 
         try:
             self._broker.ask(command, replied)
+        except UnsupportedLevel as error:
+            question.reply(_refusal(str(error)))
         except KafkaesqueError as error:
             question.refuse(str(error) or "the cluster has no leader at the moment")
 
@@ -389,6 +409,10 @@ def _links_to(peers: Iterable[KnownPeer]) -> list[Peer]:
         Peer(node=peer.node, host=peer.host, port=peer.port, directory=peer.directory)
         for peer in peers
     ]
+
+
+def _refusal(text: str) -> bytes:
+    return _encode(Admission(cluster="", node=0, peers=(), refusal=text))
 
 
 def _refuse(question: Question) -> None:

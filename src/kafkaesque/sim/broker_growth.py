@@ -10,6 +10,7 @@ from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog_commands import AdmitBroker, Carried, DrainBroker, Reply
+from kafkaesque.machines.features import supported
 from kafkaesque.machines.layout import Host, layout_of
 from kafkaesque.machines.planning import plan
 from kafkaesque.machines.voter_choice import VOTERS_MAX
@@ -62,7 +63,13 @@ class Growth:
     def _application(self) -> AdmitBroker:
         node = len(self._world.nodes) + 1
         rack = f"rack-{node % self._world.settings.racks}"
-        return AdmitBroker(directory=self._directory, host=f"broker-{node}", port=9092, rack=rack)
+        return AdmitBroker(
+            directory=self._directory,
+            host=f"broker-{node}",
+            port=9092,
+            rack=rack,
+            levels=dict(supported()),
+        )
 
     def _knows_the_first(self, machine: BrokerNode) -> bool:
         """Whether the brokers that the cluster began with have told of themselves."""

@@ -24,8 +24,9 @@ class Cluster:
 
     Brokers have the numbers from 1 on. Each can be killed, paused and started again, and the way
     between two of them can be cut. With `data` all records stay there, else they are gone at the
-    end. `settings` are environment variables such as KAFKAESQUE_BROKER_AUTO_CREATE_TOPICS. It is
-    to be used by one thread at a time.
+    end. `settings` are environment variables such as KAFKAESQUE_BROKER_AUTO_CREATE_TOPICS; what is
+    changed in them holds for brokers that are started from then on. It is to be used by one thread
+    at a time.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Cluster:
         self._data = None if data is None else Path(data)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._racks = list(racks)
-        self._settings = dict(settings or {})
+        self.settings = dict(settings or {})
         self._thread: ProxyThread | None = None
         self._ways: Ways
         self._brokers: dict[NodeId, BrokerProcess] = {}
@@ -142,7 +143,7 @@ class Cluster:
         port = free_port()
         proxy.target_port = port
         broker = BrokerProcess(
-            self._data / f"broker-{place}", flags, port=port, environment=self._settings
+            self._data / f"broker-{place}", flags, port=port, environment=self.settings
         )
         try:
             broker.start()
@@ -173,6 +174,7 @@ class Cluster:
         """Start a broker again that is down, with its records and its address."""
         assert self._thread is not None
         self._thread.run(self._proxies[node].listen())
+        self._brokers[node].settings = dict(self.settings)
         self._brokers[node].start()
 
     def pause(self, node: NodeId) -> None:

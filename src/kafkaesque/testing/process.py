@@ -49,7 +49,8 @@ class BrokerProcess:
         """Its number in the cluster, once it has started."""
         self.output = data.with_name(f"{data.name}.out")
         self._flags = list(flags)
-        self._environment = {**os.environ, **(environment or {})}
+        self.settings = dict(environment or {})
+        """Environment variables, for its next start."""
         self._process: subprocess.Popen[bytes] | None = None
         self._said = 0
 
@@ -89,7 +90,7 @@ class BrokerProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                env=self._environment,
+                env={**os.environ, **self.settings},
             )
 
     def wait(self) -> None:

@@ -59,6 +59,7 @@ from kafkaesque.wire.messages import (
     sync_group,
     txn_offset_commit,
     unregister_broker,
+    update_features,
     write_txn_markers,
 )
 
@@ -264,6 +265,11 @@ APIS: Mapping[int, Messages] = {
             api=describe_cluster.API,
             request=describe_cluster.DescribeClusterRequest,
             response=describe_cluster.DescribeClusterResponse,
+        ),
+        Messages(
+            api=update_features.API,
+            request=update_features.UpdateFeaturesRequest,
+            response=update_features.UpdateFeaturesResponse,
         ),
         Messages(
             api=unregister_broker.API,

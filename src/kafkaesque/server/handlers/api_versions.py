@@ -1,7 +1,12 @@
-"""ApiVersions: which APIs this broker serves, in which versions."""
+"""ApiVersions: which APIs this broker serves, and at which levels its cluster works.
+
+Newer clients look for `group.version` and `transaction.version` before they use what came with
+them. No lowest level is 0: Java clients before 3.9 break off at that.
+"""
 
 from collections.abc import Iterable
 
+from kafkaesque.broker.broker import Broker
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.message import Api
 from kafkaesque.wire.messages.api_versions import (
@@ -11,12 +16,12 @@ from kafkaesque.wire.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-FEATURES = {"group.version": 1, "transaction.version": 2}
-"""What newer clients look for before they use it; each has been there from the first version on."""
 
-
-def answer(served: Iterable[Api], error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
+def answer(
+    served: Iterable[Api], broker: Broker, error: ErrorCode = ErrorCode.NONE
+) -> ApiVersionsResponse:
     """List what is served; also the answer to a version of this request that we do not know."""
+    finalized = broker.catalog.finalized
     return ApiVersionsResponse(
         error_code=error,
         api_keys=tuple(
@@ -28,12 +33,12 @@ def answer(served: Iterable[Api], error: ErrorCode = ErrorCode.NONE) -> ApiVersi
             for api in sorted(served, key=lambda api: api.key)
         ),
         supported_features=tuple(
-            SupportedFeatureKey(name=name, min_version=0, max_version=level)
-            for name, level in FEATURES.items()
+            SupportedFeatureKey(name=name, min_version=first, max_version=last)
+            for name, (first, last) in broker.supports.items()
         ),
-        finalized_features_epoch=0,
+        finalized_features_epoch=finalized.epoch,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in FEATURES.items()
+            for name, level in finalized.levels.items()
         ),
     )

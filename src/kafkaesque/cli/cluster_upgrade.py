@@ -1,0 +1,44 @@
+"""`kafkaesque cluster upgrade`."""
+
+from collections.abc import Sequence
+
+import click
+
+from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
+from kafkaesque.cli.output import Output, Table
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.features import FeatureInfo
+
+
+@click.command(epilog="Example: kafkaesque cluster upgrade --yes")
+@yes_option
+@bootstrap_option
+@json_option
+def upgrade(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
+    """Let the cluster use what all its brokers support by now.
+
+    Do so when every broker runs the new version, and you want none of them back: an older broker
+    is refused from then on. Without --yes the levels are only shown.
+    """
+    output = Output(is_json=is_json)
+    with Admin(bootstrap) as admin:
+        features = admin.features.list()
+        raised = {one.name: one.possible for one in features if one.possible > one.finalized}
+        if raised:
+            admin.features.finalize(raised, is_dry_run=not is_sure)
+    if not raised:
+        output.done("every level is as high as all brokers support", levels={})
+        return 0
+    what = ", ".join(f"{name} {level}" for name, level in raised.items())
+    if not is_sure:
+        output.table(table_of(features))
+        output.not_done(f"{what} to finalise")
+        return NOT_DONE
+    output.done(f"{what} is finalised", levels=raised)
+    return 0
+
+
+def table_of(features: Sequence[FeatureInfo]) -> Table:
+    """Return at which levels the cluster works, and at which it could."""
+    rows = [(one.name, one.finalized, one.possible) for one in features]
+    return Table(kind="feature", columns=("feature", "finalised", "possible"), rows=rows)

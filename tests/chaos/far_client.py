@@ -1,0 +1,121 @@
+"""A client that stands in one region: `python -m tests.chaos.far_client WORD BOOTSTRAP ...`.
+
+Each word does one thing and prints what came of it as JSON.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+SECONDS_MAX = 60
+WARM_UP = 3
+_PACE_S = 0.02
+
+
+def create(bootstrap: str, topic: str, *nodes: str) -> int:
+    """Make a topic of one partition on these brokers, the preferred leader first."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    wanted = NewTopic(topic, 1, replica_assignment=[[int(node) for node in nodes]])
+    begun = time.perf_counter()
+    admin.create_topics([wanted])[topic].result(SECONDS_MAX)
+    return _ms(time.perf_counter() - begun)
+
+
+def leader(bootstrap: str, topic: str) -> int:
+    """Say who leads the topic's partition; -1 for nobody."""
+    found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, SECONDS_MAX)
+    return int(found.topics[topic].partitions[0].leader)
+
+
+def produce(bootstrap: str, topic: str, count: str) -> list[int]:
+    """Send one record after the other; say how long each took, after the first few."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0}
+    )
+    took = []
+    for number in range(WARM_UP + int(count)):
+        begun = time.perf_counter()
+        producer.produce(topic, b"%d" % number, partition=0, on_delivery=_expect_no_error)
+        assert producer.flush(SECONDS_MAX) == 0
+        took.append(_ms(time.perf_counter() - begun))
+    return took[WARM_UP:]
+
+
+def _expect_no_error(error: object, _: object) -> None:
+    assert error is None, error
+
+
+def press(bootstrap: str, topic: str, seconds: str) -> Mapping[str, int]:
+    """Send without end; say how many were acknowledged and how long one waited at most."""
+    waits: list[float] = []
+    failures: list[object] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    ends = time.perf_counter() + float(seconds)
+    while (begun := time.perf_counter()) < ends:
+
+        def told(error: object, _: object, begun: float = begun) -> None:
+            waits.append(time.perf_counter() - begun)
+            if error is not None:
+                failures.append(error)
+
+        producer.produce(topic, b"x", partition=0, on_delivery=told)
+        producer.poll(_PACE_S)
+    assert producer.flush(SECONDS_MAX) == 0
+    return {"sent": len(waits), "failed": len(failures), "ms": round(max(waits) * 1000)}
+
+
+def metric(bootstrap: str, wanted: str) -> list[int]:
+    """Say what each broker counts under a name, with its labels."""
+    found = []
+    for address in bootstrap.split(","):
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=SECONDS_MAX) as answer:
+            lines = answer.read().decode().splitlines()
+        counts = [line.split()[-1] for line in lines if line.rpartition(" ")[0] == wanted]
+        found.append(int(float(counts[0])) if counts else 0)
+    return found
+
+
+def consume(bootstrap: str, topic: str, rack: str, count: str) -> Mapping[str, object]:
+    """Read so many records from the beginning; say how long that took."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "client.rack": rack,
+            "isolation.level": "read_uncommitted",
+            "enable.auto.commit": False,
+        }
+    )
+    begun = time.perf_counter()
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = consumer.consume(int(count), SECONDS_MAX)
+    took = time.perf_counter() - begun
+    consumer.close()
+    values = [value for one in found if (value := one.value()) is not None]
+    return {"ms": _ms(took), "values": [value.decode() for value in values]}
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+_WORDS: Mapping[str, Callable[..., object]] = {
+    "create": create,
+    "leader": leader,
+    "produce": produce,
+    "consume": consume,
+    "press": press,
+    "metric": metric,
+}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(_WORDS[sys.argv[1]](*sys.argv[2:])))

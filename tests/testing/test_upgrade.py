@@ -1,0 +1,73 @@
+"""A cluster is upgraded broker by broker under load, and its level is raised when all are new."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bench.rolling_restart import Load, create, read, roll
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.features import FeatureInfo
+from kafkaesque.errors import KafkaesqueError, Refused
+from kafkaesque.testing import Cluster
+
+CAP = "KAFKAESQUE_CLUSTER_CATALOG_VERSION_MAX"
+OLD = {CAP: "1"}
+PARTITIONS = 3
+BETWEEN_S = 0.5
+
+
+def level(cluster: Cluster) -> FeatureInfo:
+    with Admin(cluster.bootstrap) as admin:
+        (found,) = [one for one in admin.features.list() if one.name == "catalog.version"]
+        return found
+
+
+def upgrade(cluster: Cluster, *words: str) -> tuple[int, str]:
+    """Say `kafkaesque cluster upgrade`; return the exit code and what it says."""
+    command = [sys.executable, "-m", "kafkaesque", "cluster", "upgrade", *words]
+    done = subprocess.run(
+        [*command, "--bootstrap", cluster.bootstrap], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_brokers_are_replaced_by_newer_ones_under_load_and_then_older_ones_are_refused() -> None:
+    with Cluster(3, settings=OLD) as cluster:
+        create(cluster.bootstrap, PARTITIONS)
+        load = Load(cluster.bootstrap, PARTITIONS)
+        _upgrade_one(cluster)
+        with (
+            Admin(cluster.bootstrap) as admin,
+            pytest.raises(Refused, match=r"broker [23] supports catalog.version 1 to 1, not 2"),
+        ):
+            admin.features.finalize({"catalog.version": 2})
+        roll(cluster, cluster.stop, load, BETWEEN_S)
+        assert (level(cluster).finalized, level(cluster).possible) == (1, 2)
+        assert upgrade(cluster)[0] != 0
+        assert level(cluster).finalized == 1, "without --yes it is only shown"
+        assert upgrade(cluster, "--yes") == (0, "catalog.version 2 is finalised\n")
+        assert level(cluster).finalized == 2
+        roll(cluster, cluster.kill, load, BETWEEN_S)
+        load.end()
+        assert load.failures == []
+        assert read(cluster.bootstrap, load.acknowledged) == load.acknowledged
+        assert level(cluster).finalized == 2
+        _old_ones_are_refused(cluster)
+
+
+def _upgrade_one(cluster: Cluster) -> None:
+    """Replace the first broker: from here on two versions are one cluster."""
+    cluster.stop(1)
+    del cluster.settings[CAP]
+    cluster.restart(1)
+    assert (level(cluster).finalized, level(cluster).possible) == (1, 1)
+
+
+def _old_ones_are_refused(cluster: Cluster) -> None:
+    cluster.settings[CAP] = "1"
+    cluster.stop(3)
+    with pytest.raises(KafkaesqueError, match=r"supports catalog.version 1 to 1, but the cluster"):
+        cluster.restart(3)
+    with pytest.raises(KafkaesqueError, match=r"cannot join .* finalised level 2: use a newer"):
+        cluster.add()

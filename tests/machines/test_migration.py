@@ -151,6 +151,22 @@ def test_a_partition_is_given_on_only_when_its_classic_reader_has_let_it_go() ->
     assert new.told == lost
 
 
+def test_what_a_cooperative_member_has_yet_to_let_go_of_is_not_free_after_an_upgrade() -> None:
+    one, two = OldReader("a"), OldReader("b")
+    desk = classic_group(one)
+    while one.generation == 1 or one.waits is None:  # until its assignment is under way
+        desk.go_on(two)
+        desk.go_on(one)
+    desk.go_on(two)
+    assert desk.state == "Stable"
+    assert one.owned == ALL
+    new = Reader("new")
+    desk.send(new)
+    assert new.told == frozenset()
+    together(desk, [one, two], [new])
+    assert new.owned
+
+
 def test_who_does_not_join_again_in_time_is_dropped() -> None:
     old = OldReader("a")
     desk = classic_group(old)

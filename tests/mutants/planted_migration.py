@@ -9,8 +9,8 @@ MIGRATION_MUTANTS = (
     Mutant(
         name="what classic members read is free after an upgrade",
         target=_UPGRADED,
-        old="members.append(_upgraded(member, places,",
-        new="members.append(_upgraded(member, frozenset(),",
+        old="_upgraded(group.members[saved.member_id], places,",
+        new="_upgraded(group.members[saved.member_id], frozenset(),",
     ),
     Mutant(
         name="a classic member is taken to have let go of everything when it joins",

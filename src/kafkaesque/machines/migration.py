@@ -9,6 +9,7 @@ offsets lie apart from both.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from kafkaesque.errors import UnknownGroup
 from kafkaesque.machines.assignors import DEFAULT
@@ -51,13 +52,19 @@ def upgraded(
         raise GroupChangesKind("the members of this group are agreeing on what they read")
     members: list[ConsumerMember] = []
     taken: set[Place] = set()
-    for saved in generation.members:
-        member = group.members.get(saved.member_id)
-        if member is None:
-            continue  # it has left, or was silent for too long
+    # Who is missing in the group has left, or was silent for too long.
+    there = [saved for saved in generation.members if saved.member_id in group.members]
+    for saved in there:
         places = _places(saved.assignment, topics) - taken
         taken |= places
-        members.append(_upgraded(member, places, generation.number))
+        members.append(_upgraded(group.members[saved.member_id], places, generation.number))
+    for index, saved in enumerate(there):
+        # A cooperative one reads on what it had until it has heard that it may not.
+        said = subscription_of(group.members[saved.member_id].protocols[0].metadata)
+        assert said is not None, "it was understood a moment ago"
+        kept = known_places(said.owned, topics) - taken
+        taken |= kept
+        members[index] = replace(members[index], revoking=kept)
     epoch = ConsumerGroupSaved(
         epoch=generation.number, assignor=DEFAULT, changed_ms=generation.changed_ms, topics=()
     )

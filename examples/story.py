@@ -5,6 +5,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
 from kafkaesque.testing import Broker
 
 SECONDS_MAX = 60
@@ -18,6 +21,13 @@ def tell(story: Callable[[str], Awaitable[bool]]) -> None:
         is_right = asyncio.run(asyncio.wait_for(story(bootstrap), SECONDS_MAX))
     print("All is as it should be." if is_right else "Something is WRONG.")
     sys.exit(0 if is_right else 1)
+
+
+def create(bootstrap: str, *topics: str) -> None:
+    """Create topics with one partition each, in which everything has one order."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic(topic, 1) for topic in topics]).values():
+        made.result(SECONDS_MAX)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.config import MigrationPolicy
 from kafkaesque.errors import BadConfiguration
 from kafkaesque.settings import KEYS, Settings, load
 
@@ -33,6 +34,16 @@ def test_every_kind_of_value_can_be_set_in_both_ways(tmp_path: Path) -> None:
     variables = {"KAFKAESQUE_SERVER_DATA": "y", "KAFKAESQUE_BROKER_AUTO_CREATE_TOPICS": "false"}
     assert load(None, variables, {}).server.data == Path("y")
     assert load(None, variables, {}).broker.auto_create_topics is False
+
+
+def test_a_choice_can_be_set_in_both_ways_and_nothing_else_is_taken(tmp_path: Path) -> None:
+    file = a_file(tmp_path, '[groups]\nconsumer_migration_policy = "upgrade"\n')
+    assert load(file, {}, {}).broker.groups.consumer_migration_policy is MigrationPolicy.UPGRADE
+    variable = "KAFKAESQUE_GROUPS_CONSUMER_MIGRATION_POLICY"
+    found = load(None, {variable: "disabled"}, {}).broker.groups.consumer_migration_policy
+    assert found is MigrationPolicy.DISABLED
+    with pytest.raises(BadConfiguration, match="one of disabled, upgrade, downgrade"):
+        load(None, {variable: "sideways"}, {})
 
 
 def test_a_variable_can_name_the_file(tmp_path: Path) -> None:

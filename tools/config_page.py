@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def _shown(default: object) -> str:
         return f"those of {type(default).__name__}"
     if isinstance(default, int) and not isinstance(default, bool):
         return f"{default:,}"
-    if isinstance(default, Path):
+    if isinstance(default, Path | StrEnum):
         return f"`{default}`"
     return f"`{default!r}`"
 

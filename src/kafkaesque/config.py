@@ -4,6 +4,7 @@ Checked once when built, then passed down in slices: a package is given only its
 """
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from kafkaesque.cluster_config import ClusterConfig, MoveConfig
@@ -193,6 +194,25 @@ class ProducerConfig:
     """Producer ids that a broker takes at once: most requests for one write nothing."""
 
 
+class MigrationPolicy(StrEnum):
+    """Whether classic groups become groups whose coordinator assigns while they run, and back."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def may_upgrade(self) -> bool:
+        """Whether a member that cannot assign may come into a classic group."""
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def may_downgrade(self) -> bool:
+        """Whether a group becomes classic when only classic members are left."""
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
     """Timing and limits of consumer groups."""
@@ -220,6 +240,9 @@ class GroupConfig:
 
     consumer_hasty_heartbeat_ms: int = 200
     """How often while its group is being rebalanced, so that this is soon over."""
+
+    consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    """How groups change their kind while in use: Kafka's `group.consumer.migration.policy`."""
 
     members_max: int = 1_000
     """Members of one consumer group, those who were only given an id included."""

@@ -7,6 +7,7 @@ the file, the file over the defaults. What is not known, or cannot be, is refuse
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -163,6 +164,8 @@ def _from_file(file: Path) -> dict[str, Value]:
 def _from_toml(key: Key, value: object, where: str) -> Value:
     if key.kind is Path and isinstance(value, str):
         return Path(value)
+    if issubclass(key.kind, StrEnum) and isinstance(value, str):
+        return _from_text(key, value, where)
     if type(value) is not key.kind:
         raise BadConfiguration(f"{where} is {_wanted(key)}, not {value!r}")
     _check_range(key, value, where)
@@ -186,7 +189,7 @@ def _from_text(key: Key, text: str, where: str) -> Value:
         if text not in ("true", "false"):
             raise BadConfiguration(f"{where} is true or false, not {text!r}")
         return text == "true"
-    if key.kind not in (int, float):
+    if key.kind not in (int, float) and not issubclass(key.kind, StrEnum):
         return key.kind(text)
     try:
         value = key.kind(text)
@@ -209,4 +212,6 @@ def _wanted(key: Key) -> str:
         return "true or false"
     if key.kind is float:
         return "a number"
+    if issubclass(key.kind, StrEnum):
+        return "one of " + ", ".join(key.kind)
     return "a whole number" if key.kind is int else "a text"

@@ -13,6 +13,7 @@ from kafkaesque.errors import (
     NotCoordinator,
     TopicExists,
 )
+from kafkaesque.machines.consumer_commands import TopicsKnown
 from kafkaesque.machines.group_commands import Answer, Commit, Committed, Identity, Join, Protocol
 from tests.broker.nodes import ALONE, Node
 from tests.log.logs import HandClock
@@ -63,6 +64,7 @@ class Coordinated:
             rebalance_timeout_ms=1_000,
             protocol_type="consumer",
             protocols=(Protocol("range", b""),),
+            topics=TopicsKnown(mark=None, topics={}),
             knows_member_ids=knows_member_ids,
         )
         self.coordinator.ask(

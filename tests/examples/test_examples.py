@@ -1,5 +1,6 @@
 """Every example runs, tells its story, and finds itself right."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,3 +56,16 @@ def test_an_example_runs_on_apache_kafka_too(name: str, kafka: str) -> None:
 def test_a_how_to_leads_to_the_example(name: str) -> None:
     pages = (ROOT / "docs" / "how-to").glob("*.md")
     assert any(f"examples/{name}.py" in page.read_text() for page in pages)
+
+
+@pytest.mark.parametrize("name", ["at_most_once", "at_least_once", "exactly_once"])
+def test_what_a_page_on_delivery_shows_stands_in_its_example(name: str) -> None:
+    page = (ROOT / "docs" / "how-to" / f"{name.replace('_', '-')}.md").read_text()
+    shown = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    program = (ROOT / "examples" / f"{name}.py").read_text()
+    lines = [line.strip() for line in program.splitlines()]
+    assert len(shown) >= 2
+    for part in shown:
+        wanted = [line.strip() for line in part.splitlines()]
+        spans = (lines[start : start + len(wanted)] for start in range(len(lines)))
+        assert wanted in spans, part

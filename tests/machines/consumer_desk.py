@@ -69,6 +69,9 @@ class ConsumerDesk(Desk):
         assert isinstance(group, ConsumerGroup)
         return group
 
+    def topics_known(self) -> TopicsKnown:
+        return TopicsKnown(mark=self.topics, topics=self.topics)
+
     def make_topic(self, name: str, partitions: int) -> None:
         """Make a topic, or give it more partitions."""
         old = self.topics.get(name)
@@ -91,7 +94,7 @@ class ConsumerDesk(Desk):
             group=GROUP,
             member_id=reader.member_id,
             epoch=reader.epoch if epoch is None else epoch,
-            topics=TopicsKnown(mark=self.topics, topics=self.topics),
+            topics=self.topics_known(),
             instance_id=reader.instance,
             rebalance_timeout_ms=REBALANCE_MS if says_all else None,
             names=reader.names if says_all else None,

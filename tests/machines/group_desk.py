@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import GroupError
+from kafkaesque.machines.consumer_commands import TopicsKnown
 from kafkaesque.machines.group import ClassicGroup
 from kafkaesque.machines.group_commands import (
     Alive,
@@ -132,6 +133,10 @@ class Desk:
             waiting(error)
         return waiting
 
+    def topics_known(self) -> TopicsKnown:
+        """What the broker knows of topics: of no use to classic groups."""
+        return TopicsKnown(mark=None, topics={})
+
     # ── what members ask ─────────────────────────────────────────────────────────────────────
 
     def join(
@@ -158,6 +163,7 @@ class Desk:
             rebalance_timeout_ms=rebalance_ms,
             protocol_type=protocol_type,
             protocols=protocols or (RANGE,),
+            topics=self.topics_known(),
             knows_member_ids=knows_member_ids,
             can_skip_assignment=can_skip_assignment,
         )

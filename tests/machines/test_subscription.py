@@ -3,8 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.machines.subscription import is_same_subscription, topics_of
+from kafkaesque.machines.subscription import (
+    Subscription,
+    assigned_of,
+    encode_assignment,
+    encode_subscription,
+    is_same_subscription,
+    subscription_of,
+    topics_of,
+)
 from tests.machines.group_desk import subscription
+from tests.machines.mixed_desk import metadata
 
 
 def test_topics_are_found_whatever_follows_them() -> None:
@@ -23,6 +32,24 @@ def test_what_is_no_subscription_is_told_apart() -> None:
 @given(st.binary(max_size=60))
 def test_no_bytes_do_any_harm(data: bytes) -> None:
     topics_of(data)
+    subscription_of(data)
+    assigned_of(data)
+
+
+def test_what_a_consumer_owns_is_found_since_version_1() -> None:
+    owned = frozenset({("a", 1), ("a", 3), ("b", 0)})
+    assert subscription_of(metadata(("a", "b"), owned)) == Subscription(frozenset("ab"), owned)
+    assert subscription_of(encode_subscription(["a"])) == Subscription(frozenset("a"), frozenset())
+    whole = metadata(("a",), frozenset({("a", 1)}))
+    assert all(subscription_of(whole[:length]) is None for length in range(len(whole)))
+
+
+def test_an_assignment_is_read_unless_there_is_more_to_it() -> None:
+    whole = encode_assignment({"a": [1, 2], "b": [0]})
+    assert assigned_of(whole) == frozenset({("a", 1), ("a", 2), ("b", 0)})
+    assert assigned_of(b"") == frozenset()
+    assert assigned_of(whole[:-4] + b"\0\0\0\1x") is None
+    assert all(assigned_of(whole[:length]) is None for length in range(1, len(whole)))
 
 
 def test_bytes_count_where_topics_cannot_be_read() -> None:

@@ -39,12 +39,12 @@ CONSUMER_MUTANTS = (
     Mutant(
         name="who falls silent stays",
         target=f"{_GROUP}.tick",
-        old="if gone:",
-        new="if False:",
+        old="if gone or",
+        new="if",
     ),
     Mutant(
         name="what a member wants anew is not heeded",
-        target=f"{_GROUP}.heartbeat",
+        target=f"{_GROUP}._advance",
         old="member.wishes != before.wishes",
         new="False",
     ),

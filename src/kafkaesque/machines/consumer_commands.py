@@ -91,6 +91,7 @@ class ConsumerMemberView:
     pattern: str
     assigned: Set[Place]
     target: Set[Place]
+    is_classic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,10 @@ else does.
     Stable       everybody does
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from kafkaesque.config import GroupConfig
 from kafkaesque.errors import (
@@ -39,7 +40,7 @@ from kafkaesque.machines.consumer_errors import (
     StaleMember,
     UnreleasedInstance,
 )
-from kafkaesque.machines.consumer_member import NOTHING, ConsumerMember, reconciled
+from kafkaesque.machines.consumer_member import NOTHING, ConsumerMember, Places, reconciled
 from kafkaesque.machines.consumer_topics import TopicFinder
 from kafkaesque.machines.group_commands import (
     Commit,
@@ -60,6 +61,7 @@ from kafkaesque.machines.group_records import (
     to_record,
 )
 from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.machines.migration import downgraded
 from kafkaesque.machines.subscription import CONSUMER
 
 
@@ -69,6 +71,17 @@ class ConsumerGroupState(StrEnum):
     EMPTY = "Empty"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
+
+
+class Step(NamedTuple):
+    """A member that is to come nearer to its target."""
+
+    before: ConsumerMember
+    member: ConsumerMember
+    """As it is by what it says now."""
+    is_new: bool
+    owned: Places | None
+    topics: TopicsKnown
 
 
 class ConsumerGroup:
@@ -90,7 +103,7 @@ class ConsumerGroup:
         self._sessions: dict[str, int] = {}
         """Until when members must be heard from; who is missing is timed from the next tick on."""
         self._revocations: dict[str, int] = {}
-        """Until when members must have let go of what they are to let go of."""
+        """Until when members must have let go of what they are to let go of, or joined again."""
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
@@ -161,25 +174,31 @@ class ConsumerGroup:
         self._finder.check(command.pattern or "")
         if command.epoch == JOINING:
             known = self._place_of(command)
-            before = _entering(command, known)
+            before = entering(command.member_id, known)
             if known is not None:
                 draft.remove(known.member_id)
         else:
             known = before = self._checked(command)
-        member = before.told(command)
-        self._check_room(before, member, is_new=known is None)
+        step = Step(before, before.told(command), known is None, command.owned, command.topics)
+        after = self._advance(step, draft, now)
+        out.records += draft.records()
+        out.reply(to, self._answer(command, before, after, draft))
+
+    def _advance(self, step: Step, draft: Draft, now: Now) -> ConsumerMember:
+        """Bring a member nearer to its target, which is computed anew if need be."""
+        before, member, is_new, owned, topics = step
+        self._check_room(before, member, is_new=is_new)
         draft.put(member)
-        if known is None or member.wishes != before.wishes or self._is_outdated(command.topics):
-            draft.retarget(self._finder, command.topics.saved, command.topics.topics, now.wall_ms)
-        self._finder.seen(command.topics)
+        if is_new or member.wishes != before.wishes or self._is_outdated(topics):
+            draft.retarget(self._finder, topics.saved, topics.topics, now.wall_ms)
+        self._finder.seen(topics)
         member = draft.members[member.member_id]
         after = reconciled(
-            member, command.owned, draft.epoch, lambda place: self._is_free(place, member, draft)
+            member, owned, draft.epoch, lambda place: self._is_free(place, member, draft.members)
         )
         draft.put(after)
         self._time(after, now)
-        out.records += draft.records()
-        out.reply(to, self._answer(command, before, after, draft))
+        return after
 
     def _answer(
         self,
@@ -209,7 +228,8 @@ class ConsumerGroup:
         if command.instance_id is not None:
             holder = self.members.get(self._instances.get(command.instance_id, ""))
             if holder is not None and holder.member_id != command.member_id:
-                if holder.epoch != AWAY:
+                # One that speaks the classic protocol never says that it will be back.
+                if holder.epoch != AWAY and holder.classic is None:
                     raise UnreleasedInstance("another member with this instance id has not left")
                 return holder
         return self.members.get(command.member_id)
@@ -228,6 +248,8 @@ class ConsumerGroup:
 
     def _checked(self, command: ConsumerHeartbeat) -> ConsumerMember:
         member = self._found(Identity(member_id=command.member_id, instance_id=command.instance_id))
+        if member.classic is not None:
+            raise UnknownMember("this member speaks the classic protocol")
         if command.epoch == member.epoch:
             return member
         # It may not have got the answer that told it of its new epoch: then it reads nothing that
@@ -249,8 +271,10 @@ class ConsumerGroup:
             raise UnknownMember("no such member in the group")
         return member
 
-    def _is_free(self, place: TopicPartition, member: ConsumerMember, draft: Draft) -> bool:
-        owner = draft.members.get(self._owners.get(place, ""))
+    def _is_free(
+        self, place: TopicPartition, member: ConsumerMember, members: Mapping[str, ConsumerMember]
+    ) -> bool:
+        owner = members.get(self._owners.get(place, ""))
         return owner is None or owner.member_id == member.member_id or not owner.holds(place)
 
     def _is_outdated(self, topics: TopicsKnown) -> bool:
@@ -268,11 +292,11 @@ class ConsumerGroup:
         if command.epoch == AWAY and member.instance_id is not None:
             # Its place, and what it read, is kept for it until its session ends.
             draft.put(replace(member, epoch=AWAY, revoking=NOTHING))
-            self._sessions[member.member_id] = self._session_end(now)
+            self._sessions[member.member_id] = self._session_end(member, now)
             self._revocations.pop(member.member_id, None)
+            out.records += draft.records()
         else:
-            self._remove([member.member_id], draft, now)
-        out.records += draft.records()
+            self._remove([member.member_id], draft, now, out)
 
     def leave(self, command: Leave, to: ReplyTo, now: Now, out: Decision) -> None:
         """Let members go because an administrator says so."""
@@ -290,17 +314,28 @@ class ConsumerGroup:
                 failures.append(error)
         if gone:
             draft = Draft(self.name, self.members, self.saved, self._first_epoch)
-            self._remove(gone, draft, now)
-            out.records += draft.records()
+            self._remove(gone, draft, now, out)
         out.reply(to, Left(failures=tuple(failures)))
 
-    def _remove(self, gone: list[str], draft: Draft, now: Now) -> None:
+    def _remove(self, gone: list[str], draft: Draft, now: Now, out: Decision) -> None:
         for member_id in gone:
             draft.remove(member_id)
+        if self._is_classic_now(draft.members):
+            assert self.saved is not None, "a group with members has a record"
+            out.records += downgraded(
+                self.name, self.saved, self.members, draft.members, now.wall_ms
+            )
+            return
         # What is known of topics is as old as the last target; whoever is heard from next brings
         # newer news.
         known = {} if self.saved is None else {one.name: one for one in self.saved.topics}
         draft.retarget(self._finder, known.get, known, now.wall_ms)
+        out.records += draft.records()
+
+    def _is_classic_now(self, members: Mapping[str, ConsumerMember]) -> bool:
+        """Whether nobody is left who needs the coordinator to assign."""
+        has_some = bool(members) and self._config.consumer_migration_policy.may_downgrade
+        return has_some and all(one.classic is not None for one in members.values())
 
     # ── offsets ──────────────────────────────────────────────────────────────────────────────
 
@@ -327,13 +362,14 @@ class ConsumerGroup:
         """Raise unless this is a member, and in this epoch."""
         member = self._found(identity)
         if epoch != member.epoch:
-            raise StaleMember(f"the member is in epoch {member.epoch}, not in {epoch}")
+            message = f"the member is in epoch {member.epoch}, not in {epoch}"
+            raise StaleMember(message) if member.classic is None else IllegalGeneration(message)
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────
 
     def due_ms(self) -> int | None:
         """Return when `tick` may have something to do; 0 if some time-out has yet to start."""
-        if len(self._sessions) < len(self.members):
+        if len(self._sessions) < len(self.members) or self._is_classic_now(self.members):
             return 0
         return min((*self._sessions.values(), *self._revocations.values()), default=None)
 
@@ -345,16 +381,17 @@ class ConsumerGroup:
         ends = (*self._sessions.items(), *self._revocations.items())
         late = {name for name, end_ms in ends if now.monotonic_ms >= end_ms}
         gone = [name for name in self.members if name in late]
-        if gone:
+        if gone or self._is_classic_now(self.members):
             draft = Draft(self.name, self.members, self.saved, self._first_epoch)
-            self._remove(gone, draft, now)
-            out.records += draft.records()
+            self._remove(gone, draft, now, out)
 
-    def _session_end(self, now: Now) -> int:
-        return now.monotonic_ms + self._config.consumer_session_timeout_ms
+    def _session_end(self, member: ConsumerMember, now: Now) -> int:
+        classic = member.classic
+        timeout_ms = self._config.consumer_session_timeout_ms
+        return now.monotonic_ms + (timeout_ms if classic is None else classic.session_timeout_ms)
 
     def _time(self, member: ConsumerMember, now: Now) -> None:
-        self._sessions[member.member_id] = self._session_end(now)
+        self._sessions[member.member_id] = self._session_end(member, now)
         if not member.revoking:
             self._revocations.pop(member.member_id, None)
         elif member.member_id not in self._revocations:
@@ -394,15 +431,15 @@ class ConsumerGroup:
             yield to_record(MemberKey(self.name, member.member_id), member.saved())
 
 
-def _entering(command: ConsumerHeartbeat, known: ConsumerMember | None) -> ConsumerMember:
+def entering(member_id: str, known: ConsumerMember | None) -> ConsumerMember:
     """Return one who joins, as a newcomer or in the place of one who is known."""
     if known is None:
-        return ConsumerMember(member_id=command.member_id)
+        return ConsumerMember(member_id=member_id)
     # It says itself that it reads nothing, so that what it held is free; as its target stays, it
     # is given that again by this same decision, before anybody else could be.
     return replace(
         known,
-        member_id=command.member_id,
+        member_id=member_id,
         epoch=JOINING,
         previous_epoch=-1,
         assigned=NOTHING,

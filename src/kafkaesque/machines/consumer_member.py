@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from kafkaesque.machines.consumer_commands import ConsumerHeartbeat, ConsumerMemberView
 from kafkaesque.machines.group_commands import TopicPartition
-from kafkaesque.machines.group_records import ConsumerMemberSaved, PlacesSaved
+from kafkaesque.machines.group_records import ClassicSaved, ConsumerMemberSaved, PlacesSaved
 
 Places = frozenset[TopicPartition]
 NOTHING: Places = frozenset()
@@ -45,6 +45,8 @@ class ConsumerMember:
     revoking: Places = NOTHING
     """What it must stop reading; until it says that it has, it holds that."""
     target: Places = NOTHING
+    classic: ClassicSaved | None = None
+    """Set for one that speaks the classic protocol (`machines/mixed_group.py`)."""
 
     @classmethod
     def from_saved(cls, member_id: str, saved: ConsumerMemberSaved) -> "ConsumerMember":
@@ -64,6 +66,7 @@ class ConsumerMember:
             assigned=_unpacked(saved.assigned),
             revoking=_unpacked(saved.revoking),
             target=_unpacked(saved.target),
+            classic=saved.classic,
         )
 
     def saved(self) -> ConsumerMemberSaved:
@@ -82,6 +85,7 @@ class ConsumerMember:
             assigned=_packed(self.assigned),
             revoking=_packed(self.revoking),
             target=_packed(self.target),
+            classic=self.classic,
         )
 
     def told(self, said: ConsumerHeartbeat) -> "ConsumerMember":
@@ -101,6 +105,7 @@ class ConsumerMember:
             names=self.names if said.names is None else said.names,
             pattern=given(said.pattern, self.pattern),
             assignor=given(said.assignor, self.assignor),
+            classic=None,
         )
 
     @property
@@ -112,7 +117,9 @@ class ConsumerMember:
     def size(self) -> int:
         """How many bytes of its own choice are kept."""
         texts = (self.member_id, self.instance_id or "", self.rack_id, self.client_id, self.pattern)
-        return sum(map(len, texts)) + sum(map(len, self.names))
+        classic = () if self.classic is None else self.classic.protocols
+        said = sum(len(name) + len(metadata) for name, metadata in classic)
+        return sum(map(len, texts)) + sum(map(len, self.names)) + said
 
     def holds(self, place: TopicPartition) -> bool:
         """Return whether nobody else may have a partition because of it."""
@@ -136,6 +143,7 @@ class ConsumerMember:
             pattern=self.pattern,
             assigned=self.assigned,
             target=self.target,
+            is_classic=self.classic is not None,
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.consumer_commands import ConsumerTold, ConsumerView
+from kafkaesque.machines.consumer_commands import ConsumerTold, ConsumerView, TopicsKnown
 from kafkaesque.machines.group_records import CommittedOffset
 from kafkaesque.machines.machine import MachineRecord
 
@@ -48,6 +48,8 @@ class Join:
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: tuple[Protocol, ...]
+    topics: TopicsKnown
+    """For a group whose coordinator assigns; members of a classic one know better."""
     knows_member_ids: bool = True
     """Whether the client can be told to join again with an id (JoinGroup since version 4)."""
     can_skip_assignment: bool = True

@@ -145,7 +145,8 @@ class GroupLife:
             self._unsynced, self._sync_deadline_ms = set(), None
         for member in overdue:
             self._remove(member, out)
-        if overdue:
+        is_led = self.generation.leader or not self.members
+        if overdue or not is_led:  # nobody leads a group that was of the other kind a moment ago
             self._prepare(now, out)
         rebalance = self._rebalance
         if rebalance is None:
@@ -267,6 +268,11 @@ class GroupLife:
         self._dismiss(member, UnknownMember("no longer a member of the group"), out)
         self._unsynced.discard(member.member_id)
         self.members.pop(member.member_id, None)
+
+    def dismiss_all(self, reason: GroupError, out: Decision) -> None:
+        """Let nobody wait any more, because the group becomes one of the other kind."""
+        for member in self.members.values():
+            self._dismiss(member, reason, out)
 
     def _dismiss(self, member: Member, reason: GroupError, out: Decision) -> None:
         """Let nobody wait for this member any more."""

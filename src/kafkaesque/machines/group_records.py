@@ -105,6 +105,14 @@ class ConsumerGroupSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=T
     """All topics that members want, as they were when the target of this epoch was computed."""
 
 
+class ClassicSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """What a member said of itself that speaks the classic protocol."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    """Names and metadata, as it wishes for them."""
+
+
 class ConsumerMemberSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=4):
     """One member of a consumer group."""
 
@@ -121,6 +129,8 @@ class ConsumerMemberSaved(msgspec.Struct, array_like=True, frozen=True, kw_only=
     assigned: PlacesSaved
     revoking: PlacesSaved
     target: PlacesSaved
+    classic: ClassicSaved | None = None
+    """Set for one that speaks the classic protocol."""
 
 
 class CommittedOffset(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=2):

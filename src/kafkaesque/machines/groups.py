@@ -3,7 +3,8 @@
 A machine (`machines/machine.py`) with one addition: deciding may also change what is *soft* in a
 group, which no record tells of and a restart forgets (`machines/group_life.py` says what that is).
 A group is classic, or its coordinator assigns (`machines/consumer_group.py`); an empty one becomes
-what the first who joins it asks for. Every command gives a `Decision`. Its records are to be
+what the first who joins it asks for, and one with members may change, too
+(`machines/migration.py`). Every command gives a `Decision`. Its records are to be
 written at once and its answers given when they are committed; an error that is raised is an answer
 too.
 """
@@ -13,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.config import GroupConfig, MigrationPolicy
 from kafkaesque.errors import (
     GroupFull,
     GroupNotEmpty,
@@ -21,14 +22,12 @@ from kafkaesque.errors import (
     InconsistentProtocol,
     InvalidGroup,
     InvalidSessionTimeout,
+    RebalanceInProgress,
     UnknownGroup,
     UnknownMember,
 )
 from kafkaesque.machines.consumer_commands import JOINING, ConsumerHeartbeat
-from kafkaesque.machines.consumer_errors import (
-    GroupChangesKind,
-)
-from kafkaesque.machines.consumer_group import ConsumerGroup
+from kafkaesque.machines.consumer_errors import GroupChangesKind
 from kafkaesque.machines.group import ClassicGroup
 from kafkaesque.machines.group_commands import (
     Commit,
@@ -67,9 +66,11 @@ from kafkaesque.machines.group_records import (
 )
 from kafkaesque.machines.group_timers import GroupTimers
 from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.machines.migration import upgraded
+from kafkaesque.machines.mixed_group import MixedGroup
 from kafkaesque.machines.subscription import CONSUMER
 
-Group: TypeAlias = ClassicGroup | ConsumerGroup
+Group: TypeAlias = ClassicGroup | MixedGroup
 
 
 class Groups:
@@ -77,6 +78,7 @@ class Groups:
 
     def __init__(self, config: GroupConfig) -> None:
         self._config = config
+        self._policy = config.consumer_migration_policy
         self._groups: dict[str, Group] = {}
         self._offsets = GroupOffsets()
         self._pending = GroupPending()
@@ -108,9 +110,11 @@ class Groups:
                 raise UnknownMember("there is no such group, so it has no such member")
             group = self._made(command.group)
         out = Decision()
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, MixedGroup) and not group.members:
             self._become_classic(group, command, to, now, out)
             return out
+        if isinstance(group, MixedGroup) and self._policy is MigrationPolicy.DISABLED:
+            raise InconsistentProtocol("the members of this group do not assign by themselves")
         try:
             group.join(command, to, now, out)
         finally:
@@ -118,11 +122,9 @@ class Groups:
         return out
 
     def _become_classic(
-        self, group: ConsumerGroup, command: Join, to: ReplyTo, now: Now, out: Decision
+        self, group: MixedGroup, command: Join, to: ReplyTo, now: Now, out: Decision
     ) -> None:
         """Let an empty group be a classic one; who joins it has to ask again."""
-        if group.members:
-            raise InconsistentProtocol("the members of this group do not assign by themselves")
         if command.member_id:
             raise UnknownMember("the group has no members")
         empty = msgspec.structs.replace(
@@ -137,19 +139,37 @@ class Groups:
     def consumer_heartbeat(self, command: ConsumerHeartbeat, to: ReplyTo, now: Now) -> Decision:
         """Hear from a member of a group whose coordinator assigns; the group may come to be."""
         group = self._groups.get(command.group)
-        if group is None or (isinstance(group, ClassicGroup) and group.is_idle):
-            if command.epoch != JOINING:
-                raise UnknownMember("there is no such group, so it has no such member")
-            self._check_made(command.group)
-            first_epoch = 0 if group is None else group.generation.number
-            # It becomes one of the groups when its first record is applied.
-            group = ConsumerGroup(command.group, self._config, first_epoch)
-        elif isinstance(group, ClassicGroup):
-            raise UnknownGroup("the members of this group assign by themselves")
-        out = Decision()
-        group.heartbeat(command, to, now, out)
-        if self._groups.get(command.group) is group:
+        if isinstance(group, MixedGroup):
+            out = Decision()
+            group.heartbeat(command, to, now, out)
             self._look_after(group, now)
+            return out
+        if command.epoch != JOINING:
+            raise UnknownMember("there is no such group, so it has no such member")
+        if group is not None and group.members:
+            return self._upgrade(group, command, to, now)
+        self._check_made(command.group)
+        first_epoch = 0 if group is None else group.generation.number
+        # It becomes one of the groups when its first record is applied.
+        made = MixedGroup(command.group, self._config, first_epoch)
+        out = Decision()
+        made.heartbeat(command, to, now, out)
+        return out
+
+    def _upgrade(
+        self, group: ClassicGroup, command: ConsumerHeartbeat, to: ReplyTo, now: Now
+    ) -> Decision:
+        """Let one into a classic group for whom the coordinator has to assign, and so for all."""
+        if not self._policy.may_upgrade:
+            raise UnknownGroup("the members of this group assign by themselves")
+        saved, members = upgraded(group, command.topics)
+        made = MixedGroup(command.group, self._config)
+        made.apply(saved)
+        for member in members:
+            made.apply_member(member.member_id, member.saved())
+        out = Decision(records=list(made.records()))
+        made.heartbeat(command, to, now, out)
+        group.dismiss_all(RebalanceInProgress("the group becomes one of the other kind"), out)
         return out
 
     def sync(self, command: Sync, to: ReplyTo, now: Now) -> Decision:
@@ -162,9 +182,17 @@ class Groups:
 
     def heartbeat(self, command: Heartbeat, to: ReplyTo, now: Now) -> Decision:
         """Hear from a member."""
+        group = self._joined_group(command.group)
         out = Decision()
-        self._joined_group(command.group).heartbeat(command, to, now, out)
-        return out  # time-outs only move away by this: no need to look any earlier
+        try:
+            if isinstance(group, MixedGroup):
+                group.beat(command, to, now, out)
+            else:
+                group.heartbeat(command, to, now, out)
+        except RebalanceInProgress:
+            self._look_after(group, now)  # it has so much time to join again
+            raise
+        return out  # other time-outs only move away by this: no need to look any earlier
 
     def leave(self, command: Leave, to: ReplyTo, now: Now) -> Decision:
         """Let members go."""
@@ -243,7 +271,7 @@ class Groups:
         A member of a group whose coordinator assigns may ask as such, and then in its epoch only.
         """
         group = self._groups.get(name)
-        if isinstance(group, ConsumerGroup) and member is not None and epoch >= 0:
+        if isinstance(group, MixedGroup) and member is not None and epoch >= 0:
             group.check_epoch(member, epoch)
         out = Decision()
         unstable = self._pending.places_of(name)
@@ -323,7 +351,7 @@ class Groups:
                 self._timers.set(name, 0)
             case MemberKey(name, member_id), None:
                 group = self._groups.get(name)
-                if isinstance(group, ConsumerGroup):
+                if isinstance(group, MixedGroup):
                     group.apply_member(member_id, None)
             case GroupKey(name), None:
                 self._forget(name)
@@ -350,11 +378,11 @@ class Groups:
             raise UnknownGroup(f"there is no group {name!r}")
         return group
 
-    def _joined_group(self, name: str) -> ClassicGroup:
+    def _joined_group(self, name: str) -> Group:
         if not name:
             raise InvalidGroup("a group with members has a name")
         group = self._groups.get(name)
-        if not isinstance(group, ClassicGroup):
+        if group is None:
             raise UnknownMember("there is no such group, so it has no such member")
         return group
 
@@ -374,17 +402,17 @@ class Groups:
             group = self._groups[name] = ClassicGroup(name, self._config)
         return group
 
-    def _consumer(self, name: str) -> ConsumerGroup:
+    def _consumer(self, name: str) -> MixedGroup:
         group = self._groups.get(name)
-        if not isinstance(group, ConsumerGroup):
-            group = self._groups[name] = ConsumerGroup(name, self._config)
+        if not isinstance(group, MixedGroup):
+            group = self._groups[name] = MixedGroup(name, self._config)
         return group
 
     def _forget(self, name: str) -> None:
         match self._groups.get(name):
             case ClassicGroup() as group:
                 group.apply(NO_GENERATION)
-            case ConsumerGroup() as group:
+            case MixedGroup() as group:
                 group.apply(None)
 
     def _look_after(self, group: Group, now: Now) -> None:

@@ -1,40 +1,117 @@
 """Which topics a consumer subscribes to, read from what it says when it joins.
 
-To a group the metadata of a member is opaque; for members of the protocol type `consumer` it is
-Kafka's ConsumerProtocolSubscription, which begins, in every version, with
+To a group the metadata of a member is opaque, and so is its assignment; for members of the protocol
+type `consumer` they are Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment, which
+in every version begin with
 
-    version:int16 topics:[string]
+    version:int16 topics:[string] user_data:bytes owned:[topic:string [int32]] (since version 1)
+    version:int16 assigned:[topic:string [int32]] user_data:bytes
 """
 
 import struct
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 CONSUMER = "consumer"
 """The protocol type of those whose metadata can be read."""
 
+OWNED_SINCE = 1
+
 _HEAD = struct.Struct(">hi")
 _LENGTH = struct.Struct(">h")
+_COUNT = struct.Struct(">i")
 _NO_USER_DATA = struct.pack(">i", -1)
+
+NamedPlaces = frozenset[tuple[str, int]]
+
+
+class Subscription(NamedTuple):
+    """What a consumer wants, and what it says that it reads already."""
+
+    topics: frozenset[str]
+    owned: NamedPlaces
 
 
 def topics_of(metadata: bytes) -> frozenset[str] | None:
     """Return the topics, or None for metadata that is not what consumers write."""
-    topics = []
     try:
-        version, count = _HEAD.unpack_from(metadata)
-        position = _HEAD.size
-        # Every topic takes two bytes, so a count that lies cannot make this long.
-        if version < 0 or not 0 <= count <= len(metadata) // _LENGTH.size:
-            return None
-        for _ in range(count):
-            (length,) = _LENGTH.unpack_from(metadata, position)
-            position += _LENGTH.size + length
-            if length < 0 or position > len(metadata):
-                return None
-            topics.append(metadata[position - length : position].decode())
-    except (struct.error, UnicodeDecodeError):
+        return _Cursor(metadata).topics()
+    except (struct.error, ValueError):
         return None
-    return frozenset(topics)
+
+
+def subscription_of(metadata: bytes) -> Subscription | None:
+    """Return topics and what is owned, or None for metadata that is not what consumers write."""
+    cursor = _Cursor(metadata)
+    try:
+        topics = cursor.topics()
+        if cursor.version < OWNED_SINCE:
+            return Subscription(topics, frozenset())
+        cursor.user_data()
+        return Subscription(topics, cursor.places())
+    except (struct.error, ValueError):
+        return None
+
+
+def assigned_of(assignment: bytes) -> NamedPlaces | None:
+    """Return what a consumer was told to read, or None if not all of it can be understood.
+
+    No bytes are nothing to read. What an assignor adds for itself nobody else can understand.
+    """
+    if not assignment:
+        return frozenset()
+    cursor = _Cursor(assignment)
+    try:
+        places = cursor.places()
+        return None if cursor.user_data() else places
+    except (struct.error, ValueError):
+        return None
+
+
+class _Cursor:
+    """Reads one thing after the other; raises struct.error or ValueError for what is not there.
+
+    Each thing in a list takes two bytes at least, so a count that lies cannot make this long.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = _LENGTH.size
+        self.version = _LENGTH.unpack_from(data)[0] if len(data) >= _LENGTH.size else -1
+
+    def topics(self) -> frozenset[str]:
+        return frozenset([self._text() for _ in range(self._count())])
+
+    def places(self) -> NamedPlaces:
+        found = []
+        for _ in range(self._count()):
+            topic = self._text()
+            found += [(topic, self._next(_COUNT)) for _ in range(self._count())]
+        return frozenset(found)
+
+    def user_data(self) -> bytes:
+        return self._bytes(max(self._next(_COUNT), 0))
+
+    def _count(self) -> int:
+        count = self._next(_COUNT)
+        if self.version < 0 or count < 0:
+            raise ValueError("not written by a consumer")
+        return count
+
+    def _text(self) -> str:
+        return self._bytes(self._next(_LENGTH)).decode()
+
+    def _bytes(self, length: int) -> bytes:
+        start, self._position = self._position, self._position + length
+        if length < 0 or self._position > len(self._data):
+            raise ValueError("cut short")
+        return self._data[start : self._position]
+
+    def _next(self, kind: struct.Struct) -> int:
+        (number,) = kind.unpack_from(self._data, self._position)
+        self._position += kind.size
+        assert isinstance(number, int)
+        return number
 
 
 def is_same_subscription(protocol_type: str, old: bytes, new: bytes) -> bool:

@@ -14,6 +14,7 @@ from kafkaesque.sim.broker_growth import (
     has_right_layout,
     has_right_voters,
 )
+from kafkaesque.sim.broker_members import GroupMembers
 from kafkaesque.sim.broker_mischief import BrokerMischief
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_transactors import Transactors
@@ -39,10 +40,13 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     clients.begin()
     transactors = Transactors(world)
     transactors.begin()
+    members = GroupMembers(world)
+    members.begin()
     mischief.begin()
     world.run(steps)
     mischief.stop()
     end_changes(world, growth)
+    settle_members(world, members)
     make_peace(world, clients, transactors)
     check_end(world, clients)
     transactors.check_end()
@@ -64,6 +68,19 @@ def end_changes(world: BrokerWorld, growth: Growth) -> None:
 
     if not world.run_until(is_done, _PEACE_STEPS_MAX):
         raise Violation("liveness: a broker cannot join the healed cluster, or is drained for ever")
+
+
+def settle_members(world: BrokerWorld, members: GroupMembers) -> None:
+    """Let the members of the group stay; each partition must come to have one reader."""
+    members.calm_down()
+
+    def is_done() -> bool:
+        world.heal()
+        return members.are_settled()
+
+    if not world.run_until(is_done, _PEACE_STEPS_MAX):
+        raise Violation("liveness: a group of the healed cluster does not come to rest")
+    members.stop()
 
 
 def make_peace(world: BrokerWorld, clients: BrokerClients, transactors: Transactors) -> None:

@@ -44,6 +44,9 @@ class BrokerSettings:
     transactors: int = 0
     """How many producers with transactional ids there are."""
 
+    members: int | None = 0
+    """How many members a group has whose coordinator assigns; None leaves it to the seed."""
+
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
@@ -84,7 +87,12 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
             snapshot_growth_bytes=chance.choice([300, 1 << 20]),
         ),
         broker=BrokerConfig(
-            groups=GroupConfig(offsets_partitions=chance.choice([1, 2])),
+            groups=GroupConfig(
+                offsets_partitions=chance.choice([1, 2]),
+                consumer_session_timeout_ms=700,
+                consumer_heartbeat_ms=100,
+                consumer_hasty_heartbeat_ms=50,
+            ),
             transactions=TransactionConfig(state_partitions=2),
             cluster=ClusterConfig(
                 look_ms=chance.choice([30, 100]),
@@ -112,4 +120,5 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
             late_rate=chance.choice([0.0, 0.05]),
         ),
         transactors=chance.choice([0, 0, 2, 3]),
+        members=None,
     )

@@ -19,6 +19,7 @@ from kafkaesque.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeTopicPartitions,
 )
 
+CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
 
 
@@ -76,7 +77,7 @@ def _member(one: ConsumerMemberView, session: Session) -> ConsumerGroupDescribeM
         subscribed_topic_regex=one.pattern or None,
         assignment=_assignment(one.assigned, session),
         target_assignment=_assignment(one.target, session),
-        member_type=CONSUMER_MEMBER,
+        member_type=CLASSIC_MEMBER if one.is_classic else CONSUMER_MEMBER,
     )
 
 

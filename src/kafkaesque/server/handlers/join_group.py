@@ -1,6 +1,7 @@
 """JoinGroup: become a member of a consumer group's next generation; waits for the others."""
 
 from kafkaesque.errors import GroupError, MemberIdRequired
+from kafkaesque.machines.consumer_commands import TopicsKnown
 from kafkaesque.machines.group_commands import Join, Joined, Protocol
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of
@@ -55,6 +56,7 @@ def _command(request: JoinGroupRequest, version: int, session: Session) -> Join:
     instance_id = request.group_instance_id
     client_id = (session.client_id or "")[:NAME_CHARS_MAX]
     has_timeout = version >= REBALANCE_TIMEOUT_SINCE
+    catalog = session.broker.committed_catalog.machine
     timeout_ms = request.rebalance_timeout_ms if has_timeout else request.session_timeout_ms
     return Join(
         group=request.group_id,
@@ -67,6 +69,7 @@ def _command(request: JoinGroupRequest, version: int, session: Session) -> Join:
         rebalance_timeout_ms=max(timeout_ms, 0),
         protocol_type=request.protocol_type,
         protocols=tuple(Protocol(p.name, bytes(p.metadata)) for p in request.protocols),
+        topics=TopicsKnown(mark=catalog.topics_mark, topics=catalog.topics),
         knows_member_ids=version >= MEMBER_IDS_SINCE,
         can_skip_assignment=version >= SKIP_ASSIGNMENT_SINCE,
     )

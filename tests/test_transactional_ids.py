@@ -4,15 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkaesque.machines.transactions import ID_BYTES_MAX
 from kafkaesque.transactional_ids import (
     BatchTransactionId,
     hashed_part,
+    is_name,
     parse,
     query_key,
     sink_key,
 )
 
-NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/"), min_size=1)
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/"), min_size=1, max_size=100)
 NUMBERS = st.integers(0, 10**18 - 1)
 
 
@@ -21,9 +23,17 @@ def test_an_id_says_what_it_was_made_of(
     query: str, sink: str, batch: int, driver_epoch: int, task: int, attempt: int
 ) -> None:
     one = BatchTransactionId(query, sink, batch, driver_epoch, task, attempt)
-    assert parse(str(one)) == (one if len(query) <= 300 and len(sink) <= 300 else None)
+    assert parse(str(one)) == one
     assert hashed_part(str(one)) == query_key(query) == hashed_part(query_key(query))
     assert str(one).startswith(sink_key(query, sink) + "/")
+
+
+def test_the_longest_names_make_an_id_that_coordinators_take() -> None:
+    last = 10**18 - 1
+    one = BatchTransactionId("ü" * 200, "☃" * 133, last, last, last, last)
+    assert parse(str(one)) == one
+    assert len(str(one).encode()) <= ID_BYTES_MAX
+    assert not is_name("ü" * 201)
 
 
 @pytest.mark.parametrize(

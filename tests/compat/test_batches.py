@@ -15,6 +15,7 @@ from kafkaesque.record.view import Codec
 from kafkaesque.transactional_ids import BatchTransactionId
 from tests.client.batches import encoded
 from tests.compat.broker_process import BrokerProcess
+from tests.compat.test_idempotence import close_refused_sockets
 from tests.compat.test_transactions import seen
 
 pytestmark = pytest.mark.compat
@@ -66,6 +67,7 @@ def by_kafka_python(broker: BrokerProcess) -> list[str]:
         return sorted(one.value.decode() for one in consumer)
     finally:
         consumer.close()
+        close_refused_sockets()
 
 
 def task(admin: Admin, batch: int, driver: int, number: int) -> PreparedTransaction:

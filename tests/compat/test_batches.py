@@ -67,7 +67,6 @@ def by_kafka_python(broker: BrokerProcess) -> list[str]:
         return sorted(one.value.decode() for one in consumer)
     finally:
         consumer.close()
-        close_refused_sockets()
 
 
 def task(admin: Admin, batch: int, driver: int, number: int) -> PreparedTransaction:
@@ -98,6 +97,7 @@ def test_readers_see_decided_batches_and_no_others(
         while admin.transactions.list():
             assert time.monotonic() < deadline, f"{left} stays open"
         assert read(broker) == first
+    close_refused_sockets()
 
 
 def test_what_is_prepared_outlives_a_broker_that_is_killed(broker: BrokerProcess) -> None:

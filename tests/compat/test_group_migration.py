@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupType
 from confluent_kafka.admin import AdminClient
 
-from tests.compat.broker_process import BrokerProcess
+from kafkaesque.testing.process import BrokerProcess
 from tests.compat.test_groups import (
     GROUP,
     SECONDS_MAX,

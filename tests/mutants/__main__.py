@@ -9,6 +9,7 @@ from rich.table import Table
 
 from tests.mutants.hunt import Catch, hunt
 from tests.mutants.planted import MUTANTS
+from tests.mutants.planted_batches import BATCH_MUTANTS
 from tests.mutants.planted_cluster import CLUSTER_MUTANTS
 from tests.mutants.planted_cluster_members import CLUSTER_MEMBER_MUTANTS
 from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
@@ -33,6 +34,7 @@ def main() -> int:
         *INSTALL_MUTANTS,
         *CLUSTER_TRANSACTION_MUTANTS,
         *CLUSTER_MEMBER_MUTANTS,
+        *BATCH_MUTANTS,
     ]
     chosen = [mutant for mutant in planted if options.only in mutant.name]
     console = Console()

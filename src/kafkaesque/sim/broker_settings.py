@@ -47,6 +47,9 @@ class BrokerSettings:
     members: int | None = 0
     """How many members a group has whose coordinator assigns; None leaves it to the seed."""
 
+    queries: int = 0
+    """How many queries write batches, each of several transactions."""
+
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
@@ -64,6 +67,10 @@ KINDS = (
     "moves",
     "drains",
 )
+
+
+_PREPARED_MS_MAX = 10_000
+"""Longer than anybody who lives leaves a prepared transaction alone."""
 
 
 def draw_brokers(chance: random.Random) -> BrokerSettings:
@@ -93,7 +100,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
                 consumer_heartbeat_ms=100,
                 consumer_hasty_heartbeat_ms=50,
             ),
-            transactions=TransactionConfig(state_partitions=2),
+            transactions=TransactionConfig(state_partitions=2, prepared_ms_max=_PREPARED_MS_MAX),
             cluster=ClusterConfig(
                 look_ms=chance.choice([30, 100]),
                 plan_ms=200,
@@ -121,4 +128,5 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         ),
         transactors=chance.choice([0, 0, 2, 3]),
         members=None,
+        queries=chance.choice([0, 0, 1, 2]),
     )

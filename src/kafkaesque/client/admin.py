@@ -12,6 +12,7 @@ from kafkaesque.client.batches import Batches
 from kafkaesque.client.brokers import Brokers
 from kafkaesque.client.groups import Groups
 from kafkaesque.client.pipeline import Pipeline
+from kafkaesque.client.prepared import TransactionalProducer
 from kafkaesque.client.producer import Producer
 from kafkaesque.client.producers import ProducerIdentity, new_producer
 from kafkaesque.client.router import Router, Surroundings
@@ -78,6 +79,15 @@ class Admin:
     def producer(self, codec: Codec = Codec.NONE) -> Producer:
         """Return a new idempotent producer that compresses by `codec`."""
         return Producer(self._router, codec)
+
+    def transactional_producer(
+        self, transactional_id: str, codec: Codec, *, timeout_ms: int
+    ) -> TransactionalProducer:
+        """Return a producer with transactions, which another process may end once prepared.
+
+        What is neither ended nor prepared within `timeout_ms` is aborted.
+        """
+        return TransactionalProducer(self._router, transactional_id, codec, timeout_ms=timeout_ms)
 
     def close(self) -> None:
         """Hang up."""

@@ -1,8 +1,14 @@
-"""Batches as they lie in a partition, read and written without looking into them."""
+"""Batches as they lie in a partition, read and written without looking into them.
 
-from collections.abc import Iterator
+And the batches of a query, which consist of many such and are committed as one.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kafkaesque.client import decisions
+from kafkaesque.client.decisions import Decision
+from kafkaesque.client.prepared import PreparedTransaction
 from kafkaesque.client.refusals import check, first
 from kafkaesque.client.router import Router
 from kafkaesque.client.topics import READ_COMMITTED, READ_UNCOMMITTED
@@ -114,6 +120,35 @@ class Batches:
             return one.base_offset
 
         return self._router.change(ask) if is_once else self._router.question(ask)
+
+    # ── batches of a query ───────────────────────────────────────────────────────────────────
+
+    def register(self, query: str, sink: str) -> int:
+        """Take over a query's sink as its new driver; returns the driver's epoch.
+
+        Drivers with a lower one are fenced, and what they and their tasks left open is aborted.
+        """
+        return decisions.register(self._router, query, sink)
+
+    def decide(
+        self,
+        query: str,
+        sink: str,
+        batch: int,
+        driver_epoch: int,
+        prepared: Sequence[PreparedTransaction],
+    ) -> Decision:
+        """Commit a query's batch that consists of these transactions, unless it is decided.
+
+        All others of the batch are aborted. On return all that is committed can be read. Raises
+        DriverFenced, OlderBatch, Refused if one of them is not prepared, and OutcomeUnknown if
+        nobody answered in time: then the same call may be made again.
+        """
+        return decisions.decide(self._router, query, sink, batch, driver_epoch, prepared)
+
+    def decision(self, query: str, sink: str, batch: int) -> Decision | None:
+        """Return what is decided of a query's batch, None if nothing is; raises OlderBatch."""
+        return decisions.decision(self._router, query, sink, batch)
 
 
 def _whole(data: Buffer) -> Iterator[BatchView]:

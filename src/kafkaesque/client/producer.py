@@ -45,34 +45,28 @@ class EncodedRecords:
     """The newest timestamp; without it all records have the first one."""
 
 
-class Producer:
-    """Appends batches with acks=all under one producer id; for one thread."""
+class BatchSender:
+    """Appends the batches of one producer with acks=all, each with its place in the sequence."""
 
-    def __init__(self, router: Router, codec: Codec = Codec.NONE) -> None:
+    def __init__(self, router: Router, codec: Codec, transactional_id: str | None = None) -> None:
         self._router = router
         self._codec = codec
-        self._identity: tuple[int, int] | None = None
+        self._transactional_id = transactional_id
         self._sequences: dict[Place, int] = {}
-        self.is_spent = False
 
-    def send(self, records: Mapping[Place, EncodedRecords]) -> None:
-        """Append one batch to each partition; all of them are acknowledged on return.
+    def begin_anew(self) -> None:
+        """Count from 0 again, because the producer has another epoch."""
+        self._sequences.clear()
 
-        Raises what the client's other requests raise; some batches may have been appended then.
-        """
-        assert not self.is_spent, "a producer that failed is not used again"
-        self.is_spent = True
-        if self._identity is None:
-            self._identity = self._router.question(self._ask_identity)
-        left = {place: self._batch(place, one) for place, one in records.items()}
+    def send(self, identity: tuple[int, int], records: Mapping[Place, EncodedRecords]) -> None:
+        """Append one batch to each partition, as the producer of this id and epoch."""
+        left = {place: self._batch(identity, place, one) for place, one in records.items()}
         self._router.question(lambda: self._append(left))
         for place, one in records.items():
             self._sequences[place] = (self._sequences.get(place, 0) + one.count) % _SEQUENCE_END
-        self.is_spent = False
 
-    def _batch(self, place: Place, records: EncodedRecords) -> bytearray:
-        assert self._identity is not None
-        producer_id, epoch = self._identity
+    def _batch(self, identity: tuple[int, int], place: Place, records: EncodedRecords) -> bytearray:
+        producer_id, epoch = identity
         return wrap_records(
             records.data,
             record_count=records.count,
@@ -84,15 +78,8 @@ class Producer:
                 producer_epoch=epoch,
                 base_sequence=self._sequences.get(place, 0),
             ),
+            is_transactional=self._transactional_id is not None,
         )
-
-    def _ask_identity(self) -> tuple[int, int]:
-        request = InitProducerIdRequest(
-            transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS
-        )
-        said = self._router.ask_any(request, InitProducerIdResponse)
-        check(said.error_code, "a producer id")
-        return said.producer_id, said.producer_epoch
 
     def _append(self, left: dict[Place, bytearray]) -> None:
         """Send what is left; what was taken leaves `left`, so that a repetition sends the rest."""
@@ -108,6 +95,7 @@ class Producer:
             data = PartitionProduceData(index=place[1], records=left[place])
             by_topic[place[0]].append(data)
         request = ProduceRequest(
+            transactional_id=self._transactional_id,
             acks=_ALL,
             timeout_ms=self._router.config.request_ms_max,
             topic_data=tuple(
@@ -130,3 +118,33 @@ class Producer:
         for topic, partition in left.keys() & set(places):
             silent = f"partition {partition} of topic {topic}: the broker's answer leaves it out"
             raise Refused(silent, "NONE")
+
+
+class Producer:
+    """Appends batches under one producer id; for one thread."""
+
+    def __init__(self, router: Router, codec: Codec = Codec.NONE) -> None:
+        self._router = router
+        self._sender = BatchSender(router, codec)
+        self._identity: tuple[int, int] | None = None
+        self.is_spent = False
+
+    def send(self, records: Mapping[Place, EncodedRecords]) -> None:
+        """Append one batch to each partition; all of them are acknowledged on return.
+
+        Raises what the client's other requests raise; some batches may have been appended then.
+        """
+        assert not self.is_spent, "a producer that failed is not used again"
+        self.is_spent = True
+        if self._identity is None:
+            self._identity = self._router.question(self._ask_identity)
+        self._sender.send(self._identity, records)
+        self.is_spent = False
+
+    def _ask_identity(self) -> tuple[int, int]:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS
+        )
+        said = self._router.ask_any(request, InitProducerIdResponse)
+        check(said.error_code, "a producer id")
+        return said.producer_id, said.producer_epoch

@@ -115,6 +115,7 @@ def wrap_records(
     timestamp_ms_max: int | None = None,
     codec: Codec = Codec.NONE,
     producer: ProducerStamp = NO_PRODUCER,
+    is_transactional: bool = False,
 ) -> bytearray:
     """Return one batch around records that are encoded already, for those who encode in bulk.
 
@@ -125,7 +126,7 @@ def wrap_records(
     header = _Header(
         base_offset=0,
         term=NO_TERM,
-        attributes=int(codec),
+        attributes=int(codec) | (TRANSACTIONAL_BIT if is_transactional else 0),
         last_offset_delta=record_count - 1,
         base_timestamp_ms=timestamp_ms,
         max_timestamp_ms=timestamp_ms if timestamp_ms_max is None else timestamp_ms_max,

@@ -277,6 +277,13 @@ class TransactionConfig:
     prepared_ms_max: int = 7 * 24 * 3600 * 1000
     """A prepared transaction that nobody ended is aborted after this long."""
 
+    sinks_max: int = 10_000
+    """Sinks of queries whose batches are decided on one such partition, some 500 bytes each."""
+
+    sink_expiration_ms: int = 90 * 24 * 3600 * 1000
+    """A sink that wrote no batch for this long is forgotten, and with it its newest decision: a
+    query that stopped in the midst of that batch and comes back later would write it twice."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchConfig:

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from kafkaesque.config import TransactionConfig
 from kafkaesque.machines.transaction import init
 from kafkaesque.machines.transaction_commands import Init, Producer
 from kafkaesque.machines.transaction_errors import (
@@ -226,3 +227,48 @@ def test_a_transaction_has_a_limited_number_of_partitions() -> None:
     desk.add(producer, *((b"x" * 16, index) for index in range(PLACES_MAX)))
     with pytest.raises(TooManyTransactions):
         desk.add(producer, A)
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_producer_that_comes_back_may_keep_what_is_prepared(is_prepared: bool) -> None:
+    desk = Desk()
+    writer = desk.init()
+    desk.add(writer, A)
+    if is_prepared:
+        desk.prepare(writer)
+    came = desk.keep()
+    again = desk.keep()
+    assert came.producer == Producer(writer.producer_id, writer.epoch + 1)
+    assert came.kept == again.kept == writer, "what it noted when it prepared is what it finds"
+    with pytest.raises(ProducerFenced):
+        desk.end(writer)
+    with pytest.raises(InvalidTransactionState):
+        desk.add(again.producer, B)
+    desk.end(again.producer, is_v2=True)
+    desk.complete()
+    assert desk.is_in(State.COMPLETE_COMMIT)
+    assert desk.keep().kept is None
+
+
+def test_who_comes_back_again_and_again_does_not_prolong_what_is_prepared() -> None:
+    desk = Desk(TransactionConfig(prepared_ms_max=10_000))
+    producer = desk.init()
+    desk.add(producer, A)
+    desk.prepare(producer)
+    for _ in range(10):
+        desk.pass_ms(999)
+        desk.keep()
+    assert desk.is_in(State.PREPARED)
+    desk.pass_ms(10)
+    assert desk.is_in(State.PREPARE_ABORT)
+
+
+def test_a_producer_of_two_phases_has_days_for_its_transaction() -> None:
+    desk = Desk(TransactionConfig(prepared_ms_max=10_000))
+    producer = desk.keep().producer
+    desk.add(producer, A)
+    desk.pass_ms(0)
+    desk.pass_ms(9_999)
+    assert desk.is_in(State.ONGOING)
+    desk.pass_ms(1)
+    assert desk.is_in(State.PREPARE_ABORT)

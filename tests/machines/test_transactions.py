@@ -12,7 +12,13 @@ from kafkaesque.machines.transaction_errors import (
     ProducerFenced,
     TooManyTransactions,
 )
-from kafkaesque.machines.transaction_records import State, Transaction, from_record, to_record
+from kafkaesque.machines.transaction_records import (
+    NO_EPOCH,
+    State,
+    Transaction,
+    from_record,
+    to_record,
+)
 from kafkaesque.machines.transactions import Transactions
 from tests.machines.transaction_desk import TIMEOUT_MS, A, B, Desk
 
@@ -170,11 +176,19 @@ def test_the_record_is_as_documented() -> None:
     )
     record = to_record("t", value)
     assert record.key.hex(" ") == "92 01 a1 74"
-    wanted = "9d 01 a7 4f 6e 67 6f 69 6e 67 07 01 ff ff ff cd ea 60 01 02 03 91 92 c4 10 "
-    wanted += " ".join(f"{byte:02x}" for byte in range(16)) + " 02 a0"
+    wanted = "9e 01 a7 4f 6e 67 6f 69 6e 67 07 01 ff ff ff cd ea 60 01 02 03 91 92 c4 10 "
+    wanted += " ".join(f"{byte:02x}" for byte in range(16)) + " 02 a0 ff"
     assert record.value is not None
     assert record.value.hex(" ") == wanted
     assert from_record(record) == ("t", value)
+
+
+def test_a_record_from_before_prepared_transactions_could_be_kept_is_read() -> None:
+    data = "9d 01 a7 4f 6e 67 6f 69 6e 67 07 01 ff ff ff cd ea 60 01 02 03 90 a3 6d 61 79"
+    name, value = from_record(MachineRecord(bytes.fromhex("9201a174"), bytes.fromhex(data)))
+    assert name == "t"
+    assert isinstance(value, Transaction)
+    assert (value.owner, value.begun_epoch) == ("may", NO_EPOCH)
 
 
 def test_a_record_of_a_later_version_is_not_guessed_at() -> None:

@@ -41,49 +41,76 @@ class Desk:
         self.log: list[MachineRecord] = []
         self.markers: list[tuple[Producer, bool]] = []
 
-    def init(self, expected: Producer | None = None, timeout_ms: int = TIMEOUT_MS) -> Producer:
+    def init(
+        self,
+        expected: Producer | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+        *,
+        name: str = NAME,
+    ) -> Producer:
         self.fresh_ids += 1
         command = Init(
-            transactional_id=NAME,
+            transactional_id=name,
             timeout_ms=timeout_ms,
             expected=expected,
             fresh_id=100 + self.fresh_ids,
         )
-        answer = self._asked(lambda to: self.machine.init(command, to, self.now))
+        answer = self.asked(lambda to: self.machine.init(command, to, self.now))
         if answer is None:  # what was in the way is being aborted
             self.complete()
-            answer = self._asked(lambda to: self.machine.init(command, to, self.now))
+            answer = self.asked(lambda to: self.machine.init(command, to, self.now))
         assert isinstance(answer, Inited)
         return answer.producer
 
-    def add(self, producer: Producer, *places: Place) -> int:
-        command = Add(transactional_id=NAME, producer=producer, places=places or (A,))
-        answer = self._asked(lambda to: self.machine.add(command, to, self.now))
+    def add(self, producer: Producer, *places: Place, name: str = NAME) -> int:
+        command = Add(transactional_id=name, producer=producer, places=places or (A,))
+        answer = self.asked(lambda to: self.machine.add(command, to, self.now))
         assert isinstance(answer, Added)
         return answer.number
 
     def missing(self, producer: Producer, *places: Place) -> frozenset[Place]:
         command = Verify(transactional_id=NAME, producer=producer, places=places)
-        answer = self._asked(lambda to: self.machine.verify(command, to))
+        answer = self.asked(lambda to: self.machine.verify(command, to))
         assert isinstance(answer, Verified)
         return answer.missing
 
-    def end(self, producer: Producer, *, is_commit: bool = True, is_v2: bool = False) -> Producer:
+    def end(
+        self,
+        producer: Producer,
+        *,
+        is_commit: bool = True,
+        is_v2: bool = False,
+        name: str = NAME,
+    ) -> Producer:
         self.fresh_ids += 1
         command = End(
-            transactional_id=NAME,
+            transactional_id=name,
             producer=producer,
             is_commit=is_commit,
             bumps_epoch=is_v2,
             fresh_id=100 + self.fresh_ids,
         )
-        answer = self._asked(lambda to: self.machine.end(command, to, self.now))
+        answer = self.asked(lambda to: self.machine.end(command, to, self.now))
         assert isinstance(answer, Ended)
         return answer.producer
 
-    def prepare(self, producer: Producer) -> None:
-        command = Prepare(transactional_id=NAME, producer=producer, owner="spark")
-        self._asked(lambda to: self.machine.prepare(command, to, self.now))
+    def prepare(self, producer: Producer, *, name: str = NAME) -> None:
+        command = Prepare(transactional_id=name, producer=producer, owner="spark")
+        self.asked(lambda to: self.machine.prepare(command, to, self.now))
+
+    def keep(self) -> Inited:
+        """Let a producer come that keeps what is prepared."""
+        self.fresh_ids += 1
+        command = Init(
+            transactional_id=NAME,
+            timeout_ms=-1,
+            fresh_id=100 + self.fresh_ids,
+            is_two_phase=True,
+            keeps_prepared=True,
+        )
+        answer = self.asked(lambda to: self.machine.init(command, to, self.now))
+        assert isinstance(answer, Inited)
+        return answer
 
     def complete(self) -> None:
         """Have the partitions told of all that is decided."""
@@ -132,7 +159,8 @@ class Desk:
             self.log.append(record)
             self.machine.apply(record)
 
-    def _asked(self, ask: Callable[[ReplyTo], Decision]) -> Answer | None:
+    def asked(self, ask: Callable[[ReplyTo], Decision]) -> Answer | None:
+        """Ask the machine, carry out what it decides, and return the answer if there is one."""
         answers: list[Answer] = []
         decision = ask(answers.append)
         self.carry_out(decision)

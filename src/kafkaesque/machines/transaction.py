@@ -65,7 +65,7 @@ def init(known: Transaction | None, command: Init, now_ms: int) -> Transaction:
     if known.state in ENDING:
         _still_ending()
     if known.state in OPEN:
-        return fenced(known, now_ms)
+        return _kept(known, now_ms) if command.keeps_prepared else fenced(known, now_ms)
     if expected is not None and _is_last(known, expected):
         return known  # it did not get the answer
     came = replace(
@@ -104,6 +104,7 @@ def add(known: Transaction | None, command: Add, now_ms: int, places_max: int) -
         number=known.number if is_begun else known.number + 1,
         places=places,
         owner="",
+        begun_epoch=NO_EPOCH,
     )
 
 
@@ -142,6 +143,39 @@ def prepare(known: Transaction | None, command: Prepare, now_ms: int) -> Transac
     return replace(known, state=State.PREPARED, changed_ms=now_ms, owner=command.owner)
 
 
+def decided(known: Transaction, now_ms: int) -> Transaction:
+    """Commit a prepared transaction as part of a batch; its producer has no more to say."""
+    assert known.state is State.PREPARED
+    return replace(
+        known,
+        state=State.PREPARE_COMMIT,
+        epoch=known.epoch + 1,
+        last_epoch=NO_EPOCH,
+        changed_ms=now_ms,
+    )
+
+
+def written_by(known: Transaction) -> Producer:
+    """Return who wrote the open transaction: producers may have come since and kept it."""
+    epoch = known.epoch if known.begun_epoch == NO_EPOCH else known.begun_epoch
+    return Producer(known.producer_id, epoch)
+
+
+def _kept(known: Transaction, now_ms: int) -> Transaction:
+    """Let a producer come that will end what is open; whoever wrote it writes no more."""
+    if known.is_exhausted:
+        raise InvalidTransactionState("the epochs are used up: the open transaction must be ended")
+    is_prepared = known.state is State.PREPARED
+    return replace(
+        known,
+        state=State.PREPARED,
+        epoch=known.epoch + 1,
+        last_epoch=NO_EPOCH,
+        begun_epoch=written_by(known).epoch,
+        changed_ms=known.changed_ms if is_prepared else now_ms,  # the limit is not prolonged
+    )
+
+
 def fenced(known: Transaction, now_ms: int, *, last_epoch: int = NO_EPOCH) -> Transaction:
     """Abort an open transaction without its producer, which is of an old epoch by this."""
     assert known.state in OPEN
@@ -165,6 +199,7 @@ def completed(known: Transaction, now_ms: int) -> Transaction:
         changed_ms=now_ms,
         places=(),
         owner="",
+        begun_epoch=NO_EPOCH,
     )
     return _completed_id(done)
 

@@ -1,6 +1,6 @@
 """What is asked of transactions, and what they answer: plain values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -26,6 +26,10 @@ class Init:
     """What the producer was before, if it goes on after an error (KIP-360)."""
     fresh_id: int = NO_PRODUCER
     """A producer id that nobody has had; without one ProducerIdNeeded may be raised."""
+    is_two_phase: bool = False
+    """Its transactions wait for their end as long as prepared ones do (KIP-939)."""
+    keeps_prepared: bool = False
+    """What is open under the id is not aborted, but prepared if it is not yet (KIP-939)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +72,41 @@ class Prepare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterDriver:
+    """A new driver takes over a query's sink."""
+
+    query: str
+    sink: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecideBatch:
+    """A driver has a batch consist of these prepared transactions, and of no others."""
+
+    query: str
+    sink: str
+    batch: int
+    driver_epoch: int
+    producers: Mapping[str, Producer]
+    """Who prepared them, by transactional id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeBatch:
+    """Somebody asks what is decided of a batch."""
+
+    query: str
+    sink: str
+    batch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inited:
     """Who the producer is from now on."""
 
     producer: Producer
+    kept: Producer | None = None
+    """Who wrote the prepared transaction that was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +143,40 @@ class Described:
     transactions: dict[str, Transaction]
 
 
-Answer: TypeAlias = Inited | Added | Verified | Ended | Prepared | Described | KafkaesqueError
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverRegistered:
+    """The driver's epoch."""
+
+    driver_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDecided:
+    """Which transactions a batch consists of; all partitions know."""
+
+    transactional_ids: tuple[str, ...]
+    was_decided_before: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDescribed:
+    """Which transactions a batch consists of; None while it is not decided."""
+
+    transactional_ids: tuple[str, ...] | None
+
+
+Answer: TypeAlias = (
+    Inited
+    | Added
+    | Verified
+    | Ended
+    | Prepared
+    | Described
+    | DriverRegistered
+    | BatchDecided
+    | BatchDescribed
+    | KafkaesqueError
+)
 ReplyTo: TypeAlias = Callable[[Answer], None]
 """Stands for the one who waits; a machine hands it back, and never calls it."""
 

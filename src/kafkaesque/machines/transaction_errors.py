@@ -45,3 +45,11 @@ class TooManyTransactions(TransactionError):
 
 class ProducerIdNeeded(TransactionError):
     """The transactional id can only go on under a new producer id, which must be fetched first."""
+
+
+class FencedDriver(TransactionError):
+    """A newer driver has taken over the query's sink."""
+
+
+class OutdatedBatch(TransactionError):
+    """A later batch of the sink is decided already."""

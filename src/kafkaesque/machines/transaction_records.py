@@ -1,8 +1,8 @@
-"""What transactions write: one record per transactional id.
+"""What transactions write: one record per transactional id, and one per sink of a query.
 
 Keys and values are msgpack arrays whose first element is their tag
 (`docs/reference/format-transactions.md`). A record holds all that is known under an id, so the
-newest one of each id is enough.
+newest one of each id is enough; so it is with sinks.
 """
 
 from enum import Enum
@@ -13,8 +13,9 @@ import msgspec
 from kafkaesque.errors import NewerFormat
 from kafkaesque.machines.machine import MachineRecord
 
-FORMAT = 1
+FORMAT = 2
 
+NO_BATCH = -1
 NO_EPOCH = -1
 NO_PRODUCER = -1
 NO_TIME = -1
@@ -71,6 +72,8 @@ class Transaction(msgspec.Struct, array_like=True, frozen=True, kw_only=True, ta
     places: tuple[Place, ...] = ()
     owner: str = ""
     """Who prepared it, for people."""
+    begun_epoch: int = NO_EPOCH
+    """The epoch that wrote what is prepared, if a producer has come since and kept it (KIP-939)."""
 
     @property
     def is_exhausted(self) -> bool:
@@ -78,12 +81,35 @@ class Transaction(msgspec.Struct, array_like=True, frozen=True, kw_only=True, ta
         return self.epoch >= EPOCH_LAST
 
 
+class SinkKey(msgspec.Struct, array_like=True, frozen=True, tag=2):
+    """The key of all that is known of a query's sink."""
+
+    query: str
+    sink: str
+
+
+class Sink(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=2):
+    """Where a query writes its batches: who drives it, and the newest batch that is decided."""
+
+    driver_epoch: int
+    """Of the newest driver; those with a lower one are fenced."""
+    changed_ms: int
+    """The wall time of this record."""
+    batch: int = NO_BATCH
+    """The newest batch that is decided. A query never goes back behind it, so one is enough."""
+    decided_by: int = NO_EPOCH
+    """The epoch of the driver that decided it."""
+    attempts: tuple[tuple[int, int], ...] = ()
+    """Task and attempt of the transactions that the batch consists of."""
+
+
 EPOCH_LAST = (1 << 15) - 2
 """The last epoch that a producer is given; the one above it is for ending its transaction."""
 
 _encoder = msgspec.msgpack.Encoder()
-_keys = msgspec.msgpack.Decoder(TransactionKey)
-_values = msgspec.msgpack.Decoder(Transaction)
+_keys = msgspec.msgpack.Decoder(TransactionKey | SinkKey)
+_transactions = msgspec.msgpack.Decoder(Transaction)
+_sinks = msgspec.msgpack.Decoder(Sink)
 
 
 def to_record(transactional_id: str, value: Transaction | None) -> MachineRecord:
@@ -92,11 +118,20 @@ def to_record(transactional_id: str, value: Transaction | None) -> MachineRecord
     return MachineRecord(key, None if value is None else _encoder.encode(value))
 
 
-def from_record(record: MachineRecord) -> tuple[str, Transaction | None]:
-    """Return id and value; raises NewerFormat for what this version does not know."""
+def sink_to_record(key: SinkKey, value: Sink | None) -> MachineRecord:
+    """Return the record that sets what is known of a sink, or that forgets it."""
+    return MachineRecord(_encoder.encode(key), None if value is None else _encoder.encode(value))
+
+
+def from_record(
+    record: MachineRecord,
+) -> tuple[str, Transaction | None] | tuple[SinkKey, Sink | None]:
+    """Return id or key and value; raises NewerFormat for what this version does not know."""
+    data = record.value
     try:
         key = _keys.decode(record.key)
-        value = None if record.value is None else _values.decode(record.value)
+        if isinstance(key, SinkKey):
+            return key, None if data is None else _sinks.decode(data)
+        return key.transactional_id, None if data is None else _transactions.decode(data)
     except msgspec.MsgspecError as error:
         raise NewerFormat("a record of a transaction", FORMAT + 1, FORMAT) from error
-    return key.transactional_id, value

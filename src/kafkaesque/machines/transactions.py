@@ -5,51 +5,85 @@ A machine (`machines/machine.py`) whose decisions come with answers, as those of
 for the same command with a fresh id, and ConcurrentTransactions, like a decision without an answer,
 for the same command once the transaction under this id is complete.
 
+Transactions of a query's batches (`machines/sinks.py`) are decided together, and their ids are
+forgotten as soon as they are complete: each task attempt has another.
+
 Soft, and forgotten with leadership, is only when an open transaction times out: counted from its
 beginning by the wall clock, but never longer than its time-out from when it was first seen here.
 """
 
 import heapq
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 from kafkaesque.config import TransactionConfig
 from kafkaesque.machines import transaction
 from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.machines.sinks import Sinks, check_not_older, names_of
 from kafkaesque.machines.transaction_commands import (
     Add,
     Added,
+    BatchDecided,
+    BatchDescribed,
+    DecideBatch,
     Decision,
+    DescribeBatch,
     Described,
+    DriverRegistered,
     End,
     Ended,
     Init,
     Inited,
     Prepare,
     Prepared,
+    RegisterDriver,
     ReplyTo,
     Verified,
     Verify,
 )
 from kafkaesque.machines.transaction_errors import (
+    ConcurrentTransactions,
     InvalidTransactionalId,
+    InvalidTransactionState,
     InvalidTransactionTimeout,
     TooManyTransactions,
 )
 from kafkaesque.machines.transaction_records import (
     ENDING,
     OPEN,
+    Sink,
+    SinkKey,
     State,
     Transaction,
     from_record,
+    sink_to_record,
     to_record,
 )
+from kafkaesque.transactional_ids import parse
 
 ID_BYTES_MAX = 1024
 """The longest transactional id: far above any that is in use."""
 
 PLACES_MAX = 10_000
 """Partitions of one transaction: all of them are written anew with each that is added."""
+
+
+DEADLINES_SPARE = 64
+"""Deadlines are looked through when there are this many more than twice the open transactions."""
+
+TWO_PHASE_MS_MAX = 2**31 - 1
+"""The longest time-out that Kafka's protocol can tell of."""
+
+
+class _Seen(NamedTuple):
+    """One transaction in one of its states."""
+
+    name: str
+    producer_id: int
+    number: int
+    state: str
 
 
 class Transactions:
@@ -60,9 +94,10 @@ class Transactions:
         self._known: dict[str, Transaction] = {}
         self._unfinished: dict[str, None] = {}
         """Those open or ending, in the order in which they began."""
-        self._unseen: set[tuple[str, int, str]] = set()
+        self._unseen: set[_Seen] = set()
         """Those open whose time-out does not run yet."""
-        self._deadlines: list[tuple[int, str, int, str]] = []
+        self._deadlines: list[tuple[int, _Seen]] = []
+        self._sinks = Sinks(config.sinks_max)
 
     def get(self, transactional_id: str) -> Transaction | None:
         """Return what is known under an id."""
@@ -77,6 +112,11 @@ class Transactions:
         """How many transactions are not ended everywhere."""
         return len(self._unfinished)
 
+    @property
+    def deadline_count(self) -> int:
+        """How many time-outs are looked at, also of transactions that have ended since."""
+        return len(self._deadlines)
+
     def __len__(self) -> int:
         return len(self._known)
 
@@ -87,15 +127,20 @@ class Transactions:
         name, config = command.transactional_id, self._config
         if not name or len(name.encode()) > ID_BYTES_MAX:
             raise InvalidTransactionalId("this cannot be a transactional id")
-        if not 0 < command.timeout_ms <= config.timeout_ms_max:
+        if command.is_two_phase:
+            timeout_ms = min(config.prepared_ms_max, TWO_PHASE_MS_MAX)
+            command = replace(command, timeout_ms=timeout_ms)
+        elif not 0 < command.timeout_ms <= config.timeout_ms_max:
             raise InvalidTransactionTimeout(f"a time-out has 1 to {config.timeout_ms_max} ms")
+        self._sinks.check_came(name)
         known = self._known.get(name)
         if known is None and len(self._known) >= config.ids_max:
             raise TooManyTransactions(f"a coordinator has at most {config.ids_max} ids")
         after = transaction.init(known, command, now.wall_ms)
         out = self._changed(name, known, after)
         if after.state not in ENDING:
-            out.reply(to, Inited(producer=transaction.goes_on_as(after)))
+            kept = transaction.written_by(after) if after.state is State.PREPARED else None
+            out.reply(to, Inited(producer=transaction.goes_on_as(after), kept=kept))
         return out
 
     def add(self, command: Add, to: ReplyTo, now: Now) -> Decision:
@@ -121,6 +166,8 @@ class Transactions:
     def end(self, command: End, to: ReplyTo, now: Now) -> Decision:
         """Decide how a transaction ends."""
         name = command.transactional_id
+        if command.is_commit and parse(name) is not None:
+            raise InvalidTransactionState("it is part of a batch, and is committed with it alone")
         known = self._known.get(name)
         after = transaction.end(known, command, now.wall_ms)
         out = self._changed(name, known, after)
@@ -135,6 +182,72 @@ class Transactions:
         out.reply(to, Prepared())
         return out
 
+    # ── batches of queries ───────────────────────────────────────────────────────────────────
+
+    def register(self, command: RegisterDriver, to: ReplyTo, now: Now) -> Decision:
+        """Let a new driver take over a sink; what those before left undecided is aborted."""
+        key = SinkKey(command.query, command.sink)
+        after = self._sinks.registered(key, now.wall_ms)
+        out = Decision(records=[sink_to_record(key, after)])
+        for name in self._sinks.ids(key):
+            self._take_back(name, now, out)
+        out.reply(to, DriverRegistered(driver_epoch=after.driver_epoch))
+        return out
+
+    def decide(self, command: DecideBatch, to: ReplyTo, now: Now) -> Decision:
+        """Decide which transactions a batch consists of, unless it is decided; first come, first.
+
+        All of it is one batch of records. There is no answer before all partitions know of it.
+        """
+        key = SinkKey(command.query, command.sink)
+        sink = self._sinks.of_driver(key, command.driver_epoch)
+        check_not_older(sink, command.batch)
+        if sink.batch == command.batch:
+            return self._decided_before(key, sink, command, to)
+        after = self._sinks.decided(sink, command, self._known, now.wall_ms)
+        out = Decision(records=[sink_to_record(key, after)])
+        names = self._sinks.ids(key, command.batch)
+        for name in names:
+            if name in command.producers:
+                committed = transaction.decided(self._known[name], now.wall_ms)
+                out.records.append(to_record(name, committed))
+            else:
+                self._take_back(name, now, out)
+        if not any(name in self._unfinished for name in names):
+            out.reply(to, BatchDecided(transactional_ids=(), was_decided_before=False))
+        return out
+
+    def describe_batch(self, command: DescribeBatch, to: ReplyTo) -> Decision:
+        """Say what is decided of a batch; raises OutdatedBatch for one before the newest."""
+        key = SinkKey(command.query, command.sink)
+        sink = self._sinks.get(key)
+        names = None
+        if sink is not None:
+            check_not_older(sink, command.batch)
+            names = names_of(key, sink) if sink.batch == command.batch else None
+        out = Decision()
+        out.reply(to, BatchDescribed(transactional_ids=names))
+        return out
+
+    def _decided_before(
+        self, key: SinkKey, sink: Sink, command: DecideBatch, to: ReplyTo
+    ) -> Decision:
+        if not self._sinks.is_settled(key, command.batch):
+            raise ConcurrentTransactions("the batch is decided, but not yet ended everywhere")
+        names = names_of(key, sink)
+        is_same = sink.decided_by == command.driver_epoch and set(names) == set(command.producers)
+        out = Decision()
+        out.reply(to, BatchDecided(transactional_ids=names, was_decided_before=not is_same))
+        return out
+
+    def _take_back(self, name: str, now: Now, out: Decision) -> None:
+        """Abort a transaction of a batch that is not to be; without one forget its id."""
+        known = self._known[name]
+        if known.state in OPEN:
+            out.records.append(to_record(name, transaction.fenced(known, now.wall_ms)))
+        elif known.state not in ENDING:
+            out.records.append(to_record(name, None))
+
     # ── the coordinator ──────────────────────────────────────────────────────────────────────
 
     def completed(self, name: str, number: int, now: Now) -> Decision:
@@ -142,23 +255,29 @@ class Transactions:
         known = self._known.get(name)
         if known is None or known.number != number or known.state not in ENDING:
             return Decision()
+        if parse(name) is not None:
+            return Decision(records=[to_record(name, None)])
         return self._changed(name, known, transaction.completed(known, now.wall_ms))
 
     def tick(self, now: Now) -> Decision:
         """Let time pass: abort what is open for too long."""
-        for name, number, state in sorted(self._unseen):
-            known = self._as_then(name, number, state)
+        for seen in sorted(self._unseen):
+            known = self._as_then(seen)
             if known is not None:
                 due_ms = now.monotonic_ms + self._left_ms(known, now)
-                heapq.heappush(self._deadlines, (due_ms, name, number, state))
+                heapq.heappush(self._deadlines, (due_ms, seen))
         self._unseen.clear()
         out = Decision()
         while self._deadlines and self._deadlines[0][0] <= now.monotonic_ms:
-            _, name, number, state = heapq.heappop(self._deadlines)
-            known = self._as_then(name, number, state)
+            _, seen = heapq.heappop(self._deadlines)
+            known = self._as_then(seen)
             if known is not None:
                 after = transaction.fenced(known, now.wall_ms, last_epoch=known.epoch)
-                out.records.append(to_record(name, after))
+                out.records.append(to_record(seen.name, after))
+        if len(self._deadlines) > 2 * len(self._unfinished) + DEADLINES_SPARE:
+            # Prepared ones would be kept here for days after their end.
+            self._deadlines = [one for one in self._deadlines if self._as_then(one[1])]
+            heapq.heapify(self._deadlines)
         return out
 
     def expire(self, now: Now) -> Decision:
@@ -169,7 +288,12 @@ class Transactions:
             for name, known in self._known.items()
             if name not in self._unfinished and known.changed_ms <= before_ms
         ]
-        return Decision(records=[to_record(name, None) for name in gone])
+        out = Decision(records=[to_record(name, None) for name in gone])
+        sinks_before_ms = now.wall_ms - self._config.sink_expiration_ms
+        for key, sink in self._sinks.items():
+            if sink.changed_ms <= sinks_before_ms and not self._sinks.ids(key):
+                out.records.append(sink_to_record(key, None))
+        return out
 
     def describe(
         self, names: Collection[str] | None, to: ReplyTo, wanted: Callable[[Transaction], bool]
@@ -186,7 +310,14 @@ class Transactions:
 
     def apply(self, record: MachineRecord) -> None:
         """Take one record from the log; raises NewerFormat for one that we do not know."""
-        name, value = from_record(record)
+        match from_record(record):
+            case SinkKey() as key, (Sink() | None) as sink:
+                self._sinks.apply(key, sink)
+            case str(name), (Transaction() | None) as value:
+                self._sinks.note(name, is_known=value is not None)
+                self._apply(name, value)
+
+    def _apply(self, name: str, value: Transaction | None) -> None:
         if value is None:
             self._known.pop(name, None)
             self._unfinished.pop(name, None)
@@ -199,10 +330,12 @@ class Transactions:
         self._unfinished[name] = None
         is_news = before is None or (before.number, before.state) != (value.number, value.state)
         if is_news and value.state in OPEN:
-            self._unseen.add((name, value.number, value.state.value))
+            self._unseen.add(_seen(name, value))
 
     def records(self) -> Iterator[MachineRecord]:
         """Return records that rebuild the state."""
+        for key, sink in self._sinks.items():
+            yield sink_to_record(key, sink)
         for name, known in self._known.items():
             yield to_record(name, known)
 
@@ -211,11 +344,10 @@ class Transactions:
     def _changed(self, name: str, before: Transaction | None, after: Transaction) -> Decision:
         return Decision(records=[] if after is before else [to_record(name, after)])
 
-    def _as_then(self, name: str, number: int, state: str) -> Transaction | None:
+    def _as_then(self, seen: _Seen) -> Transaction | None:
         """Return what is known if the transaction is still the one that was seen."""
-        known = self._known.get(name)
-        is_same = known is not None and (known.number, known.state.value) == (number, state)
-        return known if is_same else None
+        known = self._known.get(seen.name)
+        return known if known is not None and _seen(seen.name, known) == seen else None
 
     def _left_ms(self, known: Transaction, now: Now) -> int:
         if known.state is State.PREPARED:
@@ -223,3 +355,7 @@ class Transactions:
         else:
             limit_ms, since_ms = known.timeout_ms, known.began_ms
         return min(max(since_ms + limit_ms - now.wall_ms, 0), limit_ms)
+
+
+def _seen(name: str, known: Transaction) -> _Seen:
+    return _Seen(name, known.producer_id, known.number, known.state.value)

@@ -1,0 +1,171 @@
+"""The sinks of queries: who drives each, which of its batches is decided, which ids belong to it.
+
+A query cuts a stream into numbered batches. The tasks of a batch prepare transactions, and its
+driver decides which of them the batch consists of. Each function here says what is to be known
+instead of what is known, or raises why not; the transactions themselves are of `Transactions`.
+
+Only the newest decision is kept: a query that has decided a batch has noted for itself that the one
+before is done. So a batch before the newest is asked for only by an older copy of the query's
+notes, and to write it again would double it: OutdatedBatch.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from kafkaesque.machines.transaction_commands import DecideBatch, Producer
+from kafkaesque.machines.transaction_errors import (
+    FencedDriver,
+    InvalidTransactionalId,
+    InvalidTransactionState,
+    OutdatedBatch,
+    ProducerFenced,
+    TooManyTransactions,
+)
+from kafkaesque.machines.transaction_records import Sink, SinkKey, State, Transaction
+from kafkaesque.transactional_ids import BatchTransactionId, is_name, parse
+
+BATCH_TRANSACTIONS_MAX = 10_000
+"""Transactions of one batch: all of them are written anew by its decision."""
+
+DRIVER_EPOCH_MAX = 2**31 - 1
+
+
+class Sinks:
+    """All sinks of one coordinator, and the transactional ids that belong to each."""
+
+    def __init__(self, sinks_max: int) -> None:
+        self._sinks_max = sinks_max
+        self._known: dict[SinkKey, Sink] = {}
+        self._ids: dict[SinkKey, dict[str, BatchTransactionId]] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, key: SinkKey) -> Sink | None:
+        """Return what is known of a sink."""
+        return self._known.get(key)
+
+    def items(self) -> Iterator[tuple[SinkKey, Sink]]:
+        """Return all that is known."""
+        return iter(self._known.items())
+
+    def ids(self, key: SinkKey, batch_max: int | None = None) -> list[str]:
+        """Return the ids of a sink that are known, or only those of batches up to one."""
+        ids = self._ids.get(key, {})
+        return [name for name, one in ids.items() if batch_max is None or one.batch <= batch_max]
+
+    def is_settled(self, key: SinkKey, batch: int) -> bool:
+        """Tell whether nothing of the batches up to this one is left."""
+        return all(one.batch > batch for one in self._ids.get(key, {}).values())
+
+    # ── deciding ─────────────────────────────────────────────────────────────────────────────
+
+    def registered(self, key: SinkKey, now_ms: int) -> Sink:
+        """Return the sink with a new driver."""
+        if not (is_name(key.query) and is_name(key.sink)):
+            raise InvalidTransactionalId("a query and a sink have short names without a slash")
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= self._sinks_max:
+                raise TooManyTransactions(f"a coordinator has at most {self._sinks_max} sinks")
+            return Sink(driver_epoch=1, changed_ms=now_ms)
+        if known.driver_epoch >= DRIVER_EPOCH_MAX:
+            raise TooManyTransactions("the sink has had too many drivers")
+        return replace(known, driver_epoch=known.driver_epoch + 1, changed_ms=now_ms)
+
+    def check_came(self, transactional_id: str) -> None:
+        """Raise if the id is one of a batch, and its task has come too late, or too early."""
+        one = parse(transactional_id)
+        if one is None:
+            return
+        sink = self._known.get(SinkKey(one.query, one.sink))
+        if sink is None or one.driver_epoch > sink.driver_epoch:
+            raise InvalidTransactionState(f"driver {one.driver_epoch} has not registered")
+        if one.driver_epoch < sink.driver_epoch:
+            raise ProducerFenced("a newer driver has taken over the query's sink")
+        if one.batch <= sink.batch:
+            raise InvalidTransactionState(f"batch {one.batch} is decided already")
+
+    def of_driver(self, key: SinkKey, driver_epoch: int) -> Sink:
+        """Return a sink, if this is who drives it."""
+        known = self._known.get(key)
+        if known is None or driver_epoch > known.driver_epoch:
+            raise InvalidTransactionState(f"driver {driver_epoch} has not registered")
+        if driver_epoch < known.driver_epoch:
+            raise FencedDriver(f"driver {known.driver_epoch} has taken over from {driver_epoch}")
+        return known
+
+    def decided(
+        self,
+        known: Sink,
+        command: DecideBatch,
+        transactions: Mapping[str, Transaction],
+        now_ms: int,
+    ) -> Sink:
+        """Return the sink with this batch decided; every one that is named must be prepared."""
+        if len(command.producers) > BATCH_TRANSACTIONS_MAX:
+            raise TooManyTransactions(f"a batch has at most {BATCH_TRANSACTIONS_MAX} transactions")
+        if command.batch < 0:
+            raise InvalidTransactionState("batches are numbered from 0")
+        attempts = []
+        for name, producer in command.producers.items():
+            one = parse(name)
+            expected = command.query, command.sink, command.batch, command.driver_epoch
+            if one is None or one[:4] != expected:
+                raise InvalidTransactionState(f"{name} does not belong to this batch")
+            _check_prepared(name, transactions.get(name), producer)
+            attempts.append((one.task, one.attempt))
+        return replace(
+            known,
+            batch=command.batch,
+            decided_by=command.driver_epoch,
+            attempts=tuple(attempts),
+            changed_ms=now_ms,
+        )
+
+    # ── applying ─────────────────────────────────────────────────────────────────────────────
+
+    def apply(self, key: SinkKey, value: Sink | None) -> None:
+        """Take what a record says of a sink."""
+        if value is None:
+            self._known.pop(key, None)
+        else:
+            self._known[key] = value
+
+    def note(self, transactional_id: str, *, is_known: bool) -> None:
+        """Learn that an id is known, or is so no more."""
+        one = parse(transactional_id)
+        if one is None:
+            return
+        key = SinkKey(one.query, one.sink)
+        if is_known:
+            self._ids.setdefault(key, {})[transactional_id] = one
+            return
+        ids = self._ids.get(key, {})
+        ids.pop(transactional_id, None)
+        if not ids:
+            self._ids.pop(key, None)
+
+
+def names_of(key: SinkKey, sink: Sink) -> tuple[str, ...]:
+    """Return the transactional ids that the sink's newest batch consists of."""
+    first = key.query, key.sink, sink.batch, sink.decided_by
+    return tuple(str(BatchTransactionId(*first, task, attempt)) for task, attempt in sink.attempts)
+
+
+def check_not_older(sink: Sink, batch: int) -> None:
+    """Raise for a batch before the newest that is decided."""
+    if batch < sink.batch:
+        raise OutdatedBatch(
+            f"batch {batch} was decided before batch {sink.batch}: "
+            "an older checkpoint of the query was restored"
+        )
+
+
+def _check_prepared(name: str, known: Transaction | None, producer: Producer) -> None:
+    if known is None or known.state is not State.PREPARED:
+        state = "gone" if known is None else known.state.value
+        raise InvalidTransactionState(f"{name} is not prepared: {state}")
+    if producer != Producer(known.producer_id, known.epoch):
+        raise ProducerFenced(f"{name} was prepared by another producer")

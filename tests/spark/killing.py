@@ -93,7 +93,7 @@ class KillingSource(KafkaesqueSource):
         return KillingReader(parse_read(self.options, Mode.STREAM), self._columns(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
-        return KillingWriter(parse_write(self.options))
+        return KillingWriter(parse_write(self.options, Mode.STREAM))
 
 
 def _is_under_way(start: dict[str, Any]) -> bool:

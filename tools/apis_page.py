@@ -11,7 +11,8 @@ Every API whose messages exist here, with the versions that are read and written
 `src/kafkaesque/wire/apis.py` by `make docs`; do not edit.
 
 *Advertised* is what a broker that serves the API tells a client which asks. *Flexible* is the first
-version with compact lengths and tagged fields.
+version with compact lengths and tagged fields. Keys from 20000 on are our own
+(`src/kafkaesque/wire/private_keys.py`): other clients skip what they do not know.
 
 | key | API | versions | advertised | flexible | messages |
 |---|---|---|---|---|---|

@@ -59,6 +59,11 @@ def query_key(query: str) -> str:
     return f"{KIND}/{query}"
 
 
+def sink_key(query: str, sink: str) -> str:
+    """Return what all ids of one sink begin with."""
+    return f"{KIND}/{query}/{sink}"
+
+
 def hashed_part(transactional_id: str) -> str:
     """Return the part of an id that decides which partition its coordinator is on."""
     kind, slash, rest = transactional_id.partition("/")

@@ -7,7 +7,11 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from kafkaesque.cli.main import run
+from kafkaesque.client.admin import Admin
+from kafkaesque.client.prepared import PreparedTransaction
+from kafkaesque.record.view import Codec
 from kafkaesque.testing import Broker
+from tests.client.batches import committed, encoded
 
 SECONDS_MAX = 20
 
@@ -75,3 +79,38 @@ def test_an_id_that_nobody_has_used_is_not_found(
     code = run(["transaction", "describe", "none", "--bootstrap", broker.bootstrap])
     assert code == 1
     assert "transactional id none: nobody has used it" in capsys.readouterr().err
+
+
+def prepared(broker: Broker) -> PreparedTransaction:
+    """A transaction that the nightly load is to end."""
+    with Admin(broker.bootstrap) as admin:
+        admin.topics.create("orders", partitions=2)
+        producer = admin.transactional_producer("billing-0", Codec.NONE, timeout_ms=60_000)
+        producer.send({("orders", 1): encoded(b"x")})
+        return producer.prepare("the nightly load")
+
+
+def test_what_is_prepared_is_shown_with_its_owner_and_for_how_long_it_waits(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepared(broker)
+    code, lines = told(broker, capsys, "list", "--state", "Prepared", "--json")
+    assert code == 0
+    [found] = [json.loads(line) for line in lines]
+    assert found["owner"] == "the nightly load"
+    assert 0 <= found["waits_s"] <= SECONDS_MAX
+    code, lines = told(broker, capsys, "describe", "billing-0", "--json")
+    assert code == 0
+    found = json.loads(lines[0])
+    assert (found["state"], found["owner"]) == ("Prepared", "the nightly load")
+    assert found["aborted at"] > found["began"]
+
+
+@pytest.mark.parametrize(("how", "is_seen"), [("commit", True), ("abort", False)])
+def test_what_is_prepared_is_ended_by_hand(
+    broker: Broker, capsys: pytest.CaptureFixture[str], how: str, is_seen: bool
+) -> None:
+    prepared(broker)
+    code, _ = told(broker, capsys, how, "billing-0", "--yes")
+    assert code == 0
+    assert committed(broker.bootstrap, "orders", 1) == ([b"x"] if is_seen else [])

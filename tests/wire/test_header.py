@@ -21,9 +21,9 @@ from kafkaesque.wire.header import (
     response_header_version,
 )
 from kafkaesque.wire.message import Api
-from tests.wire.values import kio_class
+from tests.wire.values import KAFKAS, kio_class
 
-every_api = pytest.mark.parametrize("row", APIS.values(), ids=lambda row: row.api.name)
+every_api = pytest.mark.parametrize("row", KAFKAS, ids=lambda row: row.api.name)
 HEADER = RequestHeader(key=3, version=9, correlation_id=-7, client_id="größe")
 FORMS = {  # by header version
     0: "00 03 00 09 ff ff ff f9",
@@ -113,5 +113,5 @@ def test_a_header_cut_anywhere_is_refused(version: int) -> None:
 
 
 def test_kio_has_every_api_of_the_table() -> None:
-    for row in APIS.values():
+    for row in KAFKAS:
         assert load_payload_module(row.api.key, row.api.last, EntityType.request)

@@ -21,6 +21,7 @@ from msgspec import NODEFAULT
 from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.kinds import Array, Blob, Fixed, Kind, Nested, Opaque, Text
 from kafkaesque.wire.message import Field, api_of, fields_of
+from kafkaesque.wire.private_keys import PRIVATE_KEY_FIRST
 
 _RANGES = {
     "b": (-(2**7), 2**7 - 1),
@@ -33,13 +34,16 @@ _RANGES = {
 _TEXTS = ("", "a", "orders", "größe-☃-𐍈", "x" * 127, "y" * 300)
 _CODES = [int(code) for code in KioErrorCode]
 
+KAFKAS = [row for row in APIS.values() if row.api.key < PRIVATE_KEY_FIRST]
+"""The APIs that Kafka has too; kio knows no others."""
+
 EVERY_MESSAGE = [
     (cls, version)
-    for row in APIS.values()
+    for row in KAFKAS
     for cls in (row.request, row.response)
     for version in range(row.api.first, row.api.last + 1)
 ]
-"""Every class with every version that its API serves."""
+"""Every class of them with every version that its API serves."""
 
 
 def title(case: object) -> str:

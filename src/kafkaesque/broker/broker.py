@@ -58,6 +58,7 @@ from kafkaesque.machines.transaction_questions import Question
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS
+from kafkaesque.transactional_ids import hashed_part
 from kafkaesque.types import GroupId, NodeId, Offset
 
 __all__ = ["CATALOG_GROUP", "Answer", "Broker"]
@@ -280,6 +281,8 @@ class Broker:
         topic = self._committed.machine.topics.get(topic_name)
         if topic is None:
             return None
+        if topic_name == STATE_TOPIC:
+            key = hashed_part(key)
         return self.partition_leader(topic, partition_of(key, topic.partitions)).node
 
     @property

@@ -48,8 +48,10 @@ class Coordinators(Generic[C]):
     `create` begins to make that topic and tells its callback how it went.
     """
 
-    def __init__(self, create: Callable[[Ready], None]) -> None:
+    def __init__(self, create: Callable[[Ready], None], hashed: Callable[[str], str] = str) -> None:
         self._create = create
+        self._hashed = hashed
+        """Which part of a group or an id decides where it belongs."""
         self._by_partition: list[C | None] = []
         self._waiting: list[Ready] = []
         self._is_creating = False
@@ -68,7 +70,7 @@ class Coordinators(Generic[C]):
         """Return who coordinates a group; raises NotCoordinator until `when_ready` has passed."""
         if not self._by_partition:
             raise NotCoordinator("nothing has been coordinated here yet")
-        found = self._by_partition[partition_of(group, len(self._by_partition))]
+        found = self._by_partition[partition_of(self._hashed(group), len(self._by_partition))]
         if found is None:
             raise NotCoordinator(f"the partition that holds {group} is offline")
         return found

@@ -38,6 +38,7 @@ from kafkaesque.machines.transaction_errors import (
 )
 from kafkaesque.machines.transaction_records import NO_PRODUCER, Place, State
 from kafkaesque.machines.transactions import Transactions
+from kafkaesque.transactional_ids import parse, sink_key
 
 Decide: TypeAlias = Callable[[Transactions, Now, int], Decision]
 """Decides with the machine, the time, and a fresh producer id, which is NO_PRODUCER at first."""
@@ -127,7 +128,8 @@ class TransactionCoordinator:
         """Have something decided, and `to` told the answer; an error is an answer too.
 
         What cannot be decided before the transaction under this id is complete waits for that, but
-        not for long: then `to` is told ConcurrentTransactions.
+        not for long: then `to` is told ConcurrentTransactions. What is decided of a query's sink is
+        asked under `sink_key`, and waits for any transaction of that sink.
         """
         deadline_ms = self._clock.monotonic_ms() + WAIT_MS_MAX
         self._decide(_Question(transactional_id, decide, to, deadline_ms), NO_PRODUCER)
@@ -316,6 +318,9 @@ class TransactionCoordinator:
         machine = self._host.machine
         self._carry_out(machine.completed(name, ending.marker.number, self._now()))
         self._retry(name)
+        one = parse(name)
+        if one is not None:
+            self._retry(sink_key(one.query, one.sink))
 
 
 def _lost() -> NotCoordinator:

@@ -45,6 +45,7 @@ from kafkaesque.machines.transaction_questions import (
 from kafkaesque.machines.transaction_questions import CheckThere, EndThere, Marked, Question
 from kafkaesque.machines.transaction_records import Place
 from kafkaesque.record.view import BatchView
+from kafkaesque.transactional_ids import hashed_part
 from kafkaesque.types import Term
 
 STATE_TOPIC = "__transaction_state"
@@ -83,7 +84,7 @@ class BrokerTransactions:
     """The transactions of one broker."""
 
     def __init__(self, house: House, create: Callable[[Ready], None]) -> None:
-        self.coordinators: Coordinators[TransactionCoordinator] = Coordinators(create)
+        self.coordinators: Coordinators[TransactionCoordinator] = Coordinators(create, hashed_part)
         self.desk: TransactionDesk = self
         """Who is asked about transactions; for a cluster, one that finds the coordinator."""
         self.markers: MarkerWriter = self

@@ -8,7 +8,8 @@ import click
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
-from kafkaesque.client.transactions import TransactionInfo
+from kafkaesque.client.transactions import PreparedInfo, TransactionInfo
+from kafkaesque.clock import SystemClock
 from kafkaesque.errors import Refused
 
 STATES = (
@@ -41,11 +42,14 @@ def transaction() -> None:
 def list_(*, states: Sequence[str], bootstrap: str, is_json: bool) -> None:
     """List the transactional ids.
 
-    For each its state and its producer's id.
+    For each its state and its producer's id; of one that is prepared also who is to end it, and
+    for how many seconds it has waited.
     """
     with Admin(bootstrap) as admin:
-        rows = admin.transactions.list(states)
-    columns = ("transaction", "state", "producer")
+        found = admin.transactions.list(states)
+        prepared = admin.transactions.prepared()
+    rows = [(*row, *_waits(prepared.get(row[0]))) for row in found]
+    columns = ("transaction", "state", "producer", "owner", "waits s")
     Output(is_json=is_json).table(Table(kind="transaction", columns=columns, rows=rows))
 
 
@@ -57,7 +61,9 @@ def describe(*, transactional_id: str, bootstrap: str, is_json: bool) -> None:
     """Show one transaction and its partitions."""
     with Admin(bootstrap) as admin:
         info = admin.transactions.describe(transactional_id)
-    Output(is_json=is_json).tables(_head(info), [_partitions(info)])
+        prepared = admin.transactions.prepared(transactional_id)
+    head = _head(info, prepared.get(transactional_id))
+    Output(is_json=is_json).tables(head, [_partitions(info)])
 
 
 @transaction.command(epilog="Example: kafkaesque transaction commit billing-0 --yes")
@@ -95,7 +101,8 @@ def _end(transactional_id: str, how: str, bootstrap: str, *, is_sure: bool, is_j
         if info.state not in OPEN:
             raise Refused(f"nothing is open under {transactional_id}: {info.state}", info.state)
         if not is_sure:
-            output.tables(_head(info), [_partitions(info)])
+            prepared = admin.transactions.prepared(transactional_id)
+            output.tables(_head(info, prepared.get(transactional_id)), [_partitions(info)])
             output.not_done(f"the transaction of {transactional_id} would be {how}")
             return NOT_DONE
         if how == "committed":
@@ -107,17 +114,30 @@ def _end(transactional_id: str, how: str, bootstrap: str, *, is_sure: bool, is_j
     return 0
 
 
-def _head(info: TransactionInfo) -> dict[str, object]:
-    began = None
-    if info.began_ms >= 0:
-        began = datetime.fromtimestamp(info.began_ms / 1000, UTC).isoformat(timespec="seconds")
+def _waits(prepared: PreparedInfo | None) -> tuple[str | None, int | None]:
+    """Return the owner of what is prepared, and for how many seconds it has waited."""
+    if prepared is None:
+        return None, None
+    return prepared.owner, max(SystemClock().now_ms() - prepared.prepared_ms, 0) // 1000
+
+
+def _moment(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+def _head(info: TransactionInfo, prepared: PreparedInfo | None) -> dict[str, object]:
+    owner, waits_seconds = _waits(prepared)
+    limit = None if prepared is None else _moment(prepared.prepared_ms + prepared.limit_ms)
     return {
         "transaction": info.transactional_id,
         "state": info.state,
         "producer": info.producer_id,
         "epoch": info.epoch,
         "time-out ms": info.timeout_ms,
-        "began": began,
+        "began": _moment(info.began_ms) if info.began_ms >= 0 else None,
+        "owner": owner,
+        "waits s": waits_seconds,
+        "aborted at": limit,
     }
 
 

@@ -96,6 +96,8 @@ class TransactionalProducer:
     def abort(self) -> None:
         """Take back what was sent; also what a failed producer may have sent."""
         self._end(is_commit=False)
+        self._identity = None  # of a batch's transaction nothing is known any more
+        self._sender.begin_anew()
         self.is_spent = False
 
     def _end(self, *, is_commit: bool) -> None:

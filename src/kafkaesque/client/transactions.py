@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kafkaesque.client.prepared import PreparedTransaction
 from kafkaesque.client.refusals import check, first
 from kafkaesque.client.router import Router
 from kafkaesque.client.topics import Place
@@ -15,10 +16,18 @@ from kafkaesque.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from kafkaesque.wire.messages.list_prepared import (
+    ListPreparedRequest,
+    ListPreparedResponse,
+    PreparedState,
+)
 from kafkaesque.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+
+PREPARED = "Prepared"
+"""The state of a transaction that waits for whoever knows it to end it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +42,22 @@ class TransactionInfo:
     began_ms: int
     """-1 if none is open."""
     places: Sequence[Place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedInfo:
+    """A transaction that waits for somebody to end it."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    owner: str
+    """Who is to end it, in the words of its producer."""
+    prepared_ms: int
+    """The wall time since which it waits."""
+    limit_ms: int
+    """It is aborted when it has waited this long."""
+    partition_count: int
 
 
 class Transactions:
@@ -55,6 +80,26 @@ class Transactions:
                     for one in said.transaction_states
                 ]
             return sorted(found)
+
+        return self._router.question(ask)
+
+    def prepared(self, transactional_id: str | None = None) -> dict[str, PreparedInfo]:
+        """Return the prepared transactions, or that of one id, by their ids.
+
+        Brokers that know nothing of them have none.
+        """
+        wanted = None if transactional_id is None else (transactional_id,)
+        request = ListPreparedRequest(transactional_ids=wanted)
+
+        def ask() -> dict[str, PreparedInfo]:
+            if not self._router.serves(ListPreparedRequest):
+                return {}
+            found: dict[str, PreparedInfo] = {}
+            for node in self._router.nodes():
+                said = self._router.ask_node(node, request, ListPreparedResponse)
+                check(said.error_code, "prepared transactions", said.error_message)
+                found |= {one.transactional_id: _prepared(one) for one in said.prepared}
+            return found
 
         return self._router.question(ask)
 
@@ -81,25 +126,18 @@ class Transactions:
 
         return self._router.question(ask)
 
-    def commit(self, info: TransactionInfo) -> None:
-        """Commit an open transaction in its producer's stead, and fence its producer."""
-        request = EndTxnRequest(
-            transactional_id=info.transactional_id,
-            producer_id=info.producer_id,
-            producer_epoch=info.epoch,
-            committed=True,
-        )
+    def commit(self, info: TransactionInfo | PreparedTransaction) -> None:
+        """Commit an open transaction in its producer's stead, and fence its producer.
 
-        def ask() -> None:
-            said = self._router.ask_transaction_coordinator(
-                info.transactional_id, request, EndTxnResponse
-            )
-            check(said.error_code, f"transactional id {info.transactional_id}", is_change=True)
+        Raises Refused for one that is part of a query's batch, which is committed as a whole.
+        """
+        self._end(info, is_commit=True)
 
-        self._router.change(ask)
-
-    def abort(self, info: TransactionInfo) -> None:
+    def abort(self, info: TransactionInfo | PreparedTransaction) -> None:
         """Abort what is open under an id and fence its producer: what it still sends is refused."""
+        if isinstance(info, PreparedTransaction) or info.state == PREPARED:
+            self._end(info, is_commit=False)
+            return
         request = InitProducerIdRequest(
             transactional_id=info.transactional_id, transaction_timeout_ms=info.timeout_ms
         )
@@ -111,3 +149,31 @@ class Transactions:
             check(said.error_code, f"transactional id {info.transactional_id}", is_change=True)
 
         self._router.change(ask)
+
+    def _end(self, info: TransactionInfo | PreparedTransaction, *, is_commit: bool) -> None:
+        request = EndTxnRequest(
+            transactional_id=info.transactional_id,
+            producer_id=info.producer_id,
+            producer_epoch=info.epoch,
+            committed=is_commit,
+        )
+
+        def ask() -> None:
+            said = self._router.ask_transaction_coordinator(
+                info.transactional_id, request, EndTxnResponse
+            )
+            check(said.error_code, f"transactional id {info.transactional_id}", is_change=True)
+
+        self._router.change(ask)
+
+
+def _prepared(one: PreparedState) -> PreparedInfo:
+    return PreparedInfo(
+        transactional_id=one.transactional_id,
+        producer_id=one.producer_id,
+        epoch=one.producer_epoch,
+        owner=one.owner,
+        prepared_ms=one.prepared_ms,
+        limit_ms=one.limit_ms,
+        partition_count=one.partition_count,
+    )

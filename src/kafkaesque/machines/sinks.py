@@ -158,7 +158,7 @@ def check_not_older(sink: Sink, batch: int) -> None:
     """Raise for a batch before the newest that is decided."""
     if batch < sink.batch:
         raise OutdatedBatch(
-            f"batch {batch} was decided before batch {sink.batch}: "
+            f"batch {sink.batch} is decided already, and {batch} comes before it: "
             "an older checkpoint of the query was restored"
         )
 

@@ -103,6 +103,11 @@ class Transactions:
         """Return what is known under an id."""
         return self._known.get(transactional_id)
 
+    def is_prepared(self, transactional_id: str) -> bool:
+        """Tell whether whoever knows it may end the transaction under an id."""
+        known = self._known.get(transactional_id)
+        return known is not None and known.state is State.PREPARED
+
     def ending(self) -> list[str]:
         """Return the ids whose partitions are to be told of the end."""
         return [name for name in self._unfinished if self._known[name].state in ENDING]

@@ -11,29 +11,43 @@ from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.transaction_commands import Answer, Decision, ReplyTo
 from kafkaesque.machines.transactions import Transactions
 from kafkaesque.server.session import Session
+from kafkaesque.transactional_ids import query_key, sink_key
 
 Question: TypeAlias = Callable[[Transactions, ReplyTo, Now, int], Decision]
 A = TypeVar("A")
 
 
 async def ask_transaction(
-    session: Session, name: str, question: Question, kind: type[A], *, owns: bool = False
+    session: Session,
+    name: str,
+    question: Question,
+    kind: type[A],
+    *,
+    owns: bool = False,
+    is_fenced: bool = False,
 ) -> A:
     """Ask the coordinator of a transactional id, for its producer, and wait for the answer.
 
     Raises what the transaction refuses, and NotCoordinator if nobody here can tell. Whoever `owns`
-    the id from now on may have come by an older connection than who had it before.
+    the id from now on may have come by an older connection than who had it before. So may one who
+    ends what is prepared, which any process may, and one whose epoch alone fences what is late.
     """
     coordinator = session.broker.transactions.coordinators.of(name)
 
     def checked(machine: Transactions, to: ReplyTo, now: Now, fresh_id: int) -> Decision:
         if owns:
             coordinator.owns(name, session.connection)
-        else:
+        elif not is_fenced and not machine.is_prepared(name):
             coordinator.check_connection(name, session.connection)
         return question(machine, to, now, fresh_id)
 
     return await ask_transactions(session, coordinator, name, checked, kind)
+
+
+async def ask_sink(session: Session, query: str, sink: str, question: Question, kind: type[A]) -> A:
+    """Ask the coordinator of a query's sink; raises what `ask_transaction` raises."""
+    coordinator = session.broker.transactions.coordinators.of(query_key(query))
+    return await ask_transactions(session, coordinator, sink_key(query, sink), question, kind)
 
 
 async def ask_transactions(

@@ -14,9 +14,11 @@ from kafkaesque.server.handlers import (
     consumer_group_heartbeat,
     create_partitions,
     create_topics,
+    decide_batch,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_batch,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -37,13 +39,16 @@ from kafkaesque.server.handlers import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_prepared,
     list_transactions,
     metadata,
     offset_commit,
     offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
+    prepare_txn,
     produce,
+    register_driver,
     sync_group,
     txn_offset_commit,
     unregister_broker,
@@ -75,9 +80,11 @@ from kafkaesque.wire.messages.consumer_group_describe import ConsumerGroupDescri
 from kafkaesque.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkaesque.wire.messages.create_partitions import CreatePartitionsRequest
 from kafkaesque.wire.messages.create_topics import CreateTopicsRequest
+from kafkaesque.wire.messages.decide_batch import DecideBatchRequest
 from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest
 from kafkaesque.wire.messages.delete_records import DeleteRecordsRequest
 from kafkaesque.wire.messages.delete_topics import DeleteTopicsRequest
+from kafkaesque.wire.messages.describe_batch import DescribeBatchRequest
 from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
 from kafkaesque.wire.messages.describe_configs import DescribeConfigsRequest
 from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest
@@ -98,13 +105,16 @@ from kafkaesque.wire.messages.leave_group import LeaveGroupRequest
 from kafkaesque.wire.messages.list_groups import ListGroupsRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kafkaesque.wire.messages.list_prepared import ListPreparedRequest
 from kafkaesque.wire.messages.list_transactions import ListTransactionsRequest
 from kafkaesque.wire.messages.metadata import MetadataRequest
 from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
 from kafkaesque.wire.messages.offset_delete import OffsetDeleteRequest
 from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
 from kafkaesque.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kafkaesque.wire.messages.prepare_txn import PrepareTxnRequest
 from kafkaesque.wire.messages.produce import ProduceRequest
+from kafkaesque.wire.messages.register_driver import RegisterDriverRequest
 from kafkaesque.wire.messages.sync_group import SyncGroupRequest
 from kafkaesque.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kafkaesque.wire.messages.unregister_broker import UnregisterBrokerRequest
@@ -157,6 +167,11 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     DescribeProducersRequest: describe_producers.handle,
     DescribeTransactionsRequest: describe_transactions.handle,
     ListTransactionsRequest: list_transactions.handle,
+    RegisterDriverRequest: register_driver.handle,
+    PrepareTxnRequest: prepare_txn.handle,
+    ListPreparedRequest: list_prepared.handle,
+    DescribeBatchRequest: describe_batch.handle,
+    DecideBatchRequest: decide_batch.handle,
 }
 HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _HANDLERS.items()}
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""

@@ -73,6 +73,8 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     transaction_errors.CoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     transaction_errors.TransactionUnverified: ErrorCode.TRANSACTION_ABORTABLE,
     transaction_errors.TooManyTransactions: ErrorCode.POLICY_VIOLATION,
+    transaction_errors.FencedDriver: ErrorCode.PRODUCER_FENCED,
+    transaction_errors.OutdatedBatch: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     transaction_errors.ProducerIdNeeded: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 

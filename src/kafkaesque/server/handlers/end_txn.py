@@ -29,7 +29,13 @@ async def handle(request: EndTxnRequest, version: int, session: Session) -> EndT
         return machine.end(command, to, now)
 
     try:
-        ended = await ask_transaction(session, request.transactional_id, question, Ended)
+        ended = await ask_transaction(
+            session,
+            request.transactional_id,
+            question,
+            Ended,
+            is_fenced=version >= BUMPS_SINCE,
+        )
     except KafkaesqueError as error:
         code = transactional_code_of(
             error,

@@ -60,6 +60,8 @@ async def _transactional(
             timeout_ms=request.transaction_timeout_ms,
             expected=expected,
             fresh_id=fresh_id,
+            is_two_phase=request.enable2_pc,
+            keeps_prepared=request.keep_prepared_txn,
         )
         return machine.init(command, to, now)
 
@@ -74,6 +76,8 @@ async def _transactional(
         error_code=ErrorCode.NONE,
         producer_id=inited.producer.producer_id,
         producer_epoch=inited.producer.epoch,
+        ongoing_txn_producer_id=-1 if inited.kept is None else inited.kept.producer_id,
+        ongoing_txn_producer_epoch=-1 if inited.kept is None else inited.kept.epoch,
     )
 
 

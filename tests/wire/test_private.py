@@ -1,0 +1,74 @@
+"""Our own messages: what is written is read again, and nothing else is taken for them."""
+
+from typing import Any
+
+import pytest
+
+from kafkaesque.errors import MalformedFrame
+from kafkaesque.wire import private_keys
+from kafkaesque.wire.apis import APIS
+from kafkaesque.wire.codec import decode, encode
+from kafkaesque.wire.messages.decide_batch import (
+    DecideBatchRequest,
+    DecideBatchResponse,
+    DecidedTransaction,
+)
+from kafkaesque.wire.messages.describe_batch import DescribeBatchRequest, DescribeBatchResponse
+from kafkaesque.wire.messages.list_prepared import (
+    ListPreparedRequest,
+    ListPreparedResponse,
+    PreparedState,
+)
+from kafkaesque.wire.messages.prepare_txn import PrepareTxnRequest, PrepareTxnResponse
+from kafkaesque.wire.messages.register_driver import (
+    RegisterDriverRequest,
+    RegisterDriverResponse,
+)
+
+TRANSACTION = DecidedTransaction(transactional_id="a", producer_id=2**40, producer_epoch=3)
+STATE = PreparedState(
+    transactional_id="a",
+    producer_id=1,
+    producer_epoch=2,
+    owner="größe",
+    prepared_ms=3,
+    limit_ms=4,
+    partition_count=5,
+)
+EXAMPLES = [
+    PrepareTxnRequest(transactional_id="a", producer_id=1, producer_epoch=2, owner="o"),
+    PrepareTxnResponse(error_code=0),
+    PrepareTxnResponse(error_code=48, error_message="no"),
+    ListPreparedRequest(),
+    ListPreparedRequest(transactional_ids=("a", "b")),
+    ListPreparedResponse(error_code=0, prepared=(STATE,)),
+    RegisterDriverRequest(query="q", sink="s"),
+    RegisterDriverResponse(error_code=0, driver_epoch=7),
+    DecideBatchRequest(
+        query="q", sink="s", batch=2**40, driver_epoch=1, transactions=(TRANSACTION,)
+    ),
+    DecideBatchResponse(error_code=0, transactional_ids=("a",), was_decided_before=True),
+    DescribeBatchRequest(query="q", sink="s", batch=9),
+    DescribeBatchResponse(error_code=0, is_decided=True, transactional_ids=("a", "b")),
+]
+each = pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
+
+
+@each
+def test_what_is_written_is_read_again(message: Any) -> None:
+    assert decode(type(message), 0, encode(message, 0)) == message
+
+
+@each
+def test_a_frame_cut_anywhere_is_refused(message: Any) -> None:
+    data = encode(message, 0)
+    for size in range(len(data)):
+        with pytest.raises(MalformedFrame):
+            decode(type(message), 0, data[:size])
+
+
+def test_every_api_of_our_own_has_an_example_and_a_key_in_the_list() -> None:
+    ours = {row.request for key, row in APIS.items() if key >= private_keys.PRIVATE_KEY_FIRST}
+    assert ours <= {type(message) for message in EXAMPLES}
+    listed = {value for name, value in vars(private_keys).items() if name.isupper()}
+    assert {row.api.key for row in APIS.values() if row.request in ours} == listed

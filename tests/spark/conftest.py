@@ -32,6 +32,8 @@ collect_ignore = (
         "test_encode.py",
         "test_killing.py",
         "test_official.py",
+        "test_once.py",
+        "test_once_sink.py",
         "test_pipelines.py",
         "test_sink.py",
         "test_source.py",

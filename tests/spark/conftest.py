@@ -20,6 +20,7 @@ collect_ignore = (
     if HAS_SPARK
     else [
         "cluster_program.py",
+        "committed.py",
         "connect_program.py",
         "killing.py",
         "official_program.py",

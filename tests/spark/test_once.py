@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from kafkaesque.client.prepared import TransactionalProducer
 from kafkaesque.client.producer import EncodedRecords
@@ -19,11 +18,11 @@ from kafkaesque.spark.options import Mode, WriteOptions, parse_write
 from kafkaesque.transactional_ids import BatchTransactionId
 from kafkaesque.wire.private_keys import PRIVATE_KEY_FIRST
 from tests.client.fake_broker import ALL_VERSIONS, FakeBroker
+from tests.spark.committed import SECONDS_MAX, committed
 from tests.spark.conftest import Topics
 
 pytestmark = pytest.mark.spark
 
-SECONDS_MAX = 30.0
 PARTITION = 0
 
 
@@ -36,32 +35,6 @@ def encoded(numbers: Sequence[int]) -> EncodedRecords:
     ]
     data = bytes(build_batch(records))[HEADER_BYTES:]
     return EncodedRecords(data=data, count=len(records), timestamp_ms=now_ms)
-
-
-def committed(topics: Topics, topic: str) -> list[int]:
-    """Return the numbers that a reader of committed records gets, with a client of others."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": topics.bootstrap,
-            "group.id": "unused",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-    )
-    count = len(topics.admin.topics.describe(topic).partitions)
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(count)])
-    found: list[int] = []
-    ended: set[int | None] = set()
-    while len(ended) < count:
-        message = consumer.poll(SECONDS_MAX)
-        assert message is not None, "every partition is read to its end in time"
-        if message.error() is not None:
-            ended.add(message.partition())
-        else:
-            found.append(int(message.value() or b""))
-    consumer.close()
-    return sorted(found)
 
 
 def settles(topics: Topics, topic: str) -> bool:

@@ -19,7 +19,7 @@ PARTS = 7
 NUMBER_DIGITS_MAX = 18
 """Any number of so many digits fits into 64 bits."""
 
-NAME_CHARS_MAX = 300
+NAME_BYTES_MAX = 400
 """The longest name of a query or a sink; both together leave room in the longest id."""
 
 
@@ -51,7 +51,7 @@ def parse(transactional_id: str) -> BatchTransactionId | None:
 
 def is_name(text: str) -> bool:
     """Return whether a query or a sink may have this name."""
-    return 0 < len(text) <= NAME_CHARS_MAX and "/" not in text
+    return 0 < len(text.encode()) <= NAME_BYTES_MAX and "/" not in text
 
 
 def query_key(query: str) -> str:

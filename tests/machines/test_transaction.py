@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaesque.config import TransactionConfig
-from kafkaesque.machines.transaction import init
-from kafkaesque.machines.transaction_commands import Init, Producer
+from kafkaesque.machines.transaction import OWNER_CHARS_MAX, init
+from kafkaesque.machines.transaction_commands import Init, Prepare, Producer
 from kafkaesque.machines.transaction_errors import (
     ConcurrentTransactions,
     InvalidProducerMapping,
@@ -272,3 +272,12 @@ def test_a_producer_of_two_phases_has_days_for_its_transaction() -> None:
     assert desk.is_in(State.ONGOING)
     desk.pass_ms(1)
     assert desk.is_in(State.PREPARE_ABORT)
+
+
+def test_of_a_long_owner_only_the_beginning_is_kept() -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer, A)
+    command = Prepare(transactional_id=NAME, producer=producer, owner="x" * 100_000)
+    desk.asked(lambda to: desk.machine.prepare(command, to, desk.now))
+    assert desk.known.owner == "x" * OWNER_CHARS_MAX

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from tests.mutants.hunt import Catch, hunt
 from tests.mutants.planted import MUTANTS
+from tests.mutants.planted_batches import BATCH_MUTANTS
 from tests.mutants.planted_cluster import CLUSTER_MUTANTS
 from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
 from tests.mutants.planted_install import INSTALL_MUTANTS
@@ -31,6 +32,7 @@ def main() -> int:
         *VOTER_MUTANTS,
         *INSTALL_MUTANTS,
         *CLUSTER_TRANSACTION_MUTANTS,
+        *BATCH_MUTANTS,
     ]
     chosen = [mutant for mutant in planted if options.only in mutant.name]
     console = Console()

@@ -38,6 +38,9 @@ from kafkaesque.machines.transaction_records import (
     Transaction,
 )
 
+OWNER_CHARS_MAX = 200
+"""What is kept of an owner's name: it is for people, and lies in every record of a transaction."""
+
 
 def goes_on_as(known: Transaction) -> Producer:
     """Return who the producer is from the end of its transaction on."""
@@ -140,7 +143,8 @@ def prepare(known: Transaction | None, command: Prepare, now_ms: int) -> Transac
         return known
     if known.state is not State.ONGOING:
         raise InvalidTransactionState("only an open transaction can be prepared")
-    return replace(known, state=State.PREPARED, changed_ms=now_ms, owner=command.owner)
+    owner = command.owner[:OWNER_CHARS_MAX]
+    return replace(known, state=State.PREPARED, changed_ms=now_ms, owner=owner)
 
 
 def decided(known: Transaction, now_ms: int) -> Transaction:

@@ -44,6 +44,9 @@ class BrokerSettings:
     transactors: int = 0
     """How many producers with transactional ids there are."""
 
+    queries: int = 0
+    """How many queries write batches, each of several transactions."""
+
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
@@ -61,6 +64,10 @@ KINDS = (
     "moves",
     "drains",
 )
+
+
+_PREPARED_MS_MAX = 10_000
+"""Longer than anybody who lives leaves a prepared transaction alone."""
 
 
 def draw_brokers(chance: random.Random) -> BrokerSettings:
@@ -85,7 +92,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         ),
         broker=BrokerConfig(
             groups=GroupConfig(offsets_partitions=chance.choice([1, 2])),
-            transactions=TransactionConfig(state_partitions=2),
+            transactions=TransactionConfig(state_partitions=2, prepared_ms_max=_PREPARED_MS_MAX),
             cluster=ClusterConfig(
                 look_ms=chance.choice([30, 100]),
                 plan_ms=200,
@@ -112,4 +119,5 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
             late_rate=chance.choice([0.0, 0.05]),
         ),
         transactors=chance.choice([0, 0, 2, 3]),
+        queries=chance.choice([0, 0, 1, 2]),
     )

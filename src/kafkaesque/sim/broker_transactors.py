@@ -1,8 +1,11 @@
-"""All producers with transactional ids of a simulated cluster, and what must hold of them.
+"""All producers with transactional ids and all queries of a simulated cluster, and what must hold.
 
 - all or none of the records and offsets of a transaction come to be seen, on whatever brokers, and
   what its producer was told of its end is true;
 - nothing that a fenced producer wrote is seen, and it ends nothing;
+- a prepared transaction is not ended before its limit but by who knows it;
+- a batch of a query is seen as it was decided first, in whole, or not at all, and a driver that was
+  replaced decides nothing;
 - the last stable offset is never beyond the high watermark, never goes back, and reaches it once
   the time-outs of abandoned transactions are over.
 """
@@ -16,8 +19,10 @@ from kafkaesque.broker.topics import group_of
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
+from kafkaesque.sim.broker_life import LEDGER, PARTITIONS
 from kafkaesque.sim.broker_node import BrokerNode
-from kafkaesque.sim.broker_transactor import LEDGER, PARTITIONS, ZOMBIE, Tale, Transactor, Truth
+from kafkaesque.sim.broker_query import Query
+from kafkaesque.sim.broker_transactor import ZOMBIE, Tale, Transactor, Truth
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.checks import Violation
 from kafkaesque.types import Offset, Term
@@ -25,6 +30,7 @@ from kafkaesque.types import Offset, Term
 _READ_BYTES = 1 << 20
 _LOOK_PAUSE = 150
 _STEPS_MAX = 40_000
+_OURS = b"mover-", b"spark/"
 
 
 class Transactors:
@@ -37,21 +43,25 @@ class Transactors:
             Transactor(world, self._chance, f"mover-{number}", is_v2=number % 2 == 1)
             for number in range(world.settings.transactors)
         ]
+        self._queries = [
+            Query(world, self._chance, f"query-{number}")
+            for number in range(world.settings.queries)
+        ]
         self._seen: set[bytes] = set()
         self._stable: dict[int, tuple[Term, Offset]] = {}
         self._is_stopped = False
 
     def begin(self) -> None:
         """Begin to want things."""
-        if self._all:
+        if self._all or self._queries:
             self._world.schedule(1, self._look)
-        for one in self._all:
+        for one in (*self._all, *self._queries):
             one.begin()
 
     def stop(self) -> None:
         """Die, all of them, with whatever is open."""
         self._is_stopped = True
-        for one in self._all:
+        for one in (*self._all, *self._queries):
             one.is_stopped = True
 
     # ── meanwhile ────────────────────────────────────────────────────────────────────────────
@@ -128,7 +138,7 @@ class Transactors:
         """Whether nothing is open any more: nobody lives who could end it but the coordinators."""
         self._world.heal()
         brokers = [machine.broker for machine in self._world.nodes.values()]
-        if not self._all or not any(b is not None and LEDGER in b.catalog.topics for b in brokers):
+        if not any(b is not None and LEDGER in b.catalog.topics for b in brokers):
             return True
         is_open = any(
             one.open_count
@@ -151,19 +161,22 @@ class Transactors:
 
     def check_end(self) -> None:
         """Compare what is seen in the end with what the producers were told."""
-        if not self._all:
+        if not self._all and not self._queries:
             return
         values = [value for index in range(PARTITIONS) for value in self._read(index)]
         found = set(values)
-        mine = [value for value in values if value.startswith(b"mover-")]
+        mine = [value for value in values if value.startswith(_OURS)]
         if len(set(mine)) != len(mine):
             raise Violation("a record of a transaction is seen twice")
-        if not {one for one in self._seen if one.startswith(b"mover-")} <= found:
+        if not {one for one in self._seen if one.startswith(_OURS)} <= found:
             raise Violation("what was seen as committed is not there in the end")
         for one in self._all:
             for tale in one.tales:
                 _check_tale(tale, found)
             self._check_offset(one, found)
+        for query in self._queries:
+            for batch in query.tales.values():
+                batch.check(found)
 
     def _check_offset(self, one: Transactor, found: set[bytes]) -> None:
         numbers = [t.number for t in one.tales if t.has_offset and found.issuperset(t.values)]

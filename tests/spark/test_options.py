@@ -128,7 +128,7 @@ def test_a_sink_compresses_as_told_and_ignores_what_spark_adds() -> None:
         ({"kafka.enable.idempotence": "false"}, "kafka.enable.idempotence"),
         ({"deliveryGuarantee": "at-most-once"}, "deliveryGuarantee is 'at-most-once'"),
         ({"txnAppId": "a"}, "txnAppId is for deliveryGuarantee exactly-once: set that too"),
-        ({**ONCE, "txnAppId": "a/b"}, "txnAppId is 'a/b', and must have 1 to 300 characters"),
+        ({**ONCE, "txnAppId": "a/b"}, "txnAppId is 'a/b', and must have 1 to 400 bytes"),
         ({**ONCE, "txnAppId": ""}, "txnAppId is ''"),
         ({**ONCE, "txnVersion": "1"}, "txnVersion is not for streams"),
         ({"kafka.transactional.id": "t"}, "exactly-once names its transactions itself"),

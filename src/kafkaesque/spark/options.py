@@ -25,7 +25,7 @@ from kafkaesque.spark.positions import (
     parse_position,
     parse_selection,
 )
-from kafkaesque.transactional_ids import NAME_CHARS_MAX, NUMBER_DIGITS_MAX, is_name
+from kafkaesque.transactional_ids import NAME_BYTES_MAX, NUMBER_DIGITS_MAX, is_name
 
 _NAMES = {one.name.lower(): one for one in TABLE}
 _BYTES_MAX = 1 << 30
@@ -161,7 +161,7 @@ def _once(found: "_Found", mode: Mode) -> Once | None:
     app, version = found.text("txnAppId"), found.text("txnVersion")
     if app is not None and not is_name(app):
         raise BadOption(
-            f"txnAppId is {app!r}, and must have 1 to {NAME_CHARS_MAX} characters and no slash"
+            f"txnAppId is {app!r}, and must have 1 to {NAME_BYTES_MAX} bytes and no slash"
         )
     if mode is Mode.STREAM and version is not None:
         raise BadOption("txnVersion is not for streams, which number their micro-batches")

@@ -43,7 +43,7 @@ def test_a_task_that_is_run_again_counts_once_only_if_that_was_asked_for(
 ) -> None:
     topic = topics.create(f"failing-{guarantee}", 2)
     # Long ones, so that some are written before the task fails, and are not in a buffer then.
-    rows = spark.range(0, ROWS, 1, 1).selectExpr("lpad(string(id), 20000, '0') as value")
+    rows = spark.range(0, ROWS, 1, 1).selectExpr("lpad(string(id), 20000, ' ') as value")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")
     try:
         write(failing_once(rows, tmp_path / "failed"), topics, topic, deliveryGuarantee=guarantee)

@@ -428,14 +428,6 @@ class RefusedForNow(Refused):
     """The broker did not do it, but may do so soon, or another one may."""
 
 
-class DriverFenced(Refused):
-    """A newer driver has taken over the query's sink; this one must write no more."""
-
-
-class OlderBatch(Refused):
-    """A later batch of the sink is decided already: the query's checkpoint is an older one."""
-
-
 class BackupError(KafkaesqueError):
     """A backup that cannot be made, checked or restored as it was asked for."""
 

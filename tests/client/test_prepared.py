@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.decision_errors import DriverFenced, OlderBatch
 from kafkaesque.client.prepared import PreparedTransaction
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import DriverFenced, NotServed, OlderBatch, OutcomeUnknown, Refused
+from kafkaesque.errors import NotServed, OutcomeUnknown, Refused
 from kafkaesque.record.view import Codec
 from kafkaesque.testing import Broker
 from kafkaesque.transactional_ids import BatchTransactionId

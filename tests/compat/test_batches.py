@@ -15,6 +15,7 @@ from kafkaesque.record.view import Codec
 from kafkaesque.transactional_ids import BatchTransactionId
 from tests.client.batches import encoded
 from tests.compat.broker_process import BrokerProcess
+from tests.compat.test_idempotence import close_refused_sockets
 from tests.compat.test_transactions import seen
 
 pytestmark = pytest.mark.compat
@@ -96,6 +97,7 @@ def test_readers_see_decided_batches_and_no_others(
         while admin.transactions.list():
             assert time.monotonic() < deadline, f"{left} stays open"
         assert read(broker) == first
+    close_refused_sockets()
 
 
 def test_what_is_prepared_outlives_a_broker_that_is_killed(broker: BrokerProcess) -> None:

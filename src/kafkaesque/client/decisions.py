@@ -7,10 +7,10 @@ What a driver asks can be asked twice, so it is asked until it is answered. The 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kafkaesque.client.decision_errors import DriverFenced, OlderBatch
 from kafkaesque.client.prepared import PreparedTransaction, until_known
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
-from kafkaesque.errors import DriverFenced, OlderBatch
 from kafkaesque.transactional_ids import query_key
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.decide_batch import (

@@ -100,7 +100,11 @@ def make_peace(world: BrokerWorld, clients: BrokerClients, transactors: Transact
 
     if not world.run_until(accepts, _PEACE_STEPS_MAX):
         raise Violation("liveness: a partition of the healed cluster accepts no write")
-    if not world.run_until(lambda: has_right_voters(world), _PEACE_STEPS_MAX):
+
+    def has_voters() -> bool:
+        return end_drains(world) and has_right_voters(world)  # a drain may have come late
+
+    if not world.run_until(has_voters, _PEACE_STEPS_MAX):
         raise Violation("liveness: the catalog of the healed cluster rests without enough voters")
     if not world.run_until(lambda: has_right_layout(world), _PEACE_STEPS_MAX):
         raise Violation("liveness: partitions of the healed cluster lack replicas")

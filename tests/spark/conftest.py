@@ -40,6 +40,7 @@ collect_ignore = (
         "test_source.py",
         "test_stream.py",
         "test_tutorial.py",
+        "test_warming.py",
     ]
 )
 

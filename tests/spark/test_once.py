@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from kafkaesque.client.decision_errors import DriverFenced, OlderBatch
 from kafkaesque.client.prepared import TransactionalProducer
 from kafkaesque.client.producer import EncodedRecords
 from kafkaesque.clock import SystemClock
-from kafkaesque.errors import BadOption, DriverFenced, OlderBatch, Refused
+from kafkaesque.errors import BadOption, Refused
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import HEADER_BYTES

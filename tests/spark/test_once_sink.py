@@ -179,7 +179,6 @@ def test_a_stateful_stream_keeps_its_state_when_a_decided_micro_batch_is_repeate
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     source, target = topics.create("state-from"), topics.create("state-to")
-    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     reading = topics.options(subscribe=source, startingOffsets="earliest")
     writing = topics.options(topic=target, deliveryGuarantee="exactly-once")
 

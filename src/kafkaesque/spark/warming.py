@@ -11,7 +11,10 @@ from kafkaesque.record.view import BatchView
 
 
 def warm() -> None:
-    """Read and write a record, so that every loop is there; talks to nobody."""
+    """Read and write a record, so that every loop is there; talks to nobody.
+
+    Only what most queries do: some columns would have Arrow import pandas.
+    """
     from kafkaesque.config import RecordLimits
     from kafkaesque.spark import reading  # noqa: F401 - what tasks that read import
     from kafkaesque.spark.decode import COLUMNS, Decoder, Target, chunks
@@ -21,8 +24,8 @@ def warm() -> None:
     target = Target(topic="t", partition=0, first=0, end=1, columns=COLUMNS)
     batch = BatchView(build_batch([record]))
     for group in chunks([batch], RecordLimits()):
-        found = Decoder(target).decode(group).select(["key", "value", "timestamp"])
-        rows = rows_of(found, with_times=True)
+        found = Decoder(target).decode(group).select(["key", "value"])
+        rows = rows_of(found)
         for _, numbers in places_of_rows(found, rows, "t", {"t": 1}, 0):
             assert sum(one.count for one in encode(rows, numbers, 1, 0)) == 1, "one row, one record"
 

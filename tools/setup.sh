@@ -41,12 +41,16 @@ if ! "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>
     echo "setup: making $venv"
     "$uv" venv --quiet --clear --no-project --python "$python_wanted" "$venv"
 fi
-quiet=--quiet
+quiet=(--quiet)
 if [ "$venv" = .venv-spark ]; then
     echo "setup: Spark is about 600 MB to download and 1.2 GB on disk; it is kept for the next time"
-    quiet=
+    quiet=(--compile-bytecode) # else the first of many processes of Spark's would compile it
 fi
 echo "setup: installing the pinned requirements into $venv"
-"$uv" pip sync $quiet --python "$venv/bin/python" --require-hashes "${files[@]}"
+"$uv" pip sync "${quiet[@]}" --python "$venv/bin/python" --require-hashes "${files[@]}"
 "$uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation -e .
+if [ "$venv" = .venv-spark ]; then
+    echo "setup: compiling the loops that read and write records"
+    "$venv/bin/python" -m kafkaesque.spark.warming
+fi
 touch "$venv/.ready"

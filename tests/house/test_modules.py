@@ -10,7 +10,11 @@ from kafkaesque.cli.main import COMMANDS
 from tools.repository import ROOT, imported_names, module_name, python_files, relative
 
 CODE = ("src", "tests", "bench", "tools")
-ENTRY_POINTS = {"kafkaesque.__main__", "kafkaesque.testing.pytest_plugin"}
+ENTRY_POINTS = {
+    "kafkaesque.__main__",
+    "kafkaesque.testing.pytest_plugin",
+    "kafkaesque.spark.daemon",  # Spark starts it by its name
+}
 PLUGINS = {
     "src/kafkaesque/testing/pytest_plugin.py: pytest",
     "src/kafkaesque/cli/demo_traffic.py: aiokafka.AIOKafkaConsumer",

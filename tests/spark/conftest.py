@@ -20,6 +20,7 @@ collect_ignore = (
     if HAS_SPARK
     else [
         "cluster_program.py",
+        "committed.py",
         "connect_program.py",
         "killing.py",
         "official_program.py",
@@ -32,11 +33,14 @@ collect_ignore = (
         "test_encode.py",
         "test_killing.py",
         "test_official.py",
+        "test_once.py",
+        "test_once_sink.py",
         "test_pipelines.py",
         "test_sink.py",
         "test_source.py",
         "test_stream.py",
         "test_tutorial.py",
+        "test_warming.py",
     ]
 )
 

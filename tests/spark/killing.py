@@ -3,20 +3,23 @@
     python -m tests.spark.killing BOOTSTRAP FOLDER STEP
 
 It copies the topic `numbers-STEP`: to a table if the step belongs to the source, so that every
-record must be there once, and to the topic `copied-STEP` if it belongs to the sink, which may have
-records of the killed micro-batch twice. It kills once, and the next run goes to the end.
+record must be there once, and to the topic `copied-STEP` if it belongs to a sink. The sink that
+writes at least once may leave records of the killed micro-batch there twice, the one that writes
+exactly once may not. It kills once, and the next run goes to the end.
 """
 
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, InputPartition
 from pyspark.sql.types import StructType
 
 from kafkaesque.spark.datasource import KafkaesqueSource
+from kafkaesque.spark.once_sink import OnceStreamWriter, Prepared
 from kafkaesque.spark.options import Mode, parse_read, parse_write
 from kafkaesque.spark.pipelines.blocks import Place, each_batch, write_table
 from kafkaesque.spark.session import session
@@ -30,6 +33,7 @@ KILLED_BATCH = 2
 """Batch 0 is the anchor and batch 1 the first with rows."""
 SOURCE_STEPS = ("latest-offset", "partitions", "read", "before-write", "after-write")
 SINK_STEPS = ("sink-before", "sink-middle", "sink-after", "sink-commit")
+ONCE_STEPS = ("once-before", "once-middle", "once-prepared", "once-undecided", "once-decided")
 
 
 def kill_at(step: str, *, is_time: bool = True) -> None:
@@ -82,6 +86,29 @@ class KillingWriter(StreamWriter):
         kill_at("sink-commit", is_time=batchId >= KILLED_BATCH)
 
 
+class KillingOnceWriter(OnceStreamWriter):
+    """The sink that writes exactly once, with the steps of writing and deciding."""
+
+    def write(self, iterator: Any) -> Prepared:
+        batches = list(iterator)
+        is_time = any(len(rows) and _number(rows) >= ROWS_PER_BATCH for rows in batches)
+        kill_at("once-before", is_time=is_time)
+
+        def halves() -> Iterator[Any]:
+            yield from (rows.slice(0, len(rows) // 2) for rows in batches)
+            kill_at("once-middle", is_time=is_time)
+            yield from (rows.slice(len(rows) // 2) for rows in batches)
+
+        prepared = super().write(halves())
+        kill_at("once-prepared", is_time=is_time)
+        return prepared
+
+    def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803
+        kill_at("once-undecided", is_time=batchId >= KILLED_BATCH)
+        super().commit(messages, batchId)
+        kill_at("once-decided", is_time=batchId >= KILLED_BATCH)
+
+
 class KillingSource(KafkaesqueSource):
     """The format, under another name."""
 
@@ -92,8 +119,11 @@ class KillingSource(KafkaesqueSource):
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
         return KillingReader(parse_read(self.options, Mode.STREAM), self._columns(schema))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
-        return KillingWriter(parse_write(self.options))
+    def streamWriter(  # noqa: N802
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
+        options = parse_write(self.options, Mode.STREAM)
+        return KillingWriter(options) if options.once is None else KillingOnceWriter(options)
 
 
 def _is_under_way(start: dict[str, Any]) -> bool:
@@ -129,7 +159,9 @@ def main() -> None:
         write_table(rows, place.table("numbers"), batch)
         kill_at("after-write", is_time=batch >= KILLED_BATCH)
 
-    if step in SINK_STEPS:
+    if step in SINK_STEPS + ONCE_STEPS:
+        if step in ONCE_STEPS:
+            options["deliveryGuarantee"] = "exactly-once"
         writer = numbers.writeStream.format("killing").options(**options, topic=f"copied-{step}")
         writer = writer.option("checkpointLocation", place.checkpoint("numbers"))
         query = writer.trigger(availableNow=True).start()

@@ -9,6 +9,7 @@ from kafkaesque.record.build import build_batch
 from kafkaesque.record.key_partition import partition_of
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
+from kafkaesque.spark.decode import AbortedBatches
 from kafkaesque.spark.pipelines.messages import Message
 from kafkaesque.spark.pipelines.running import Fare, run
 from kafkaesque.spark.pipelines.settings import PipelineSettings
@@ -48,13 +49,20 @@ def finish(jobs: Sequence[Any]) -> list[Fare]:
 
 
 def records(topics: Topics, topic: str) -> list[Record]:
-    """Return all records of a topic, partition by partition."""
+    """Return all committed records of a topic, partition by partition."""
     found: list[Record] = []
     for partition in topics.admin.topics.describe(topic).partitions:
         offset = 0
-        while batches := topics.admin.batches.fetch(topic, partition.index, offset).batches:
-            found += [record for batch in batches for record in read_records(batch)]
-            offset = batches[-1].end_offset
+        # Ends: each turn moves the offset on.
+        while True:
+            fetched = topics.admin.batches.fetch(topic, partition.index, offset, is_committed=True)
+            if not fetched.batches:
+                break
+            aborted = AbortedBatches((one.producer_id, one.first_offset) for one in fetched.aborted)
+            kept = [batch for batch in fetched.batches if not aborted.leaves_out(batch)]
+            data = [batch for batch in kept if not batch.is_control]
+            found += [record for batch in data for record in read_records(batch)]
+            offset = fetched.batches[-1].end_offset
     return found
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,9 +29,12 @@ def test_a_query_through_spark_connect_copies_a_topic(topics: Topics, tmp_path: 
     for name in ("connect-in", "connect-out"):
         topics.create(name, 2)
     words = ["-m", "tests.spark.connect_program", topics.bootstrap, str(tmp_path)]
+    # Whole paths: workers of a Connect server each run in a folder of their session.
+    paths = [str(Path(one).absolute()) for one in sys.path if one]
     done = subprocess.run(
         [sys.executable, *words],
         cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         timeout=SECONDS_MAX,
         check=False,
         capture_output=True,

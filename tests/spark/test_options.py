@@ -1,13 +1,17 @@
 """Options are checked at once, and each refusal names the option."""
 
+from pathlib import Path
+
 import pytest
 
 from kafkaesque.errors import BadOption
 from kafkaesque.record.view import Codec
+from kafkaesque.spark.checkpoint import query_id
 from kafkaesque.spark.option_table import REFUSED, TABLE
 from kafkaesque.spark.options import Mode, parse_read, parse_write
 from kafkaesque.spark.positions import Assigned, Beginning, Matching, Subscribed
 
+ONCE = {"deliveryGuarantee": "exactly-once"}
 BOOTSTRAP = {"kafka.bootstrap.servers": "localhost:9092"}
 ORDERS = {**BOOTSTRAP, "subscribe": "orders"}
 
@@ -113,7 +117,7 @@ def test_an_assigned_partition_without_a_starting_offset_is_named() -> None:
 
 def test_a_sink_compresses_as_told_and_ignores_what_spark_adds() -> None:
     more = {"topic": "out", "kafka.compression.type": "ZSTD", "checkpointLocation": "here"}
-    options = parse_write({**BOOTSTRAP, **more})
+    options = parse_write({**BOOTSTRAP, **more}, Mode.STREAM)
     assert (options.topic, options.codec) == ("out", Codec.ZSTD)
 
 
@@ -122,7 +126,12 @@ def test_a_sink_compresses_as_told_and_ignores_what_spark_adds() -> None:
     [
         ({"kafka.acks": "1"}, "kafka.acks is '1'"),
         ({"kafka.enable.idempotence": "false"}, "kafka.enable.idempotence"),
-        ({"deliveryGuarantee": "exactly-once"}, "deliveryGuarantee is 'exactly-once'"),
+        ({"deliveryGuarantee": "at-most-once"}, "deliveryGuarantee is 'at-most-once'"),
+        ({"txnAppId": "a"}, "txnAppId is for deliveryGuarantee exactly-once: set that too"),
+        ({**ONCE, "txnAppId": "a/b"}, "txnAppId is 'a/b', and must have 1 to 400 bytes"),
+        ({**ONCE, "txnAppId": ""}, "txnAppId is ''"),
+        ({**ONCE, "txnVersion": "1"}, "txnVersion is not for streams"),
+        ({"kafka.transactional.id": "t"}, "exactly-once names its transactions itself"),
         ({"kafka.compression.type": "rar"}, "kafka.compression.type is 'rar'"),
         ({"subscribe": "a"}, "subscribe is an option for reading"),
         ({"topic": ""}, "topic names no topic"),
@@ -130,7 +139,50 @@ def test_a_sink_compresses_as_told_and_ignores_what_spark_adds() -> None:
 )
 def test_a_wrong_option_of_a_sink_is_named(more: dict[str, str], named: str) -> None:
     with pytest.raises(BadOption, match=named):
-        parse_write({**BOOTSTRAP, **more})
+        parse_write({**BOOTSTRAP, **more}, Mode.STREAM)
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"txnAppId": "a"}, "txnAppId and txnVersion belong together in a batch query"),
+        ({"txnVersion": "1"}, "txnAppId and txnVersion belong together in a batch query"),
+        ({"txnAppId": "a", "txnVersion": "one"}, "txnVersion is 'one', and must be a whole number"),
+        ({"txnAppId": "a", "txnVersion": "-1"}, "txnVersion is '-1'"),
+    ],
+)
+def test_a_wrong_name_of_a_batch_query_is_named(more: dict[str, str], named: str) -> None:
+    with pytest.raises(BadOption, match=named):
+        parse_write({**BOOTSTRAP, **ONCE, **more}, Mode.BATCH)
+
+
+def test_a_batch_query_that_writes_once_is_known_by_name_and_version() -> None:
+    more = {**ONCE, "txnAppId": "nightly", "txnVersion": "7"}
+    once = parse_write({**BOOTSTRAP, **more}, Mode.BATCH).once
+    assert once is not None
+    assert (once.app, once.version, once.transaction_ms) == ("nightly", 7, 600_000)
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        (None, "checkpointLocation is missing among the query's own options"),
+        ("s3://bucket/here", "is no folder of this machine"),
+        ("/nowhere/at/all", "does not tell the query's id: name the query with txnAppId"),
+    ],
+)
+def test_a_checkpoint_that_tells_no_id_is_named(location: str | None, named: str) -> None:
+    with pytest.raises(BadOption, match=named):
+        query_id(location)
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_the_id_of_a_query_is_read_from_its_checkpoint(scheme: str, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "metadata").write_text('{"id":"4c1d"}')
+    path = str(folder) if not scheme else str(folder).replace(" ", "%20")
+    assert query_id(scheme + path) == "4c1d"
 
 
 def test_no_option_is_both_taken_and_refused() -> None:

@@ -9,7 +9,7 @@ from kafkaesque.errors import BadOption
 from kafkaesque.record.key_partition import partition_of
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
-from kafkaesque.spark.options import parse_write
+from kafkaesque.spark.options import Mode, parse_write
 from kafkaesque.spark.sink_columns import check_columns
 from tests.spark.conftest import Topics
 
@@ -106,12 +106,12 @@ def test_overwriting_is_refused(spark: Any, topics: Topics) -> None:
     ],
 )
 def test_a_column_of_the_wrong_type_is_named(types: dict[str, str], named: str) -> None:
-    options = parse_write({"kafka.bootstrap.servers": "localhost", "topic": "t"})
+    options = parse_write({"kafka.bootstrap.servers": "localhost", "topic": "t"}, Mode.STREAM)
     with pytest.raises(BadOption, match=named):
         check_columns(types, options)
 
 
 def test_a_sink_without_any_topic_is_refused() -> None:
-    options = parse_write({"kafka.bootstrap.servers": "localhost"})
+    options = parse_write({"kafka.bootstrap.servers": "localhost"}, Mode.STREAM)
     with pytest.raises(BadOption, match="topic is missing"):
         check_columns({"value": "string"}, options)

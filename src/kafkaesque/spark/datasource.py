@@ -1,6 +1,10 @@
 """`format("kafkaesque")`: where Spark gets readers and writers from."""
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -14,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from kafkaesque.errors import BadOption
+from kafkaesque.spark.once_sink import OnceBatchWriter, OnceStreamWriter
 from kafkaesque.spark.options import Mode, parse_read, parse_write
 from kafkaesque.spark.sink import BatchWriter, StreamWriter
 from kafkaesque.spark.sink_columns import check_columns
@@ -61,23 +66,27 @@ class KafkaesqueSource(DataSource):
         """Return what reads in a streaming query."""
         return StreamReader(parse_read(self.options, Mode.STREAM), self._columns(schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:  # noqa: FBT001
+    def writer(
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: FBT001
+    ) -> DataSourceArrowWriter:
         """Return what writes in a batch query."""
         if overwrite:
             raise BadOption("mode overwrite cannot be had: a topic can only be appended to")
-        options = parse_write(self.options)
+        options = parse_write(self.options, Mode.BATCH)
         check_columns(_types(schema), options)
-        return BatchWriter(options)
+        return BatchWriter(options) if options.once is None else OnceBatchWriter(options)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self,
         schema: StructType,
         overwrite: bool,  # noqa: FBT001
-    ) -> StreamWriter:
+    ) -> DataSourceStreamArrowWriter:
         """Return what writes in a streaming query; every output mode appends."""
-        options = parse_write(self.options)
+        options = parse_write(self.options, Mode.STREAM)
         check_columns(_types(schema), options)
-        return StreamWriter(options)
+        return StreamWriter(options) if options.once is None else OnceStreamWriter(options)
 
     def _columns(self, schema: StructType) -> tuple[str, ...]:
         known = _kinds(self.schema())

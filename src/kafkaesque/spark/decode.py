@@ -190,9 +190,11 @@ class _Columns:
             case "value":
                 return self._bytes(self.places, _VALUE, pa.binary())
             case "topic":
-                return pa.repeat(pa.scalar(self.target.topic, pa.string()), rows)
+                return pa.repeat(_text(self.target.topic), rows)
             case "partition":
-                return pa.repeat(pa.scalar(self.target.partition, pa.int32()), rows)
+                buffer, out = _allocate(rows, np.int32)
+                out[:] = self.target.partition
+                return pa.Array.from_buffers(pa.int32(), rows, [None, buffer])
             case "offset":
                 return self._number(0, np.int64, ARROW_TYPES[name])
             case "timestamp":
@@ -243,6 +245,13 @@ def _allocate(count: int, dtype: Any) -> tuple[pa.Buffer, Any]:
     """Return a buffer of Arrow's pool, and an array over it to fill it."""
     buffer = pa.allocate_buffer(count * np.dtype(dtype).itemsize)
     return buffer, np.frombuffer(buffer, dtype)
+
+
+def _text(text: str) -> pa.StringScalar:
+    """Return a text of Arrow's. Made by `pa.scalar` it would import pandas, for a second."""
+    data = text.encode()
+    ends = np.array([0, len(data)], np.int32)
+    return pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(data))[0]
 
 
 def _unpacked(batch: BatchView, limits: RecordLimits) -> Buffer:

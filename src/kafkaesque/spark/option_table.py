@@ -101,7 +101,23 @@ TABLE: tuple[Option, ...] = (
         "deliveryGuarantee",
         _WRITE,
         "at-least-once",
-        "`at-least-once`: a task that Spark repeats may write its records again.",
+        "`at-least-once`: a task that Spark repeats may write its records again. `exactly-once`: "
+        "what a query writes counts once for those who read committed records, whatever is "
+        "repeated; only with brokers of Kafkaesque.",
+    ),
+    _option(
+        "txnAppId",
+        _WRITE,
+        "",
+        "With `exactly-once`: a name for what is written, which a repetition gives again. A stream "
+        "is named by its checkpoint and needs this only where that cannot be read as a file.",
+    ),
+    _option(
+        "txnVersion",
+        _WRITE,
+        "",
+        "With `txnAppId` in a batch query: the number of this write. One that was done already is "
+        "passed over; in `foreachBatch` it is the number of the micro-batch.",
     ),
     _option("kafka.client.id", _BOTH, "kafkaesque-spark", "What brokers see in their logs."),
     _option(
@@ -139,6 +155,12 @@ TABLE: tuple[Option, ...] = (
     _option("kafka.compression.type", _WRITE, "none", "`none`, `gzip`, `snappy`, `lz4` or `zstd`."),
     _option("kafka.acks", _WRITE, "all", "Only `all`: a record counts when it is safe."),
     _option("kafka.enable.idempotence", _WRITE, "true", "Only `true`."),
+    _option(
+        "kafka.transaction.timeout.ms",
+        _WRITE,
+        "600000",
+        "With `exactly-once`: how long one task may write.",
+    ),
     _option("kafka.security.protocol", _BOTH, "plaintext", "Only `PLAINTEXT` so far."),
 )
 
@@ -154,7 +176,7 @@ REFUSED: Mapping[str, str] = {
     "kafka.enable.auto.commit": _DECIDED,
     "kafka.interceptor.classes": "there are no Java classes here",
     "groupidprefix": "name the group with kafka.group.id",
-    "kafka.transactional.id": "there are no transactions in the sink yet",
+    "kafka.transactional.id": "deliveryGuarantee exactly-once names its transactions itself",
     "minoffsetspertrigger": "it is not supported; use a trigger of a longer interval",
     "maxtriggerdelay": "it is not supported; use a trigger of a longer interval",
     "path": "topics are named by subscribe, subscribePattern, assign or topic",

@@ -25,6 +25,7 @@ from kafkaesque.spark.positions import (
     parse_position,
     parse_selection,
 )
+from kafkaesque.transactional_ids import NAME_BYTES_MAX, NUMBER_DIGITS_MAX, is_name
 
 _NAMES = {one.name.lower(): one for one in TABLE}
 _BYTES_MAX = 1 << 30
@@ -76,6 +77,19 @@ class WriteOptions:
     batch_bytes: int
     with_headers: bool
     with_times: bool
+    once: "Once | None" = None
+    """How what is written comes to count exactly once; without it at least once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """What a query that writes exactly once is known by."""
+
+    app: str | None
+    """The name that the user gave."""
+    version: int | None
+    checkpoint: str | None
+    transaction_ms: int
 
 
 def parse_read(options: Mapping[str, str], mode: Mode) -> ReadOptions:
@@ -114,12 +128,11 @@ def parse_read(options: Mapping[str, str], mode: Mode) -> ReadOptions:
     )
 
 
-def parse_write(options: Mapping[str, str]) -> WriteOptions:
+def parse_write(options: Mapping[str, str], mode: Mode) -> WriteOptions:
     """Return the options of a query that writes; raises BadOption."""
     found = _Found(options, Use.WRITE)
     found.choice("kafka.acks", ("all", "-1"))
     found.choice("kafka.enable.idempotence", ("true",))
-    found.choice("deliveryGuarantee", ("at-least-once",))
     codec = found.choice("kafka.compression.type", tuple(one.name.lower() for one in Codec))
     topic = found.text("topic")
     if topic is not None and not topic:
@@ -131,7 +144,41 @@ def parse_write(options: Mapping[str, str]) -> WriteOptions:
         batch_bytes=found.count("kafka.batch.size"),
         with_headers=found.flag("includeHeaders"),
         with_times=found.flag("keepTimestamps"),
+        once=_once(found, mode),
     )
+
+
+_GUARANTEES = ("at-least-once", "exactly-once")
+_OF_ONCE = ("txnAppId", "txnVersion", "kafka.transaction.timeout.ms")
+
+
+def _once(found: "_Found", mode: Mode) -> Once | None:
+    if found.choice("deliveryGuarantee", _GUARANTEES) == _GUARANTEES[0]:
+        for name in _OF_ONCE:
+            if found.text(name) is not None:
+                raise BadOption(f"{name} is for deliveryGuarantee exactly-once: set that too")
+        return None
+    app, version = found.text("txnAppId"), found.text("txnVersion")
+    if app is not None and not is_name(app):
+        raise BadOption(
+            f"txnAppId is {app!r}, and must have 1 to {NAME_BYTES_MAX} bytes and no slash"
+        )
+    if mode is Mode.STREAM and version is not None:
+        raise BadOption("txnVersion is not for streams, which number their micro-batches")
+    if mode is Mode.BATCH and (app is None) != (version is None):
+        raise BadOption("txnAppId and txnVersion belong together in a batch query: give both")
+    if version is not None and not _is_number(version):
+        raise BadOption(f"txnVersion is {version!r}, and must be a whole number")
+    return Once(
+        app=app,
+        version=None if version is None else int(version),
+        checkpoint=found.text("checkpointLocation"),
+        transaction_ms=found.count("kafka.transaction.timeout.ms"),
+    )
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MAX
 
 
 _ISOLATION = ("read_uncommitted", "read_committed")

@@ -19,6 +19,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    "spark.python.daemon.module": "kafkaesque.spark.daemon",
     # A checkpoint remembers its provider, so it is chosen before the first run.
     "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
 }

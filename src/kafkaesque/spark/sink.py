@@ -1,11 +1,12 @@
 """Queries that write: rows become records, and Spark is told when they are safe.
 
 At least once: a task that fails is run again by Spark and writes all its rows again. Within one
-task a batch whose acknowledgement was lost is told apart by the broker and counts once.
+task a batch whose acknowledgement was lost is told apart by the broker and counts once. What writes
+exactly once is `once_sink`.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,12 @@ class Written(WriterCommitMessage):
     records: int
 
 
-def write_rows(options: WriteOptions, batches: "Iterator[pa.RecordBatch]") -> Written:
-    """Write all rows of one task; returns when every record is acknowledged."""
+def write_rows(
+    options: WriteOptions,
+    batches: "Iterator[pa.RecordBatch]",
+    send: "Callable[[dict[Place, EncodedRecords]], None]",
+) -> int:
+    """Write all rows of one task, one batch a partition at a time; return how many they were."""
     from kafkaesque.spark.encode import encode, places_of_rows, rows_of, topics_of
 
     clock = SystemClock()
@@ -55,12 +60,20 @@ def write_rows(options: WriteOptions, batches: "Iterator[pa.RecordBatch]") -> Wr
         }
         # Ends: each turn takes one batch off every partition's queue.
         while waiting:
-            producer = producer_of(options.cluster, options.codec)
-            producer.send({place: queue.popleft() for place, queue in waiting.items()})
+            send({place: queue.popleft() for place, queue in waiting.items()})
             waiting = {place: queue for place, queue in waiting.items() if queue}
         written += rows.count
         keyless += 1  # those without key fill one partition after the other
-    return Written(written)
+    return written
+
+
+def write_at_least_once(options: WriteOptions, batches: "Iterator[pa.RecordBatch]") -> Written:
+    """Write all rows of one task; returns when every record is acknowledged."""
+
+    def send(records: "dict[Place, EncodedRecords]") -> None:
+        producer_of(options.cluster, options.codec).send(records)
+
+    return Written(write_rows(options, batches, send))
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -71,7 +84,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         """Write the rows of one task."""
-        return write_rows(self._options, iterator)
+        return write_at_least_once(self._options, iterator)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -82,7 +95,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         """Write the rows of one task of a micro-batch."""
-        return write_rows(self._options, iterator)
+        return write_at_least_once(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Do nothing: what was written counts already."""

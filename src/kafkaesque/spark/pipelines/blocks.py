@@ -2,16 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+
+from kafkaesque.client.admin import Admin
+from kafkaesque.spark.once_sink import BATCH_PROPERTY, QUERY_PROPERTY
+from kafkaesque.wire.messages.register_driver import RegisterDriverRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 _FORMAT = "kafkaesque"
+_ONCE = "exactly-once"
+_COMMITTED = {"kafka.isolation.level": "read_committed"}
 _BROKEN = "_broken"
 """Where Spark puts a text that is no JSON, instead of saying so."""
 
@@ -86,6 +93,7 @@ def read_topic(
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", str(place.offsets_per_trigger_max))
         .option("includeHeaders", str(headers).lower())
+        .options(**_COMMITTED)
         .load()
     )
 
@@ -95,7 +103,7 @@ def read_whole(
 ) -> "DataFrame":
     """Return all records that a topic has now, or those that more options name."""
     reader = spark.read.format(_FORMAT).option("kafka.bootstrap.servers", place.bootstrap)
-    return reader.option("subscribe", topic).options(**(options or {})).load()
+    return reader.options(**{"subscribe": topic, **_COMMITTED, **(options or {})}).load()
 
 
 def judged(records: "DataFrame", schema: str, faults: Mapping[str, str]) -> "DataFrame":
@@ -158,8 +166,12 @@ def as_json(frame: "DataFrame", key: "Column", columns: Sequence[str]) -> "DataF
 def write_topic(
     frame: "DataFrame", place: Place, topic: str, options: Mapping[str, str] | None = None
 ) -> None:
-    """Append the rows of one micro-batch, or of a batch query, to a topic."""
-    given = {"kafka.bootstrap.servers": place.bootstrap, "topic": topic, **(options or {})}
+    """Append the rows of one micro-batch, or of a batch query, to a topic.
+
+    Within a micro-batch only once for each topic: what is written a second time is taken for a
+    repetition, and passed over.
+    """
+    given = _sink_options(place, topic) | _micro_batch(frame, place, topic) | dict(options or {})
     frame.write.format(_FORMAT).options(**given).mode("append").save()
 
 
@@ -194,8 +206,8 @@ def changes_out(frame: "DataFrame", place: Place, output: Output, *, query: str)
 
 def stream_to_topic(frame: "DataFrame", place: Place, topic: str, *, query: str) -> Start:
     """Prepare a query that appends a stream of records to a topic."""
-    options = {"kafka.bootstrap.servers": place.bootstrap, "topic": topic}
-    return prepared(frame.writeStream.format(_FORMAT).options(**options), place, query)
+    writer = frame.writeStream.format(_FORMAT).options(**_sink_options(place, topic))
+    return prepared(writer, place, query)
 
 
 def each_batch(
@@ -213,6 +225,31 @@ def each_batch(
         rows.unpersist()
 
     return prepared(frame.writeStream.foreachBatch(kept).outputMode(mode), place, query)
+
+
+def _sink_options(place: Place, topic: str) -> dict[str, str]:
+    guarantee = _guarantee(place.bootstrap)
+    bootstrap = {"kafka.bootstrap.servers": place.bootstrap}
+    return {**bootstrap, "topic": topic, "deliveryGuarantee": guarantee}
+
+
+@cache
+def _guarantee(bootstrap: str) -> str:
+    """Return the best that these brokers have."""
+    with Admin(bootstrap) as admin:
+        return _ONCE if admin.serves(RegisterDriverRequest) else "at-least-once"
+
+
+def _micro_batch(frame: "DataFrame", place: Place, topic: str) -> dict[str, str]:
+    """Return what a write within a micro-batch is known by when it is repeated."""
+    context = frame.sparkSession.sparkContext
+    query, batch = (
+        context.getLocalProperty(QUERY_PROPERTY),
+        context.getLocalProperty(BATCH_PROPERTY),
+    )
+    if query is None or batch is None or _guarantee(place.bootstrap) != _ONCE:
+        return {}
+    return {"txnAppId": f"{query}-{topic}", "txnVersion": batch}
 
 
 def prepared(writer: "DataStreamWriter", place: Place, query: str) -> Start:

@@ -122,9 +122,9 @@ BATCH_MUTANTS = (
     ),
     Mutant(
         name="an older checkpoint is not noticed",
-        target="kafkaesque.machines.sinks:check_not_older",
-        old="if batch < sink.batch:",
-        new="if False:",
+        target=f"{_TRANSACTIONS}.decide",
+        old="check_not_older(sink, command.batch)",
+        new="pass",
         world=Kind.BROKERS,
     ),
 )

@@ -151,6 +151,13 @@ CLUSTER_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
+        name="a group rests while its leadership is being handed over",
+        target="kafkaesque.raft.leadership:Leadership.is_idle",
+        old="if self.transferee is not None:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
         name="an older word of a leader is believed after a newer one",
         target=f"{_LEADERS}.receive",
         old="if told.version <= peer.held:",

@@ -151,6 +151,20 @@ CLUSTER_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
+        name="a group rests while its leadership is being handed over",
+        target="kafkaesque.raft.leadership:Leadership.is_idle",
+        old="if self.transferee is not None:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a broker goes on without a replica whose disk failed it",
+        target="kafkaesque.broker.hosting:Hosting._on_stopped",
+        old="not self._is_alone",
+        new="False",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
         name="an older word of a leader is believed after a newer one",
         target=f"{_LEADERS}.receive",
         old="if told.version <= peer.held:",

@@ -32,6 +32,12 @@ INSTALL_MUTANTS = (
         new="False",
     ),
     Mutant(
+        name="the high watermark stays where it was first shown",
+        target=f"{_REPLICA}.high_watermark",
+        old="if commit != self._shown_commit:",
+        new="if self._shown_commit < 0:",
+    ),
+    Mutant(
         name="a copy goes on as if its log had not begun anew",
         target="kafkaesque.broker.machine_follower:MachineFollower._installed",
         old="self._load()",

@@ -199,6 +199,21 @@ def test_a_member_that_has_not_answered_since_a_rest_ended_keeps_its_group_awake
     assert "a" in resting.nodes[leader].roster.awake
 
 
+def test_a_group_that_is_being_handed_over_has_ticks_until_that_is_given_up(
+    resting: Cluster,
+) -> None:
+    leader = resting.leader("a")
+    raft = resting.nodes[leader].replicas["a"]
+    raft.wake()
+    resting.run(CONFIG.election_ticks - 1)  # it is about to rest again
+    raft.transfer(next(node for node in NODES if node != leader))
+    raft.ready()  # and its word is lost
+    resting.run(CONFIG.transfer_ticks + SETTLING_TICKS)
+    assert raft.leadership is not None
+    assert raft.leadership.transferee is None
+    assert resting.is_all_at_rest()
+
+
 def _ignore(_: Message) -> None:
     """Hear nothing."""
 

@@ -8,6 +8,7 @@ from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import (
+    DiskFailed,
     KafkaesqueError,
     NotHere,
     NotLeader,
@@ -254,3 +255,19 @@ def test_a_leader_that_comes_back_from_a_pause_serves_nothing_of_its_old_term() 
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
     wait(world, lambda: not world.is_paused(paused) and is_of_one_mind(world))
     assert broker_of(world, paused.node).partition("orders", 0).high_watermark == 2
+
+
+@pytest.mark.parametrize("is_catalog", [True, False])
+def test_a_broker_whose_disk_fails_one_log_ends_and_comes_back_with_all_of_them(
+    *, is_catalog: bool
+) -> None:
+    world = ready_world()
+    assert create(world, 1, "orders", partitions=1, replication=3) is None
+    wait(world, lambda: is_of_one_mind(world))
+    topic = broker_of(world, 2).committed_catalog.machine.topic("orders")
+    group = CATALOG_GROUP if is_catalog else group_of(topic, 0)
+    failed = DiskFailed("a sync failed in the middle of an install")
+    world.ask_broker(world.nodes[2], lambda b: b.replicas.by_group[group].stop(failed))
+    assert not world.nodes[2].is_up, "or its groups wait for it in vain"
+    world.start(world.nodes[2])
+    wait(world, lambda: is_of_one_mind(world))

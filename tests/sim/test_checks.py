@@ -197,6 +197,15 @@ def test_a_commit_beyond_the_log() -> None:
         watch.after_step()
 
 
+def test_a_high_watermark_that_is_not_where_the_commit_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, watch = watched(new_checks())
+    take(node, opened(0, 1), X)
+    monkeypatch.setattr(node.replica, "_shown_commit", 2)
+    monkeypatch.setattr(node.replica, "_shown_offset", 0)
+    with pytest.raises(Violation, match="shown at 0, the commit is at 1"):
+        watch.after_step()
+
+
 def test_a_gap_in_what_was_committed() -> None:
     node = holding(opened(0, 1), X)
     with pytest.raises(Violation, match="offsets have a gap: committed up to 0, then 1"):

@@ -54,6 +54,7 @@ class Hosting:
         self._config = config
         self._failed = failed
         self._is_alone = is_alone
+        replicas.on_stopped = self._on_stopped
 
     def open_replica(self, topic: Topic, index: int) -> Replica:
         """Open a partition's replica, beginning its log if there is none; raises LogError."""
@@ -63,6 +64,14 @@ class Hosting:
             if not self._is_alone:
                 self._failed(error)
             raise
+
+    def _on_stopped(self, replica: Replica) -> None:
+        """Learn that a replica stopped in the middle of its work, the catalog's among them.
+
+        Nobody opens it again while this broker runs, and its group may wait for it alone.
+        """
+        if isinstance(replica.error, DiskFailed) and not self._is_alone:
+            self._failed(replica.error)
 
     def drop_replica(self, group: GroupId) -> None:
         """Let a replica have no more ticks; one that could not be opened has none anyway."""

@@ -41,6 +41,8 @@ class ReplicaSet:
         self.leaders = Leaders(node, session)
         self.on_opened: Callable[[Replica], None] = _ignore
         """Told of every replica that is opened."""
+        self.on_stopped: Callable[[Replica], None] = _ignore
+        """Told of every replica that takes part no more, because its log failed."""
         self.removed: frozenset[NodeId] = frozenset()
         """Brokers that are no more: nothing is sent to them, nor expected of them."""
         self.elections = 0
@@ -232,6 +234,7 @@ class ReplicaSet:
         if self._by_group.get(replica.group) is replica:
             self._roster.remove(replica.group)
             self.leaders.cease(replica.group)
+            self.on_stopped(replica)
 
 
 def _ignore(_: Replica) -> None:

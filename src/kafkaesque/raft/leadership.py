@@ -48,8 +48,11 @@ class Leadership:
     def is_idle(self) -> bool:
         """Whether every member has everything, knows that it is committed, and answers.
 
-        One that was only taken for alive when a rest ended has not answered yet.
+        One that was only taken for alive when a rest ended has not answered yet. A transfer needs
+        ticks, too: without them one whose word got lost would never be given up.
         """
+        if self.transferee is not None:
+            return False
         raft = self._raft
         since = self.ticks - raft.config.election_ticks + raft.config.heartbeat_ticks
         return raft.commit == raft.end and all(

@@ -7,7 +7,8 @@ The five properties of Raft (figure 3 of the paper), and what clients were promi
 - log matching: entries with the same index and term are equal, and so are their predecessors;
 - leader completeness: a new leader holds everything that was committed in earlier terms;
 - state machine safety: one value per index, whoever commits it;
-- nothing is cut below a replica's commit, the commit never goes back, no log begins beyond it;
+- nothing is cut below a replica's commit, the commit never goes back, no log begins beyond it,
+  and the high watermark is where it says;
 - offsets are dense; what was acknowledged is committed, and found again at the end. Under a flush
   policy that allows it, a loss of power may take what was not synced, and nothing else may.
 
@@ -261,6 +262,9 @@ class Watch:
         if raft.commit != self._commit:
             old, self._commit = self._commit, raft.commit
             self._checks.committed_to(self.replica, old, raft.commit)
+        shown, offset = self.replica.high_watermark, self.replica.log.offset_at(raft.commit)
+        if shown != offset:
+            raise Violation(f"the high watermark is shown at {shown}, the commit is at {offset}")
         if raft.leadership is not self._leadership:
             self._leadership = raft.leadership
             if raft.leadership is not None:

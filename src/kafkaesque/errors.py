@@ -122,6 +122,10 @@ class ChangeInProgress(RaftError):
     """A change of voters or a transfer of leadership is under way; one at a time."""
 
 
+class BehindRefused(RaftError):
+    """A batch of the same producer before this one was refused for now; both may come again."""
+
+
 class InvalidChange(RaftError):
     """The change of voters asks for something that makes no sense for the group as it is."""
 
@@ -287,6 +291,7 @@ class OutOfOrderSequence(BrokerError):
 
     def __init__(self, producer_id: int, found: int, expected: int) -> None:
         super().__init__(f"producer {producer_id} sent sequence {found}, {expected} comes next")
+        self.expected = expected
 
 
 class DuplicateSequence(BrokerError):

@@ -6,7 +6,7 @@ from kafkaesque.broker.producer_keeper import SNAPSHOTS_KEPT
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.config import ProducerConfig
 from kafkaesque.entry import Entry, TermOpened
-from kafkaesque.errors import ChangeInProgress, LeaderNotReady, NotLeader, OutOfOrderSequence
+from kafkaesque.errors import LeaderNotReady, NotLeader, OutOfOrderSequence
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.producer_snapshot import snapshot_offsets, write_snapshot
 from kafkaesque.record.build import ProducerStamp, build_batch
@@ -32,15 +32,6 @@ def test_a_retry_is_answered_with_the_offset_of_the_first() -> None:
     again = node.send(numbered(0, b"a", b"b"))
     assert first == again == (0, COMMITTED)
     assert node.values() == [b"a", b"b"]
-
-
-def test_batches_behind_one_that_a_transfer_refused_are_refused_for_the_transfer_too() -> None:
-    """And not for the gap that it left: librdkafka would give them new numbers, and double some."""
-    node = a_leader_of_three()
-    node.replica.transfer(2)
-    for sequence in (0, 1, 2):
-        with pytest.raises(ChangeInProgress):
-            node.send(numbered(sequence), needs_all=False)
 
 
 def test_a_retry_of_what_is_not_committed_waits_for_the_first() -> None:

@@ -39,6 +39,7 @@ SCRIPTED = (
     "broker/test_partition_reads.py",
     "broker/test_leaders.py",
     "broker/test_machine_follower.py",
+    "broker/test_refusals.py",
     "broker/test_replica.py",
     "broker/test_store.py",
     "broker/test_installing.py",

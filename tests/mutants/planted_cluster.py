@@ -5,6 +5,7 @@ from tests.mutants.mutation import Mutant
 
 _LEADERS = "kafkaesque.broker.leaders:Leaders"
 _COPY = "kafkaesque.broker.machine_follower:MachineFollower"
+_REFUSALS = "kafkaesque.broker.refusals:Refusals"
 _PARTITION = "kafkaesque.broker.partition:Partition"
 _IN_SYNC = "kafkaesque.broker.in_sync:InSync"
 
@@ -203,6 +204,27 @@ CLUSTER_MUTANTS = (
         name="a leader that is gone keeps others from being elected",
         target="kafkaesque.raft.raft:Raft.leader_gone",
         old="if self.role is Role.FOLLOWER and self.leader is not None:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a gap behind a refused batch is called one",
+        target=f"{_REFUSALS}.check",
+        old="if self._is_behind(view, gap.expected):",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a new producer's second batch is taken before its first",
+        target=f"{_REFUSALS}.check",
+        old="if producers.epoch_of(view.producer_id) < 0",
+        new="if False",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a batch that was given up is waited for without end",
+        target=f"{_REFUSALS}._is_behind",
+        old="if self._clock.monotonic_ms() - known.at_ms >= REFUSED_MS_MAX:",
         new="if False:",
         world=Kind.BROKERS,
     ),

@@ -8,23 +8,23 @@ from kafkaesque.broker.admission import Admission
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.partition_transactions import Aborted
 from kafkaesque.broker.producer_keeper import ProducerKeeper
-from kafkaesque.broker.producers import NO_NUMBER
+from kafkaesque.broker.producers import NO_NUMBER, RememberedBatch
+from kafkaesque.broker.refusals import FOR_NOW, Refusals
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.transaction_ports import Guards, Marker
 from kafkaesque.broker.watermark import Done, Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
-    ChangeInProgress,
     CorruptLog,
     FutureTerm,
+    KafkaesqueError,
     LeaderNotReady,
     NotEnoughReplicas,
     NotHere,
     NotLeader,
     OffsetNotAvailable,
     OffsetOutOfRange,
-    OutOfOrderSequence,
     PartitionOffline,
     StaleProducerEpoch,
     StaleTerm,
@@ -68,6 +68,7 @@ class Partition:
         self.guards = Guards()
         """The checks of transactional writes that are under way."""
         self._clock = clock
+        self._refusals = Refusals(clock)
         self._is_internal = is_internal
         if not is_internal:  # else what goes with an install is the machine's state
             replica.keep_state(self.producers)
@@ -151,18 +152,21 @@ class Partition:
         A batch of a transaction is taken if one of its producer's is open here, or if `verified`
         gives the number of the one that its coordinator knows; else TransactionUnverified.
         """
+        try:
+            return self._append(batches, done, needs_all=needs_all, verified=verified)
+        except FOR_NOW as error:
+            self._refusals.refused(batches, error)
+            raise
+
+    def _append(
+        self, batches: memoryview, done: Done, *, needs_all: bool, verified: int
+    ) -> Appended:
         if not self.replica.is_serving:
             self._check_serving()
         admission = self._admission
         copies = self.settings.min_insync_replicas if needs_all else 1
         view = admission.check(batches)
-        try:
-            repeated = self.producers.check(view)
-        except OutOfOrderSequence:
-            # If the one before it was refused for another reason, so is this one: librdkafka sends
-            # several at once, and gives all of them new numbers when it hears of a gap.
-            self._check_taking(copies if needs_all else 0)
-            raise
+        repeated = self._check_order(view)
         if repeated is not None:  # also when there are too few replicas now: it is written
             self.replica.when_held(repeated.base_offset, copies, done)
             is_append_time = admission.is_append_time
@@ -179,6 +183,8 @@ class Partition:
         view = admission.prepare(view, now_ms)
         offset = self.replica.propose(view.data, done, view.last_offset_delta + 1, copies)
         self.producers.appended(view, offset)
+        if self._refusals:
+            self._refusals.taken(view)
         if is_transactional:
             self.producers.known.set_number(view.producer_id, verified)
         if not needs_all:
@@ -191,9 +197,23 @@ class Partition:
         Not if its producer has an open transaction here, and not if it is refused, or answered as a
         repetition, without asking; raises what it is refused for.
         """
-        if not self.replica.is_serving:
-            self._check_serving()
-        return self.producers.check(view) is None and not self.has_open(view)
+        try:
+            if not self.replica.is_serving:
+                self._check_serving()
+            return self._check_order(view) is None and not self.has_open(view)
+        except FOR_NOW as error:
+            self._refusals.refused(view.data, error)
+            raise
+
+    def refused(self, batches: memoryview, error: KafkaesqueError) -> None:
+        """Learn that somebody else refused a batch, which then did not reach `append`."""
+        self._refusals.refused(batches, error)
+
+    def _check_order(self, view: BatchView) -> RememberedBatch | None:
+        """Return the batch that `view` repeats; raises what its place among others forbids."""
+        if self._refusals:
+            return self._refusals.check(view, self.producers.known)
+        return self.producers.check(view)
 
     def has_open(self, view: BatchView) -> bool:
         """Return whether the batch's producer has an open transaction here."""
@@ -403,14 +423,6 @@ class Partition:
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
-
-    def _check_taking(self, copies: int) -> None:
-        """Raise what the leader refuses every batch for at present, if it does."""
-        leadership = self.replica.raft.leadership
-        if leadership is not None and leadership.transferee is not None:
-            raise ChangeInProgress(f"leadership is being handed to node {leadership.transferee}")
-        if copies:
-            self._check_replicas()
 
     def _check_following(self) -> None:
         replica = self.replica

@@ -141,6 +141,7 @@ class BrokerTransactions:
             view = BatchView(writing.batches)
             is_same = (view.producer_id, view.producer_epoch) == producer
             if isinstance(answer, KafkaesqueError):
+                writing.partition.refused(writing.batches, answer)
                 writing.then(answer)
             elif is_same:
                 self._append(writing, answer)

@@ -1,0 +1,184 @@
+"""What comes behind a batch that was refused for now is refused too, and not for a gap."""
+
+import pytest
+
+from kafkaesque.broker.refusals import REFUSED_MAX, REFUSED_MS_MAX, Refusals
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import (
+    BehindRefused,
+    ChangeInProgress,
+    NotEnoughReplicas,
+    NotLeader,
+    OutOfOrderSequence,
+    RecordsRefused,
+)
+from kafkaesque.record.view import BatchView
+from kafkaesque.topic_settings import TopicSettings
+from kafkaesque.types import NodeId
+from tests.broker.nodes import THREE
+from tests.broker.partitions import PRODUCER, PartitionNode, numbered
+from tests.log.logs import HandClock
+
+LAST = (1 << 31) - 1
+
+
+def a_leader_of_three() -> PartitionNode:
+    node = PartitionNode(THREE)
+    node.elect()
+    return node
+
+
+def let_the_transfer_fail(node: PartitionNode) -> None:
+    """Pass time in which everybody answers and nobody takes over."""
+    leadership = node.replica.raft.leadership
+    assert leadership is not None
+    for _ in range(node.replica.raft.config.transfer_ticks):
+        node.tick()
+        node.accepts(2, node.replica.raft.end)
+    assert node.replica.raft.leadership is leadership
+    assert leadership.transferee is None
+
+
+def refused_by_a_transfer(node: PartitionNode, *sequences: int) -> None:
+    """Let a transfer be tried and called off, and refuse these batches meanwhile."""
+    node.accepts(2, node.replica.raft.end)
+    node.replica.transfer(2)
+    for sequence in sequences:
+        with pytest.raises((ChangeInProgress, BehindRefused)):
+            node.send(numbered(sequence), needs_all=False)
+    let_the_transfer_fail(node)
+
+
+def test_a_batch_behind_one_that_a_transfer_refused_is_no_gap_after_the_transfer() -> None:
+    """librdkafka would give all that is under way new numbers, and some came twice."""
+    node = a_leader_of_three()
+    node.send(numbered(0))
+    refused_by_a_transfer(node, 1)
+    for sequence in (2, 3):
+        with pytest.raises(BehindRefused):
+            node.send(numbered(sequence))
+    for sequence in (1, 2, 3):
+        node.send(numbered(sequence))
+    assert node.values() == [b"0", b"1", b"2", b"3"]
+
+
+def test_the_second_batch_of_a_new_producer_is_not_taken_when_its_first_was_refused() -> None:
+    """Of an unknown producer any number would do, and the first batch could never be written."""
+    node = a_leader_of_three()
+    refused_by_a_transfer(node, 0, 1)
+    with pytest.raises(BehindRefused):
+        node.send(numbered(2))
+    for sequence in (0, 1, 2):
+        node.send(numbered(sequence))
+    assert node.values() == [b"0", b"1", b"2"]
+
+
+def test_a_batch_of_a_transaction_is_not_looked_up_behind_a_refused_one() -> None:
+    node = a_leader_of_three()
+    node.send(numbered(0))
+    refused_by_a_transfer(node, 1)
+    with pytest.raises(BehindRefused):
+        node.partition.needs_check(BatchView(numbered(2)))
+
+
+def test_each_batch_behind_a_refused_one_is_waited_for_in_turn() -> None:
+    node = a_leader_of_three()
+    node.send(numbered(0))
+    refused_by_a_transfer(node, 1, 2)
+    node.send(numbered(1))
+    with pytest.raises(BehindRefused):
+        node.send(numbered(3))
+    node.send(numbered(2))
+    node.send(numbered(3))
+    with pytest.raises(OutOfOrderSequence):
+        node.send(numbered(5))
+
+
+def test_a_gap_that_no_refusal_explains_is_a_gap() -> None:
+    node = a_leader_of_three()
+    node.send(numbered(0))
+    refused_by_a_transfer(node, 1)
+    node.send(numbered(1))
+    with pytest.raises(OutOfOrderSequence):
+        node.send(numbered(3))
+    node.send(numbered(0, producer_id=9))
+    with pytest.raises(OutOfOrderSequence):
+        node.send(numbered(2, producer_id=9))
+
+
+def test_a_batch_that_never_comes_again_leaves_a_gap() -> None:
+    node = a_leader_of_three()
+    node.send(numbered(0))
+    refused_by_a_transfer(node, 1)
+    node.clock.ms += REFUSED_MS_MAX - 1
+    with pytest.raises(BehindRefused):
+        node.send(numbered(2))
+    node.clock.ms += 1
+    with pytest.raises(OutOfOrderSequence):
+        node.send(numbered(2))
+
+
+def test_too_few_replicas_refuse_what_comes_behind_also_when_they_are_enough_again() -> None:
+    node = PartitionNode(THREE, settings=TopicSettings(min_insync_replicas=2))
+    away: set[NodeId] = set()
+    node.replica.is_reachable = lambda one: one not in away
+    node.elect()
+    node.replica.look_in_sync()
+    node.send(numbered(0))
+    node.accepts(2, node.replica.raft.end)
+    away |= {2, 3}
+    node.replica.look_in_sync()
+    with pytest.raises(NotEnoughReplicas):
+        node.send(numbered(1))
+    away.clear()
+    node.replica.look_in_sync()
+    with pytest.raises(BehindRefused):
+        node.send(numbered(2))
+    outcomes: list[Outcome] = node.send(numbered(1))[1]
+    node.accepts(2, node.replica.raft.end)
+    assert outcomes == [Outcome.COMMITTED]
+
+
+def test_what_is_refused_before_it_leads_counts_when_it_does() -> None:
+    node = PartitionNode(THREE)
+    with pytest.raises(NotLeader):
+        node.send(numbered(0))
+    node.elect()
+    with pytest.raises(BehindRefused):
+        node.send(numbered(1))
+    assert node.send(numbered(0))[0] == 0
+
+
+def test_a_new_epoch_of_a_producer_waits_for_its_own_batches_only() -> None:
+    node = a_leader_of_three()
+    node.send(numbered(0))
+    refused_by_a_transfer(node, 1)
+    with pytest.raises(OutOfOrderSequence):
+        node.send(numbered(2, epoch=1))
+    node.send(numbered(0, epoch=1))
+
+
+def test_a_producer_is_waited_for_beyond_the_end_of_all_sequences() -> None:
+    node = a_leader_of_three()
+    node.send(numbered(LAST - 1))
+    refused_by_a_transfer(node, LAST)
+    with pytest.raises(BehindRefused):
+        node.send(numbered(0))
+    node.send(numbered(LAST))
+    node.send(numbered(0))
+
+
+def test_what_will_not_come_again_is_not_waited_for() -> None:
+    found = Refusals(HandClock())
+    found.refused(memoryview(numbered(3)), RecordsRefused("no", (0,)))
+    found.refused(memoryview(b"too short"), NotLeader(None))
+    assert len(found) == 0
+
+
+def test_only_so_many_producers_are_remembered() -> None:
+    found = Refusals(HandClock())
+    for producer_id in range(REFUSED_MAX + 1):
+        found.refused(memoryview(numbered(3, producer_id=producer_id)), NotLeader(None))
+    assert len(found) == REFUSED_MAX
+    assert PRODUCER in found._refused
+    assert 0 not in found._refused

@@ -8,7 +8,7 @@ from bench.field.workload import MIB, Kind, Plan, Workload
 
 START_SECONDS = {"kafkaesque": 1.5, "kafka": 8.0, "rabbitmq": 9.0, "activemq": 6.0}
 """With what is prepared before, and until it has stopped; others are there at once."""
-CLUSTER_START_SECONDS = {"kafkaesque": 4.0, "kafka": 25.0}
+CLUSTER_START_SECONDS = {"kafkaesque": 4.0, "kafka": 20.0}
 _OTHER_START_SECONDS = 0.5
 _OTHER_CLUSTER_START_SECONDS = 4.0
 _DRIVER_SECONDS = 0.3

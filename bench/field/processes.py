@@ -108,8 +108,9 @@ class ServerProcess:
 
     def kill(self) -> None:
         """End it at once, as a crash does."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def stop(self) -> None:
         """Ask it to end; after a while make it end, with what it started."""

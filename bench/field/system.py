@@ -85,9 +85,15 @@ class Running:
         return sum(process.resident_bytes() for process in self.processes)
 
     def stop(self) -> None:
-        """End all of it, the last one first."""
+        """End all of it, the last one first.
+
+        A cluster is killed: the last one of it would wait in vain for the others to agree.
+        """
         for process in reversed(self.processes):
-            process.stop()
+            if len(self.brokers) > 1:
+                process.kill()
+            else:
+                process.stop()
 
 
 def clustered(variant: Variant, topic_settings: Sequence[str] = ()) -> Variant:

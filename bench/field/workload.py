@@ -1,7 +1,7 @@
 """What is measured: the rows of the quick run and of the full one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from bench.field.system import BROKERS, Durability, Protocol, Variant
@@ -40,6 +40,8 @@ class Scope(Enum):
     """Only what speaks Kafka's protocol, without syncing."""
     CLUSTER = "cluster"
     """Only several servers that replicate."""
+    CLUSTER_OS = "cluster-os"
+    """Only several servers that replicate, without syncing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +66,13 @@ class Workload:
 
     def runs_on(self, variant: Variant) -> bool:
         """Tell whether this way of running a system can do it, and is asked to."""
-        if (variant.brokers > 1) is not (self.scope is Scope.CLUSTER):
+        if (variant.brokers > 1) is not (self.scope in (Scope.CLUSTER, Scope.CLUSTER_OS)):
             return False
         match self.scope:
             case Scope.ALL | Scope.CLUSTER:
                 return True
+            case Scope.CLUSTER_OS:
+                return variant.durability is Durability.OS
             case Scope.STREAMS:
                 return variant.protocol is not Protocol.QUEUE
             case Scope.READ:
@@ -243,9 +247,9 @@ FAILOVER = Workload(
 QUICK = Plan(
     name="quick",
     rounds=1,
-    warm_up_seconds=1.5,
-    seconds=0.7,
-    latency_seconds=1.5,
+    warm_up_seconds=1.0,
+    seconds=0.6,
+    latency_seconds=1.2,
     bytes_max=256 * MIB,
     workloads=(
         _throughput(100),
@@ -260,7 +264,6 @@ QUICK = Plan(
         _compression("lz4"),
         _partitions(1),
         _partitions(100),
-        _fan_out(1),
         _fan_out(5),
         CATCH_UP,
         REPLAY,
@@ -269,15 +272,15 @@ QUICK = Plan(
         _tail(500 * MIB, "large"),
         _replicated(100),
         _replicated(KIB),
-        FAILOVER,
+        replace(FAILOVER, scope=Scope.CLUSTER_OS),
     ),
 )
 FULL = Plan(
     name="full",
     rounds=3,
-    warm_up_seconds=4.0,
-    seconds=1.5,
-    latency_seconds=4.0,
+    warm_up_seconds=3.0,
+    seconds=1.2,
+    latency_seconds=3.0,
     bytes_max=1024 * MIB,
     workloads=(
         _throughput(100),

@@ -30,7 +30,7 @@ def apache_kafka() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="kafkaesque-apache-") as name:
         folder = Path(name)
         system.prepare(variant, folder)
-        with (folder / "server.properties").open("a") as file:
+        with (folder / "server-1.properties").open("a") as file:
             file.write(_MORE_SETTINGS)
         running = system.start(variant, folder)
         try:

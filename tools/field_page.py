@@ -7,6 +7,12 @@ from tools.repository import ROOT
 RESULTS = ROOT / "bench" / "results" / "field.json"
 
 
+WHY = (
+    "\n## Where the losses come from\n\n"
+    "[What a request costs](../explanation/hot-path.md#against-the-field) has the profiles.\n"
+)
+
+
 def render() -> str:
     """Return the page."""
-    return markdown(load(RESULTS), "../../bench/results/")
+    return markdown(load(RESULTS), "../../bench/results/") + WHY

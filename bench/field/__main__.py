@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report.write(load(options.folder / "field.json"), options.folder)
         return 0
     run = Run(plan, systems, is_pinned=options.pin)
+    minutes = run.expected_seconds / 60
+    console.print(f"about {minutes:.0f} minutes on two quiet cores, longer on busy ones")
     results = _measure(run, console, options.folder)
     if results is None:
         console.print("nothing was measured: no system is there")
@@ -62,13 +65,14 @@ def _measure(run: Run, console: Console, folder: Path) -> Results | None:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
+    began = time.monotonic()
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("", total=run.steps)
 
         def tell(what: str, steps: int) -> None:
             progress.update(bar, description=what, advance=steps)
             if not console.is_terminal and what.endswith(": start"):
-                console.print(what)
+                console.print(f"{time.monotonic() - began:4.0f} s  {what}")
 
         for results in run.go(tell):
             save(results, folder / "field.json")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bench.field.results import Results
-from bench.field.workload import NOT_YET
 
 OURS = "kafkaesque"
 _MS_NS = 1_000_000
@@ -57,7 +56,7 @@ def goals(results: Results) -> list[Goal]:
         *_footprint(results),
         _large_batches(results),
         _tail(results),
-        *_not_yet(),
+        *_three_brokers(results),
     ]
 
 
@@ -201,15 +200,30 @@ def _tail(results: Results) -> Goal:
     )
 
 
-def _not_yet() -> Iterator[Goal]:
-    for what, why_not in NOT_YET:
-        yield Goal(
-            what=what,
-            against="Apache Kafka",
-            bound=Bound.AT_LEAST,
-            asked=1.0,
-            ours=None,
-            theirs=None,
-            unit="",
-            why_not=why_not,
-        )
+def _three_brokers(results: Results) -> Iterator[Goal]:
+    for durability in ("os", "always"):
+        for size in (100, 1024):
+            figure = f"replicated-{size}.produce"
+            yield Goal(
+                what=f"three brokers, RF 3, acks=all, {size:,} B, {durability}",
+                against="Apache Kafka",
+                bound=Bound.AT_LEAST,
+                asked=1.0,
+                ours=_rate(results, figure, f"{OURS}-{durability}-3"),
+                theirs=_rate(results, figure, f"kafka-{durability}-3"),
+                unit="messages/s",
+            )
+    yield Goal(
+        what="longest pause of a producer after kill -9 of the leader, os",
+        against="Apache Kafka",
+        bound=Bound.AT_MOST,
+        asked=1.0,
+        ours=_pause(results, f"{OURS}-os-3"),
+        theirs=_pause(results, "kafka-os-3"),
+        unit="s",
+    )
+
+
+def _pause(results: Results, variant: str) -> float | None:
+    """Return the longest of all rounds: nobody can choose the kill that is felt least."""
+    return max((m.seconds for m in results.of("failover.pause", variant)), default=None)

@@ -9,17 +9,22 @@ from typing import Any
 
 from bench.field import fetched, machine
 from bench.field.results import Measurement
-from bench.field.system import Running, Variant
+from bench.field.system import Running, System, Variant
 from bench.field.workload import KIB, MIB, Kind, Plan, Workload
 from bench.serving import a_batch, produce_frame
 
 CONSUME_SECONDS_MAX = 10.0
 PATIENCE_SECONDS = 90
 IDLE_SECONDS = 1.0
+CREATE_SECONDS_MAX = 60
+"""So long a cluster may take until it has found together."""
+FAILOVER_SECONDS = 4.0
+KILL_AFTER_SECONDS = 1.5
 FIRST_BYTES = 100
 TAIL_BYTES = 4 * MIB
 REPLAY_RECORDS = 950
 REPLAY_IN_FLIGHT = 5
+_LOOK_EVERY_SECONDS = 0.1
 _ERROR_BEFORE_NAME = 7
 _ERROR_BEHIND_NAME = 5
 """Where a Produce answer of version 9 has its error: behind number, tags, a length, the topic's
@@ -50,8 +55,16 @@ class Session:
     """One system, running, and what is measured of it in one round."""
 
     def __init__(
-        self, variant: Variant, running: Running, plan: Plan, round_number: int, folder: Path
+        self,
+        system: System,
+        variant: Variant,
+        running: Running,
+        *,
+        plan: Plan,
+        round_number: int,
+        folder: Path,
     ) -> None:
+        self._system = system
         self._variant = variant
         self._running = running
         self._plan = plan
@@ -64,7 +77,7 @@ class Session:
 
         What it holds and takes is that of the second after it, in which nothing happens.
         """
-        self._create("first", partitions=1)
+        self._create_first("first")
         command = self._command("produce", "first", {"--count": 1, "--seconds": PATIENCE_SECONDS})
         found = call(command)
         self.client = str(found["client"])
@@ -103,6 +116,8 @@ class Session:
                 yield self._tail(workload)
             case Kind.REPLAY:
                 yield self._replay(workload)
+            case Kind.FAILOVER:
+                yield self._failover(workload)
 
     def _produce(self, workload: Workload) -> Measurement:
         options = {
@@ -149,6 +164,25 @@ class Session:
         found.setdefault("client_cpu_seconds", 0.0)
         return self._measurement(f"{workload.name}.produce", found, workload.size, watch)
 
+    def _failover(self, workload: Workload) -> Measurement:
+        """Kill the leader while something is sent; the seconds are those without an answer."""
+        options = {"--seconds": FAILOVER_SECONDS, "--rate": workload.rate}
+        command = self._command("pause", workload.name, {**_options(workload), **options})
+        leader = self._system.leader(self._running, workload.name)
+        watch = _Watch(self._running)
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as sending:
+            time.sleep(KILL_AFTER_SECONDS)
+            leader.kill()
+            try:
+                said, complained = sending.communicate(timeout=PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                sending.kill()
+                raise Failed(f"nothing was taken for {PATIENCE_SECONDS} s") from None
+        if sending.returncode:
+            raise Failed(complained.strip())
+        return self._measurement(f"{workload.name}.pause", json.loads(said), workload.size, watch)
+
     def _timed(
         self, workload: Workload, mode: str, side: str, options: Mapping[str, object]
     ) -> Measurement:
@@ -178,8 +212,20 @@ class Session:
             histogram_ns=[(pair[0], pair[1]) for pair in found.get("histogram_ns", ())],
         )
 
+    def _create_first(self, topic: str) -> None:
+        """Create a topic; a cluster that has not found together yet refuses for a while."""
+        deadline = time.monotonic() + CREATE_SECONDS_MAX
+        while True:
+            try:
+                return self._create(topic, partitions=1)
+            except Failed:
+                if self._variant.brokers == 1 or time.monotonic() > deadline:
+                    raise
+                time.sleep(_LOOK_EVERY_SECONDS)
+
     def _create(self, topic: str, partitions: int) -> None:
-        command = self._command("create", topic, {"--partitions": partitions})
+        numbers = {"--partitions": partitions, "--replicas": self._variant.brokers}
+        command = self._command("create", topic, numbers)
         for setting in self._variant.topic_settings:
             command += ["--config", setting]
         call(command)
@@ -207,7 +253,8 @@ class _Watch:
 
     def taken(self, client_cpu_seconds: float) -> tuple[float, float]:
         """Return the system's processor seconds, and the share of all cores that others took."""
-        cpu = self._running.cpu_seconds() - self._cpu
+        # What was killed meanwhile is not counted any more.
+        cpu = max(0.0, self._running.cpu_seconds() - self._cpu)
         seconds = time.perf_counter() - self._start
         others = machine.busy_seconds() - self._busy - cpu - client_cpu_seconds
         return cpu, min(1.0, max(0.0, others / seconds / machine.cores()))

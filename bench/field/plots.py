@@ -40,6 +40,29 @@ def plots(results: Results) -> Mapping[str, str]:
         lambda m: f"{m.resident_bytes / 1e6:,.0f} MB",
         lowest_first=True,
     )
+    found["memory-used"] = _bars(
+        results,
+        "throughput-1024.consume",
+        "Memory of the server after messages of 1 KiB were sent and read (less is better)",
+        lambda m: m.resident_bytes,
+        lambda m: f"{m.resident_bytes / 1e6:,.0f} MB",
+        lowest_first=True,
+    )
+    found["replicated"] = _bars(
+        results,
+        "replicated-1024.produce",
+        "Messages of 1,024 B sent a second to three brokers, acks=all",
+        lambda m: m.rate,
+        lambda m: _short(m.rate),
+    )
+    found["failover"] = _bars(
+        results,
+        "failover.pause",
+        "Longest pause of a producer after kill -9 of the leader (less is better)",
+        lambda m: m.seconds,
+        lambda m: f"{m.seconds:.2f} s",
+        lowest_first=True,
+    )
     found["latency"] = _latency(results, "latency-1000.latency")
     found["partitions"] = _scaling(results, "partitions", "produce", "partitions")
     found["fan-out"] = _scaling(results, "fan-out", "consume", "consumers")
@@ -135,7 +158,7 @@ def _curve(participant: Participant, points: Sequence[tuple[float, float]]) -> C
 def _stored(results: Results) -> str:
     rows = []
     for participant in results.participants:
-        for name in ("tail-small", "tail-large"):
+        for name in ("tail-small", "tail-medium", "tail-large"):
             found = results.fastest(f"{name}.consume", participant.variant)
             if found is not None:
                 size = results.titles[name].rpartition("holds ")[2]

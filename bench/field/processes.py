@@ -106,6 +106,12 @@ class ServerProcess:
             total += sum(int(row.split()[1]) * _KIB for row in rows)
         return total
 
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
     def stop(self) -> None:
         """Ask it to end; after a while make it end, with what it started."""
         self._process.terminate()

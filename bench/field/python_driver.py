@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -30,7 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.mode == "create":
         settings = dict(pair.split("=", 1) for pair in options.config)
         with Admin(bootstrap) as admin:
-            admin.topics.create(options.topic, partitions=options.partitions, settings=settings)
+            admin.topics.create(
+                options.topic,
+                partitions=options.partitions,
+                replicas=options.replicas,
+                settings=settings,
+            )
         print(json.dumps({"client": _client(1)}))
         return 0
     processes = 1
@@ -47,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 starts = {place: max(starts[place], ends[place] - options.tail) for place in ends}
             seconds, count = options.seconds, options.count
             outcome = read(bootstrap, starts, ends, seconds=seconds, count=count)
+        case "pause":
+            outcome = _pause(bootstrap, options)
         case _:
             with Admin(bootstrap) as admin:
                 places = admin.topics.describe(options.topic).places
@@ -54,6 +62,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcome = follow(bootstrap, _load(options), ends)
     print(json.dumps(_printed(outcome, processes)))
     return 0
+
+
+def _pause(bootstrap: str, options: argparse.Namespace) -> Outcome:
+    """Send one message after the other; the seconds are the longest time between two answers."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    data, messages, longest = b"x" * options.size, 0, 0.0
+    begun = last = 0.0
+    while last - begun <= options.seconds:
+        producer.produce(options.topic, data)
+        producer.flush()
+        now = time.perf_counter()
+        if messages:  # finding the leader is not a pause
+            longest = max(longest, now - last)
+        else:
+            begun = now
+        last, messages = now, messages + 1
+        time.sleep(1 / options.rate)
+    return Outcome(messages=messages, message_bytes=options.size * messages, seconds=longest)
 
 
 def _load(options: argparse.Namespace) -> Load:
@@ -105,7 +131,7 @@ def _client(processes: int) -> str:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=("create", "produce", "consume", "latency"))
+    parser.add_argument("mode", choices=("create", "produce", "consume", "latency", "pause"))
     parser.add_argument("--host", default=HOST)
     parser.add_argument("--topic", default="field")
     parser.add_argument("--acks", default="all")
@@ -115,7 +141,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--count", type=int)
     for name in ("port", "size", "batch", "unbatched", "tail", "window"):
         parser.add_argument(f"--{name}", type=int, default=100 if name == "size" else 0)
-    for name in ("partitions", "consumers"):
+    for name in ("partitions", "replicas", "consumers"):
         parser.add_argument(f"--{name}", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--rate", type=float, default=0.0)

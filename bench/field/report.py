@@ -107,6 +107,7 @@ def sections(results: Results) -> Iterator[Section]:
     yield _throughput(results)
     yield _latency(results)
     yield _variations(results)
+    yield _cluster(results)
     yield _footprint(results)
     yield _participants(results)
     yield _left_out(results)
@@ -237,6 +238,31 @@ def _variations(results: Results) -> Section:
     )
 
 
+def _cluster(results: Results) -> Section:
+    tables = []
+    for name, title in results.titles.items():
+        if name.startswith("replicated-"):
+            rows = [row for p in results.participants if (row := _both_sides(results, name, p))]
+            tables.append(Table(columns=(title, *_BOTH_SIDES), rows=rows))
+    rows = []
+    for participant in results.participants:
+        pauses = [m.seconds for m in results.of("failover.pause", participant.variant)]
+        if pauses:
+            row = (f"{min(pauses):.2f}", f"{max(pauses):.2f}", str(len(pauses)))
+            rows.append((participant.title, *row))
+    columns = (results.titles.get("failover", ""), "pause, shortest, s", "longest, s", "kills")
+    tables.append(Table(columns=columns, rows=rows))
+    return Section(
+        title="Three brokers",
+        text="All brokers and the client share one machine: three brokers do the work three times "
+        "on the same cores. A pause is the longest time between two acknowledgements that one "
+        "producer with default settings sees. Seconds of the server are those of all brokers "
+        "together, and so is the memory.",
+        tables=tables,
+        plots=("replicated.svg", "failover.svg"),
+    )
+
+
 def _footprint(results: Results) -> Section:
     rows = []
     for participant in results.participants:
@@ -250,7 +276,7 @@ def _footprint(results: Results) -> Section:
         text="From starting the process on an empty folder to the first acknowledged message, the "
         "topic's creation and the client's own start in it; the memory is that of a second later.",
         tables=[Table(columns=("system", "start, s", "idle memory, MB"), rows=rows)],
-        plots=("memory.svg",),
+        plots=("memory.svg", "memory-used.svg"),
     )
 
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from bench.field import fetched, machine
+from bench.field.expected import expected_seconds
 from bench.field.measuring import Failed, Session, call
 from bench.field.processes import NotStarted, halves, pinned
 from bench.field.results import Machine, Measurement, Participant, Results, Skipped
@@ -39,11 +40,16 @@ class Run:
     @property
     def steps(self) -> int:
         """How many steps there are to tell of."""
-        per_round = sum(
-            1 + sum(workload.runs_on(variant) for workload in self._plan.workloads)
+        return sum(
+            1 + len(self._plan.for_variant(variant, number))
+            for number in range(self._plan.rounds)
             for _, variant in self._entries
         )
-        return self._plan.rounds * per_round
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long it takes on two cores that nobody else uses."""
+        return expected_seconds(self._plan, [variant for _, variant in self._entries])
 
     def go(self, tell: Tell) -> Iterator[Results]:
         """Measure everything, and yield what there is after each system.
@@ -86,13 +92,14 @@ class Run:
             system.version()
             for variant in system.variants():
                 fetched.driver_command(variant.driver)
-                yield system, variant
+                if self._plan.for_variant(variant, 0):
+                    yield system, variant
         except Missing as missing:
             row = Skipped(what=system.title, reason=missing.reason, package=missing.package)
             self._skipped.append(row)
 
     def _session(self, system: System, variant: Variant, number: int, tell: Tell) -> None:
-        planned = [workload for workload in self._plan.workloads if workload.runs_on(variant)]
+        planned = self._plan.for_variant(variant, number)
         broker_cores, client_cores = halves()
         tell(f"{variant.title}: start", 0)
         with (
@@ -110,7 +117,9 @@ class Run:
                 tell(variant.title, 1 + len(planned))
                 return
             with _stopped_at_last(running):
-                session = Session(variant, running, self._plan, number, folder)
+                session = Session(
+                    system, variant, running, plan=self._plan, round_number=number, folder=folder
+                )
                 with self._noting(f"{variant.title}, start"):
                     self._found.append(session.first_message(start))
                     self._clients[variant.name] = session.client

@@ -1,12 +1,15 @@
 """What an adapter tells of its system, and what it starts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
 from bench.field.processes import ServerProcess
+
+BROKERS = 3
+"""How many a cluster has; each message is on all of them."""
 
 
 class Durability(Enum):
@@ -60,6 +63,8 @@ class Variant:
     driver: str = ""
     window: int = 1024
     """Messages that wait for their acknowledgement, where the driver counts them."""
+    brokers: int = 1
+    """How many servers there are; as many have each message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,8 @@ class Running:
 
     port: int
     processes: tuple[ServerProcess, ...]
+    brokers: Mapping[int, ServerProcess] = field(default_factory=dict)
+    """The servers of a cluster by the port that each has for clients."""
 
     def cpu_seconds(self) -> float:
         """Return what all of it took so far."""
@@ -78,9 +85,27 @@ class Running:
         return sum(process.resident_bytes() for process in self.processes)
 
     def stop(self) -> None:
-        """End all of it, the last one first."""
+        """End all of it, the last one first.
+
+        A cluster is killed: the last one of it would wait in vain for the others to agree.
+        """
         for process in reversed(self.processes):
-            process.stop()
+            if len(self.brokers) > 1:
+                process.kill()
+            else:
+                process.stop()
+
+
+def clustered(variant: Variant, topic_settings: Sequence[str] = ()) -> Variant:
+    """Return the same way of running a system with several servers."""
+    return replace(
+        variant,
+        name=f"{variant.name}-{BROKERS}",
+        title=f"{variant.title}, {BROKERS} brokers",
+        settings=", ".join((variant.settings, f"{BROKERS} replicas", *topic_settings)),
+        topic_settings=(*variant.topic_settings, *topic_settings),
+        brokers=BROKERS,
+    )
 
 
 class System(ABC):
@@ -108,3 +133,7 @@ class System(ABC):
 
         Raises NotStarted.
         """
+
+    def leader(self, running: Running, topic: str) -> ServerProcess:
+        """Return the server that takes the messages of a topic; only of those with clusters."""
+        raise NotImplementedError

@@ -1,10 +1,10 @@
 """What is measured: the rows of the quick run and of the full one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from bench.field.system import Durability, Protocol, Variant
+from bench.field.system import BROKERS, Durability, Protocol, Variant
 
 KIB = 1024
 MIB = 1 << 20
@@ -25,6 +25,8 @@ class Kind(Enum):
     """Read the last messages of a topic that holds much."""
     REPLAY = "replay"
     """Send one prebuilt request again and again: the sender costs next to nothing."""
+    FAILOVER = "failover"
+    """Kill the server that leads, and note for how long nothing is acknowledged."""
 
 
 class Scope(Enum):
@@ -32,8 +34,14 @@ class Scope(Enum):
 
     ALL = "all"
     STREAMS = "streams"
+    READ = "read"
+    """What can be read more than once, without syncing: reading is the same with it."""
     KAFKA = "kafka"
     """Only what speaks Kafka's protocol, without syncing."""
+    CLUSTER = "cluster"
+    """Only several servers that replicate."""
+    CLUSTER_OS = "cluster-os"
+    """Only several servers that replicate, without syncing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +61,23 @@ class Workload:
     consumers: int = 1
     rate: float = 0
     stored_bytes: int = 0
+    is_once: bool = False
+    """Whether the first round is enough: it takes long to prepare."""
 
     def runs_on(self, variant: Variant) -> bool:
         """Tell whether this way of running a system can do it, and is asked to."""
+        if (variant.brokers > 1) is not (self.scope in (Scope.CLUSTER, Scope.CLUSTER_OS)):
+            return False
         match self.scope:
-            case Scope.ALL:
+            case Scope.ALL | Scope.CLUSTER:
                 return True
+            case Scope.CLUSTER_OS:
+                return variant.durability is Durability.OS
             case Scope.STREAMS:
                 return variant.protocol is not Protocol.QUEUE
+            case Scope.READ:
+                is_queue = variant.protocol is Protocol.QUEUE
+                return not is_queue and variant.durability is Durability.OS
             case Scope.KAFKA:
                 is_kafka = variant.protocol is Protocol.KAFKA
                 return is_kafka and variant.durability is Durability.OS
@@ -68,7 +85,10 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One run: what is measured, for how long and how often."""
+    """One run: what is measured, for how long and how often.
+
+    What kills a server comes last: nobody starts it again.
+    """
 
     name: str
     rounds: int
@@ -80,6 +100,14 @@ class Plan:
     bytes_max: int
     """No workload stores more than this, but for those that say how much they store."""
     workloads: Sequence[Workload]
+
+    def for_variant(self, variant: Variant, round_number: int) -> list[Workload]:
+        """Return what is measured of one way of running a system in one round."""
+        return [
+            workload
+            for workload in self.workloads
+            if workload.runs_on(variant) and not (workload.is_once and round_number)
+        ]
 
 
 def _throughput(size: int, scope: Scope = Scope.ALL) -> Workload:
@@ -118,7 +146,7 @@ def _fan_out(consumers: int) -> Workload:
         name=f"fan-out-{consumers}",
         title=f"{consumers} consumers read every message of 1 KiB",
         kind=Kind.FAN_OUT,
-        scope=Scope.STREAMS,
+        scope=Scope.READ,
         size=KIB,
         consumers=consumers,
     )
@@ -154,6 +182,19 @@ def _tail(stored_bytes: int, name: str) -> Workload:
         scope=Scope.KAFKA,
         size=KIB,
         stored_bytes=stored_bytes,
+        is_once=stored_bytes > 1024 * MIB,
+    )
+
+
+def _replicated(size: int) -> Workload:
+    return Workload(
+        name=f"replicated-{size}",
+        title=f"messages of {size:,} B, {BROKERS} replicas, {BROKERS} partitions where there are "
+        "any, the client's default batching, acks=all",
+        kind=Kind.THROUGHPUT,
+        scope=Scope.CLUSTER,
+        size=size,
+        partitions=BROKERS,
     )
 
 
@@ -175,7 +216,7 @@ CATCH_UP = Workload(
     name="catch-up",
     title="what is stored, read while 10,000 messages of 1 KiB a second are sent",
     kind=Kind.CATCH_UP,
-    scope=Scope.STREAMS,
+    scope=Scope.READ,
     size=KIB,
     rate=10_000,
 )
@@ -194,17 +235,25 @@ STANDARD = Workload(
     size=KIB,
     rate=50_000,
 )
+FAILOVER = Workload(
+    name="failover",
+    title="one message after the other, each acknowledged by a majority, while the server that "
+    "leads is killed (SIGKILL)",
+    kind=Kind.FAILOVER,
+    scope=Scope.CLUSTER,
+    rate=200,
+)
 
 QUICK = Plan(
     name="quick",
-    rounds=2,
-    warm_up_seconds=3.0,
-    seconds=1.0,
-    latency_seconds=2.0,
-    bytes_max=512 * MIB,
+    rounds=1,
+    warm_up_seconds=1.0,
+    seconds=0.6,
+    latency_seconds=1.2,
+    bytes_max=256 * MIB,
     workloads=(
         _throughput(100),
-        _throughput(KIB),
+        _throughput(KIB, Scope.STREAMS),
         _latency(1_000),
         _throughput(10, Scope.KAFKA),
         _throughput(64 * KIB, Scope.KAFKA),
@@ -221,32 +270,40 @@ QUICK = Plan(
         STANDARD,
         _tail(5 * MIB, "small"),
         _tail(500 * MIB, "large"),
+        _replicated(100),
+        _replicated(KIB),
+        replace(FAILOVER, scope=Scope.CLUSTER_OS),
     ),
 )
 FULL = Plan(
     name="full",
-    rounds=5,
-    warm_up_seconds=20.0,
-    seconds=5.0,
-    latency_seconds=20.0,
-    bytes_max=2048 * MIB,
+    rounds=3,
+    warm_up_seconds=3.0,
+    seconds=1.2,
+    latency_seconds=3.0,
+    bytes_max=1024 * MIB,
     workloads=(
-        *(_throughput(size) for size in (10, 100, KIB, 64 * KIB)),
+        _throughput(100),
+        _throughput(KIB),
+        *(_throughput(size, Scope.STREAMS) for size in (10, 64 * KIB)),
         *(_batched(size, 16_384, "16k") for size in (100, KIB)),
         *(_batched(size, 1_000_000, "1m") for size in (100, KIB)),
         UNBATCHED,
         ACKS_1,
         *(_compression(name) for name in ("gzip", "snappy", "lz4", "zstd")),
-        _latency(100),
         _latency(1_000),
-        _latency(10_000, Scope.STREAMS),
+        *(_latency(rate, Scope.READ) for rate in (100, 10_000)),
         STANDARD,
         *(_partitions(count) for count in (1, 10, 100, 1_000)),
         *(_fan_out(consumers) for consumers in (1, 5, 20)),
         CATCH_UP,
         REPLAY,
         _tail(5 * MIB, "small"),
+        _tail(500 * MIB, "medium"),
         _tail(5 * 1024 * MIB, "large"),
+        _replicated(100),
+        _replicated(KIB),
+        FAILOVER,
     ),
 )
 BRIEF = Plan(
@@ -256,12 +313,6 @@ BRIEF = Plan(
     seconds=0.2,
     latency_seconds=0.5,
     bytes_max=16 * MIB,
-    workloads=(_throughput(100), _latency(1_000)),
+    workloads=(_throughput(100), _latency(1_000), _replicated(100), FAILOVER),
 )
 """As short as it can be: to see that everything works."""
-
-NOT_YET = (
-    ("three brokers, RF 3, acks=all", "one process serves one broker so far"),
-    ("time until a partition serves again after kill -9 of its leader", "needs three brokers"),
-)
-"""What the field is to be measured by and cannot yet be, each with what it waits for."""

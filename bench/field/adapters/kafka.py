@@ -1,14 +1,16 @@
-"""Apache Kafka in KRaft mode: one process that is broker and controller."""
+"""Apache Kafka in KRaft mode: each process is broker and controller."""
 
 import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.field.fetched import KAFKA_VERSION, kafka_jars
 from bench.field.processes import NotStarted, ServerProcess, free_port
-from bench.field.system import Durability, Missing, Protocol, Running, System, Variant
+from bench.field.system import Durability, Missing, Protocol, Running, System, Variant, clustered
+from bench.field.together import leader_of, started_together
 from kafkaesque.testing.process import HOST
 
 _CLUSTER_ID = "ZmllbGQtYmVuY2gtMDAwMQ"
@@ -19,6 +21,16 @@ _JVM = (
     *("-XX:MaxInlineLevel=15", "-Djava.awt.headless=true"),
 )
 _TOPIC_SETTINGS = {Durability.OS: (), Durability.ALWAYS: ("flush.messages=1",)}
+_MAJORITY = ("min.insync.replicas=2",)
+"""What a majority of three is; Kafka's own default is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where one server listens."""
+
+    client: int
+    controller: int
 
 
 class Kafka(System):
@@ -36,8 +48,8 @@ class Kafka(System):
         return KAFKA_VERSION
 
     def variants(self) -> Sequence[Variant]:
-        """Return the default, and with a sync before each acknowledgement."""
-        return [
+        """Return the default and a sync before each acknowledgement, alone and as a cluster."""
+        alone = [
             Variant(
                 name=f"kafka-{durability.value}",
                 title=f"Apache Kafka, {durability.value}",
@@ -50,24 +62,32 @@ class Kafka(System):
             )
             for durability, settings in _TOPIC_SETTINGS.items()
         ]
+        return [*alone, *(clustered(variant, _MAJORITY) for variant in alone)]
 
     def prepare(self, variant: Variant, folder: Path) -> None:
         """Format the storage, as Kafka asks for before its first start."""
-        ports = (free_port(), free_port())
-        file = folder / "server.properties"
-        file.write_text(server_properties(ports, folder))
-        form = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(file)]
-        done = subprocess.run([*java(()), *form], capture_output=True, text=True, cwd=folder)
-        if done.returncode:
-            raise NotStarted(" / ".join((done.stdout + done.stderr).splitlines()[-3:]))
+        all_ports = [
+            Ports(client=free_port(), controller=free_port()) for _ in range(variant.brokers)
+        ]
+        for node in range(1, variant.brokers + 1):
+            file = folder / f"server-{node}.properties"
+            file.write_text(server_properties(node, all_ports, folder))
+            form = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(file)]
+            done = subprocess.run([*java(()), *form], capture_output=True, text=True, cwd=folder)
+            if done.returncode:
+                raise NotStarted(" / ".join((done.stdout + done.stderr).splitlines()[-3:]))
 
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start one server."""
-        file = folder / "server.properties"
-        port = port_of(file.read_text())
-        process = ServerProcess([*java(_JVM), "kafka.Kafka", str(file)], folder)
-        process.await_port(port)
-        return Running(port=port, processes=(process,))
+        """Start the servers."""
+        files = sorted(folder.glob("server-*.properties"))
+        return started_together(
+            {port_of(file.read_text()): [*java(_JVM), "kafka.Kafka", str(file)] for file in files},
+            folder,
+        )
+
+    def leader(self, running: Running, topic: str) -> ServerProcess:
+        """Ask the brokers, as any client does."""
+        return leader_of(running, topic)
 
 
 def java(options: Sequence[str]) -> list[str]:
@@ -75,28 +95,31 @@ def java(options: Sequence[str]) -> list[str]:
     return ["java", *options, "-cp", f"{kafka_jars()}{os.sep}*"]
 
 
-def server_properties(ports: tuple[int, int], folder: Path) -> str:
-    """Return Kafka's example for one node, with replication factors that one node can have.
+def server_properties(node: int, all_ports: Sequence[Ports], folder: Path) -> str:
+    """Return Kafka's example for one node, with replication factors that its cluster can have.
 
-    The ports are those for clients and for the controller.
+    The nodes are counted from 1.
     """
-    client, controller = ports
+    ports = all_ports[node - 1]
+    voters = (f"{n}@{HOST}:{one.controller}" for n, one in enumerate(all_ports, start=1))
+    replicas = str(len(all_ports))
+    majority = str(len(all_ports) // 2 + 1)
     settings = {
         "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@{HOST}:{controller}",
-        "listeners": f"PLAINTEXT://{HOST}:{client},CONTROLLER://{HOST}:{controller}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{client}",
+        "node.id": str(node),
+        "controller.quorum.voters": ",".join(voters),
+        "listeners": f"PLAINTEXT://{HOST}:{ports.client},CONTROLLER://{HOST}:{ports.controller}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{ports.client}",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "log.dirs": str(folder / "data"),
+        "log.dirs": str(folder / f"data-{node}"),
         "num.network.threads": "3",
         "num.io.threads": "8",
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": majority,
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": majority,
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.field.processes import ServerProcess, free_port
-from bench.field.system import Durability, Protocol, Running, System, Variant
+from bench.field.system import Durability, Protocol, Running, System, Variant, clustered
+from bench.field.together import leader_of, started_together
 from kafkaesque import __version__
+from kafkaesque.testing.process import HOST
 
 
 class Kafkaesque(System):
@@ -21,8 +23,8 @@ class Kafkaesque(System):
         return __version__
 
     def variants(self) -> Sequence[Variant]:
-        """Return both flush policies; always is the default."""
-        return [
+        """Return both flush policies, with one broker and with several; always is the default."""
+        alone = [
             Variant(
                 name=f"kafkaesque-{durability.value}",
                 title=f"Kafkaesque, {durability.value}",
@@ -35,16 +37,24 @@ class Kafkaesque(System):
             )
             for durability in (Durability.OS, Durability.ALWAYS)
         ]
+        return [*alone, *map(clustered, alone)]
 
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start one broker."""
-        port = free_port()
-        process = ServerProcess(command(port, folder), folder)
-        process.await_port(port)
-        return Running(port=port, processes=(process,))
+        """Start the brokers, all but the first one told to join it."""
+        ports = [free_port() for _ in range(variant.brokers)]
+        first = f"{HOST}:{ports[0]}"
+        return started_together(
+            {port: command(port, folder, join="" if port == ports[0] else first) for port in ports},
+            folder,
+        )
+
+    def leader(self, running: Running, topic: str) -> ServerProcess:
+        """Ask the brokers, as any client does."""
+        return leader_of(running, topic)
 
 
-def command(port: int, folder: Path) -> list[str]:
+def command(port: int, folder: Path, join: str = "") -> list[str]:
     """Return how it is called."""
-    serve = [sys.executable, "-m", "kafkaesque", "serve"]
-    return [*serve, "--port", str(port), "--data", str(folder / "data")]
+    serve = [sys.executable, "-m", "kafkaesque", "serve", "--port", str(port)]
+    data = folder / (f"data-{port}" if join else "data")
+    return [*serve, "--data", str(data), *(["--join", join] if join else [])]

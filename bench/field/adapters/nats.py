@@ -1,18 +1,32 @@
 """NATS JetStream with streams in files."""
 
+import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 from bench.field.fetched import nats_server
 from bench.field.processes import ServerProcess, free_port
-from bench.field.system import Durability, Missing, Running, System, Variant
+from bench.field.system import Durability, Missing, Running, System, Variant, clustered
+from bench.field.together import ASK_SECONDS_MAX, started_together
 from kafkaesque.testing.process import HOST
 
 _ALWAYS_SINCE = (2, 10)
 """From this version on a server can be told to sync before it acknowledges."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where one server listens: for clients, for its peers, and for whoever wants to look."""
+
+    client: int
+    route: int
+    look: int
 
 
 class Nats(System):
@@ -21,6 +35,9 @@ class Nats(System):
     name = "nats"
     title = "NATS JetStream"
     package = "golang or nats-server, and libnats-dev"
+
+    def __init__(self) -> None:
+        self._look_port = 0
 
     def version(self) -> str:
         """Ask the server."""
@@ -33,7 +50,7 @@ class Nats(System):
         ways = {Durability.OS: "sync_interval: 2m"}
         if is_at_least(self.version(), _ALWAYS_SINCE):
             ways[Durability.ALWAYS] = "sync_interval: always"
-        return [
+        alone = [
             Variant(
                 name=f"nats-{durability.value}",
                 title=f"NATS JetStream, {durability.value}",
@@ -45,15 +62,27 @@ class Nats(System):
             )
             for durability, settings in ways.items()
         ]
+        return [*alone, *map(clustered, alone)]
 
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start one server with a file of settings."""
-        port = free_port()
-        file = folder / "nats.conf"
-        file.write_text(config(variant.durability, port, folder))
-        process = ServerProcess([self._program(), "-c", str(file)], folder)
-        process.await_port(port)
-        return Running(port=port, processes=(process,))
+        """Start the servers, each with a file of settings."""
+        all_ports = [
+            Ports(client=free_port(), route=free_port(), look=free_port())
+            for _ in range(variant.brokers)
+        ]
+        self._look_port = all_ports[0].look
+        commands = {}
+        for ports in all_ports:
+            file = folder / f"nats-{ports.client}.conf"
+            file.write_text(config(variant.durability, ports, all_ports, folder))
+            commands[ports.client] = [self._program(), "-c", str(file)]
+        return started_together(commands, folder)
+
+    def leader(self, running: Running, topic: str) -> ServerProcess:
+        """Read it off the state that a server shows."""
+        address = f"http://{HOST}:{self._look_port}/jsz?streams=true&config=true"
+        with urlopen(address, timeout=ASK_SECONDS_MAX) as answer:
+            return running.brokers[leader_in(json.load(answer), topic)]
 
     def _program(self) -> str:
         built = nats_server()
@@ -69,8 +98,26 @@ def is_at_least(version: str, wanted: tuple[int, int]) -> bool:
     return tuple(numbers) >= wanted
 
 
-def config(durability: Durability, port: int, folder: Path) -> str:
-    """Return the file of settings."""
+def leader_in(state: Mapping[str, Any], stream: str) -> int:
+    """Return the port of the server that leads a stream; servers are named by their ports."""
+    (leader,) = {
+        one["cluster"]["leader"]
+        for account in state["account_details"]
+        for one in account["stream_detail"]
+        if one["name"] == stream
+    }
+    return int(leader)
+
+
+def config(durability: Durability, ports: Ports, all_ports: Sequence[Ports], folder: Path) -> str:
+    """Return the file of settings of one server of all."""
     sync = "  sync_interval: always\n" if durability is Durability.ALWAYS else ""
-    store = f'jetstream {{\n  store_dir: "{folder / "data"}"\n{sync}}}\n'
-    return f'listen: "{HOST}:{port}"\n{store}'
+    store = f'jetstream {{\n  store_dir: "{folder / f"data-{ports.client}"}"\n{sync}}}\n'
+    listen = f'listen: "{HOST}:{ports.client}"\n'
+    if len(all_ports) == 1:
+        return listen + store
+    routes = ", ".join(f'"nats://{HOST}:{one.route}"' for one in all_ports)
+    return (
+        f'{listen}{store}server_name: "{ports.client}"\nhttp: "{HOST}:{ports.look}"\n'
+        f'cluster {{\n  name: field\n  listen: "{HOST}:{ports.route}"\n  routes: [{routes}]\n}}\n'
+    )

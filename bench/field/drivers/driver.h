@@ -25,6 +25,7 @@ typedef struct {
     const char *compression;
     const char *kind;     /* queue type, where a system has several */
     int partitions;
+    int replicas;
     int consumers;
     double rate;          /* messages a second; 0: as fast as it goes */
     long tail;            /* read only the last so many messages */
@@ -50,6 +51,9 @@ void producer_send(void *producer, const char *data, size_t size, int copy);
 void producer_push(void *producer);
 /* Return when everything is acknowledged. */
 void producer_flush(void *producer);
+/* Send one message and return when it is acknowledged; try again for as long as nobody leads.
+ * Sending and flushing do that where the library tries again by itself. */
+void producer_put(void *producer, const char *data, size_t size);
 
 void *consumer_open(const options *o);
 /* Hand over what is there, waiting at most about 100 ms; return how many messages that was. */

@@ -53,7 +53,7 @@ void driver_create(const options *o) {
     char reason[256];
     rd_kafka_t *kafka = open_kafka(RD_KAFKA_PRODUCER, conf_of(o));
     rd_kafka_NewTopic_t *topic =
-        rd_kafka_NewTopic_new(o->topic, o->partitions, 1, reason, sizeof reason);
+        rd_kafka_NewTopic_new(o->topic, o->partitions, o->replicas, reason, sizeof reason);
     if (!topic) fail("topic: %s", reason);
     for (int i = 0; i < o->configs_count; i++) {
         char name[128];

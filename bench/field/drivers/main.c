@@ -4,6 +4,8 @@
  *   produce              send for so many seconds, or so many messages, until all are acknowledged
  *   consume              read so many messages with each of N consumers
  *   latency              send at a fixed rate and note how late each message arrives
+ *   pause                send one message after the other at a fixed rate, each acknowledged before
+ *                        the next, and note the longest time between two acknowledgements
  *
  * The rate is kept by an open loop: message n is due at start + n / rate whatever became of those
  * before it, and its latency counts from when it was due. A system that stalls is thus charged for
@@ -195,10 +197,34 @@ static void latency(const options *o) {
     printf("}\n");
 }
 
+__attribute__((weak)) void producer_put(void *producer, const char *data, size_t size) {
+    producer_send(producer, data, size, 1);
+    producer_flush(producer);
+}
+
+static void pause_between(const options *o) {
+    char *data = payload(o->size, 1);
+    void *producer = producer_open(o);
+    producer_put(producer, data, (size_t)o->size); /* finding the leader is not a pause */
+    uint64_t start = now_ns(), end = start + (uint64_t)(o->seconds * 1e9);
+    uint64_t last = start, longest = 0;
+    long sent = 0;
+    for (; last < end; sent++) {
+        producer_put(producer, data, (size_t)o->size);
+        uint64_t now = now_ns();
+        if (now - last > longest) longest = now - last;
+        last = now;
+        sleep_until(now + (uint64_t)(1e9 / o->rate));
+    }
+    printf("{\"messages\": %ld, \"seconds\": %.6f, ", sent, (double)longest / 1e9);
+    usage_json();
+    printf("}\n");
+}
+
 static options read_options(int argc, char **argv) {
     options o = {.mode = argc > 1 ? argv[1] : "", .host = "127.0.0.1", .topic = "field",
                  .size = 100, .count = 1L << 60, .seconds = 1, .window = 1024, .acks = "all",
-                 .compression = "none", .kind = "", .partitions = 1, .consumers = 1};
+                 .compression = "none", .kind = "", .partitions = 1, .replicas = 1, .consumers = 1};
     for (int i = 2; i + 1 < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
         if (!strcmp(name, "--host")) o.host = value;
@@ -214,6 +240,7 @@ static options read_options(int argc, char **argv) {
         else if (!strcmp(name, "--compression")) o.compression = value;
         else if (!strcmp(name, "--kind")) o.kind = value;
         else if (!strcmp(name, "--partitions")) o.partitions = atoi(value);
+        else if (!strcmp(name, "--replicas")) o.replicas = atoi(value);
         else if (!strcmp(name, "--consumers")) o.consumers = atoi(value);
         else if (!strcmp(name, "--rate")) o.rate = atof(value);
         else if (!strcmp(name, "--tail")) o.tail = atol(value);
@@ -233,7 +260,8 @@ int main(int argc, char **argv) {
     } else if (!strcmp(o.mode, "produce")) produce(&o);
     else if (!strcmp(o.mode, "consume")) consume(&o);
     else if (!strcmp(o.mode, "latency")) latency(&o);
-    else fail("usage: create|produce|consume|latency [--option value]...");
+    else if (!strcmp(o.mode, "pause")) pause_between(&o);
+    else fail("usage: create|produce|consume|latency|pause [--option value]...");
     fflush(stdout);
     _exit(0); /* closing connections is not part of any figure */
 }

@@ -8,6 +8,8 @@
 #define WAIT_MS 100
 #define DEADLINE_MS 60000
 #define TAKE_MAX 10000
+#define PUT_WAIT_MS 250
+#define PUT_TRIES_MAX 400
 
 typedef struct {
     jsCtx *stream;
@@ -39,6 +41,7 @@ static jsCtx *open_stream(const options *o) {
     snprintf(url, sizeof url, "nats://%s:%d", o->host, o->port);
     check(natsOptions_Create(&settings), "options");
     check(natsOptions_SetURL(settings, url), "address");
+    check(natsOptions_SetReconnectWait(settings, 100), "reconnecting");
     if (o->rate > 0) check(natsOptions_SetSendAsap(settings, true), "send at once");
     check(natsConnection_Connect(&connection, settings), "connect");
     check(jsOptions_Init(&js_settings), "options");
@@ -58,6 +61,7 @@ void driver_create(const options *o) {
     config.Subjects = subjects;
     config.SubjectsLen = 1;
     config.Storage = js_FileStorage;
+    config.Replicas = o->replicas;
     check(js_AddStream(NULL, open_stream(o), &config, NULL, &error), "create the stream");
 }
 
@@ -80,6 +84,21 @@ void producer_flush(void *producer) {
     jsPubOptions_Init(&wait);
     wait.MaxWait = DEADLINE_MS;
     check(js_PublishAsyncComplete(((producer_state *)producer)->stream, &wait), "flush");
+}
+
+void producer_put(void *producer, const char *data, size_t size) {
+    producer_state *p = producer;
+    jsPubOptions wait;
+    jsPubOptions_Init(&wait);
+    wait.MaxWait = PUT_WAIT_MS;
+    for (int tries = 0; tries < PUT_TRIES_MAX; tries++) {
+        jsErrCode error = 0;
+        uint64_t before = now_ns();
+        if (js_Publish(NULL, p->stream, p->topic, data, (int)size, &wait, &error) == NATS_OK) return;
+        int64_t rest_ms = PUT_WAIT_MS / 10 - (int64_t)((now_ns() - before) / 1000000);
+        if (rest_ms > 0) nats_Sleep(rest_ms); /* refused at once: nobody leads */
+    }
+    fail("nats: nobody takes messages");
 }
 
 void *consumer_open(const options *o) {

@@ -17,6 +17,11 @@ SLAB_BYTES = 256 << 10
 LARGE_BYTES = 32 << 10
 """A longer frame has a buffer of its own."""
 
+GROWTH = 4
+"""A buffer is at most so many times what has come: from a full slab to a request of 1 MB, as
+librdkafka sends them, in one step. With 2 receiving it costs a third more (`replay-1m` of
+`bench/field`, see docs/explanation/hot-path.md)."""
+
 LENGTH = Struct(">i")
 
 
@@ -62,7 +67,7 @@ class Receiver:
         if large is not None:
             if self._filled == len(large):
                 # Not resized: a transport may still hold on to what it was given before.
-                self._large = bytearray(min(self._large_size, 2 * len(large)))
+                self._large = bytearray(min(self._large_size, GROWTH * len(large)))
                 self._large[: len(large)] = large
                 large = self._large
             return memoryview(large)[self._filled :]
@@ -109,7 +114,7 @@ class Receiver:
     def _begin_large(self, data: memoryview, size: int) -> None:
         self._filled = len(data)
         self._large_size = size
-        self._large = bytearray(min(size, max(2 * len(data), self.claimed_bytes_max)))
+        self._large = bytearray(min(size, max(GROWTH * len(data), self.claimed_bytes_max)))
         self._large[: len(data)] = data
 
     def _check(self, size: int, position: int, end: int) -> None:

@@ -14,13 +14,25 @@ FOLDER = Path("/some/folder")
 
 
 def test_kafka_is_broker_and_controller_in_one_and_listens_on_loopback_only() -> None:
-    text = kafka.server_properties((1111, 2222), FOLDER)
+    text = kafka.server_properties(1, [kafka.Ports(client=1111, controller=2222)], FOLDER)
     rows = dict(row.split("=", 1) for row in text.splitlines())
     assert rows["process.roles"] == "broker,controller"
     assert rows["listeners"] == "PLAINTEXT://127.0.0.1:1111,CONTROLLER://127.0.0.1:2222"
     assert rows["controller.quorum.voters"] == "1@127.0.0.1:2222"
-    assert rows["log.dirs"] == "/some/folder/data"
+    assert rows["log.dirs"] == "/some/folder/data-1"
     assert kafka.port_of(text) == 1111
+
+
+def test_every_node_of_kafka_knows_all_controllers_and_keeps_its_own_data() -> None:
+    ports = [kafka.Ports(client=1000 + n, controller=2000 + n) for n in (1, 2, 3)]
+    texts = [kafka.server_properties(node, ports, FOLDER) for node in (1, 2, 3)]
+    rows = [dict(row.split("=", 1) for row in text.splitlines()) for text in texts]
+    voters = "1@127.0.0.1:2001,2@127.0.0.1:2002,3@127.0.0.1:2003"
+    assert {row["controller.quorum.voters"] for row in rows} == {voters}
+    assert len({row["log.dirs"] for row in rows}) == 3
+    assert [kafka.port_of(text) for text in texts] == [1001, 1002, 1003]
+    assert rows[0]["offsets.topic.replication.factor"] == "3"
+    assert rows[0]["transaction.state.log.min.isr"] == "2"
 
 
 def test_kafka_comes_by_its_name() -> None:
@@ -35,6 +47,11 @@ def test_kafkaesque_is_called_as_a_user_calls_it() -> None:
         *("-m", "kafkaesque", "serve"),
         *("--port", "1111", "--data", "/some/folder/data"),
     ]
+
+
+def test_further_brokers_of_kafkaesque_join_the_first_one() -> None:
+    words = kafkaesque.command(2222, FOLDER, join="127.0.0.1:1111")
+    assert words[-4:] == ["--data", "/some/folder/data-2222", "--join", "127.0.0.1:1111"]
 
 
 @pytest.mark.parametrize(
@@ -52,9 +69,23 @@ def test_redis_keeps_what_the_mode_promises(durability: Durability, row: str) ->
 
 
 def test_nats_syncs_only_when_asked() -> None:
-    assert "sync_interval: always" in nats.config(Durability.ALWAYS, 1111, FOLDER)
-    assert "sync_interval" not in nats.config(Durability.OS, 1111, FOLDER)
-    assert 'listen: "127.0.0.1:1111"' in nats.config(Durability.OS, 1111, FOLDER)
+    ports = nats.Ports(client=1111, route=2222, look=3333)
+    assert "sync_interval: always" in nats.config(Durability.ALWAYS, ports, [ports], FOLDER)
+    alone = nats.config(Durability.OS, ports, [ports], FOLDER)
+    assert "sync_interval" not in alone
+    assert "cluster" not in alone
+    assert 'listen: "127.0.0.1:1111"' in alone
+
+
+def test_servers_of_nats_know_each_other_and_are_named_by_their_ports() -> None:
+    ports = [nats.Ports(client=10 + n, route=20 + n, look=30 + n) for n in (1, 2, 3)]
+    text = nats.config(Durability.OS, ports[1], ports, FOLDER)
+    assert 'server_name: "12"' in text
+    assert 'listen: "127.0.0.1:22"' in text
+    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in (21, 22, 23))
+    assert f"routes: [{routes}]" in text
+    state = {"account_details": [{"stream_detail": [{"name": "s", "cluster": {"leader": "13"}}]}]}
+    assert nats.leader_in(state, "s") == 13
 
 
 @pytest.mark.parametrize(
@@ -85,7 +116,7 @@ def test_rabbitmq_keeps_everything_in_the_folder_it_is_given() -> None:
 
 def test_systems_that_need_nothing_installed_to_be_asked_have_one_default_mode() -> None:
     for system in (kafkaesque.Kafkaesque(), kafka.Kafka(), redis.Redis(), activemq.ActiveMq()):
-        variants = system.variants()
+        variants = [variant for variant in system.variants() if variant.brokers == 1]
         assert [variant.is_default for variant in variants].count(True) == 1
         assert all(variant.name.startswith(f"{system.name}-") for variant in variants)
         assert all(variant.driver in LIBRARIES for variant in variants)

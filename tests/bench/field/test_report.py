@@ -1,5 +1,6 @@
 """The report of a run: goals with their ratios, losses included, and plots that are XML."""
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -50,8 +51,22 @@ def test_less_processor_time_is_better() -> None:
 
 
 def test_a_goal_without_a_measurement_is_neither_reached_nor_missed() -> None:
-    found = goal(a_lost_run(), "three brokers, RF 3, acks=all", "Apache Kafka")
+    found = goal(a_lost_run(), "three brokers, RF 3, acks=all, 100 B, os", "Apache Kafka")
     assert (found.ratio, found.is_reached) == (None, None)
+
+
+def test_of_several_kills_the_one_that_is_felt_most_counts() -> None:
+    pauses = [
+        replace(a_measurement("failover.pause", variant), seconds=seconds)
+        for variant, seconds in (
+            ("kafkaesque-os-3", 0.5),
+            ("kafkaesque-os-3", 4.0),
+            ("kafka-os-3", 8.0),
+        )
+    ]
+    what = "longest pause of a producer after kill -9 of the leader, os"
+    found = goal(a_run(pauses), what, "Apache Kafka")
+    assert (found.ratio, found.is_reached) == (0.5, True)
 
 
 def test_the_report_tells_losses_and_what_was_left_out() -> None:

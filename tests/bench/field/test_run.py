@@ -7,14 +7,20 @@ from pathlib import Path
 import pytest
 
 from bench.field import report
+from bench.field.adapters.activemq import ActiveMq
+from bench.field.adapters.kafka import Kafka
 from bench.field.adapters.kafkaesque import Kafkaesque
+from bench.field.adapters.nats import Nats
+from bench.field.adapters.rabbitmq import RabbitMq
+from bench.field.adapters.redis import Redis
+from bench.field.expected import expected_seconds
 from bench.field.fetched import driver
-from bench.field.measuring import Failed, call
+from bench.field.measuring import PATIENCE_SECONDS, Failed, call
 from bench.field.python_driver import main as python_driver
 from bench.field.results import Results, load, save
 from bench.field.run import Run
 from bench.field.system import Missing, Running, System, Variant
-from bench.field.workload import BRIEF, FULL, QUICK, Scope
+from bench.field.workload import BRIEF, FULL, QUICK, Kind, Plan, Scope
 from kafkaesque.testing import Broker
 
 pytestmark = pytest.mark.compat
@@ -37,6 +43,13 @@ class Absent(System):
         raise AssertionError("a system that is not there is not started")
 
 
+class NewNats(Nats):
+    """A server that has all modes, whatever is installed here."""
+
+    def version(self) -> str:
+        return "2.15.2"
+
+
 @pytest.mark.requirement("Q-3")
 def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Path) -> None:
     told: list[int] = []
@@ -46,6 +59,11 @@ def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Pa
     assert results.failures == []
     assert [(row.what, row.package) for row in results.skipped] == [("Absent", "absent-server")]
     assert sum(told) == run.steps
+    for variant in ("kafkaesque-os-3", "kafkaesque-always-3"):
+        assert results.fastest("replicated-100.produce", variant) is not None
+        (killed,) = results.of("failover.pause", variant)
+        assert 0.1 < killed.seconds < PATIENCE_SECONDS
+        assert killed.messages > 1
     for variant in ("kafkaesque-os", "kafkaesque-always"):
         sent = results.fastest("throughput-100.produce", variant)
         read = results.fastest("throughput-100.consume", variant)
@@ -69,8 +87,9 @@ def test_without_a_compiler_python_measures(capsys: pytest.CaptureFixture[str]) 
         assert python_driver(["produce", *words, "--count", "1"]) == 0
         assert python_driver(["consume", *words, "--count", "1"]) == 0
         assert python_driver(["latency", *words, "--rate", "100", "--seconds", "0.2"]) == 0
+        assert python_driver(["pause", *words, "--rate", "100", "--seconds", "0.2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert all("confluent-kafka" in line for line in lines)
 
 
@@ -93,3 +112,33 @@ def test_queues_are_not_asked_for_what_only_logs_can_do() -> None:
     kafka_only = [w for w in FULL.workloads if w.scope is Scope.KAFKA]
     assert all(w.runs_on(variants["kafkaesque-os"]) for w in kafka_only)
     assert not any(w.runs_on(variants["kafkaesque-always"]) for w in kafka_only)
+
+
+def test_what_kills_a_server_comes_last() -> None:
+    for plan in (QUICK, FULL, BRIEF):
+        kinds = [workload.kind for workload in plan.workloads]
+        assert kinds.index(Kind.FAILOVER) == len(kinds) - 1
+
+
+def test_clusters_run_their_own_workloads_and_nothing_else_does() -> None:
+    variants = {variant.name: variant for variant in Kafkaesque().variants()}
+    for workload in FULL.workloads:
+        is_for_clusters = workload.scope is Scope.CLUSTER
+        assert workload.runs_on(variants["kafkaesque-os-3"]) is is_for_clusters
+        assert workload.runs_on(variants["kafkaesque-os"]) is not is_for_clusters
+
+
+def test_what_takes_long_to_prepare_is_measured_once() -> None:
+    variant = Kafkaesque().variants()[0]
+    first, second = (FULL.for_variant(variant, number) for number in (0, 1))
+    assert [one.name for one in first if one not in second] == ["tail-large"]
+
+
+@pytest.mark.parametrize(("plan", "minutes"), [(QUICK, 6), (FULL, 40)])
+def test_a_run_of_all_systems_is_expected_to_fit_its_time(plan: Plan, minutes: int) -> None:
+    variants = [
+        variant
+        for system in (Kafkaesque(), Kafka(), NewNats(), Redis(), RabbitMq(), ActiveMq())
+        for variant in system.variants()
+    ]
+    assert minutes / 2 < expected_seconds(plan, variants) / 60 < minutes

@@ -4,8 +4,9 @@ import pytest
 
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.producers import NO_NUMBER
+from kafkaesque.broker.refusals import BehindRefused
 from kafkaesque.broker.transaction_ports import Check, Checked, Guards, Marker
-from kafkaesque.errors import BehindRefused, NotCoordinator, StaleProducerEpoch
+from kafkaesque.errors import NotCoordinator, StaleProducerEpoch
 from kafkaesque.machines.transaction_commands import Ended, Producer
 from kafkaesque.machines.transaction_errors import (
     CoordinatorFenced,

@@ -122,10 +122,6 @@ class ChangeInProgress(RaftError):
     """A change of voters or a transfer of leadership is under way; one at a time."""
 
 
-class BehindRefused(RaftError):
-    """A batch of the same producer before this one was refused for now; both may come again."""
-
-
 class InvalidChange(RaftError):
     """The change of voters asks for something that makes no sense for the group as it is."""
 
@@ -263,8 +259,7 @@ class RecordsRefused(BrokerError):
     def __init__(self, reason: str, places: Sequence[int]) -> None:
         super().__init__(f"{len(places)} of the batch's records are refused: {reason}")
         self.reason = reason
-        self.places = places
-        """Which records of the batch, counted from 0."""
+        self.places = places  # of the records in the batch, counted from 0
 
 
 class NotEnoughReplicas(BrokerError):

@@ -2,10 +2,9 @@
 
 import pytest
 
-from kafkaesque.broker.refusals import REFUSED_MAX, REFUSED_MS_MAX, Refusals
+from kafkaesque.broker.refusals import REFUSED_MAX, REFUSED_MS_MAX, BehindRefused, Refusals
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import (
-    BehindRefused,
     ChangeInProgress,
     NotEnoughReplicas,
     NotLeader,

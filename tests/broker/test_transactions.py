@@ -4,7 +4,8 @@ import pytest
 
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.producers import NO_NUMBER
-from kafkaesque.broker.transaction_ports import Guards, Marker
+from kafkaesque.broker.refusals import BehindRefused
+from kafkaesque.broker.transaction_ports import Check, Checked, Guards, Marker
 from kafkaesque.errors import NotCoordinator, StaleProducerEpoch
 from kafkaesque.machines.transaction_commands import Ended, Producer
 from kafkaesque.machines.transaction_errors import (
@@ -27,6 +28,13 @@ from tests.broker.transactional import (
 )
 
 both_versions = pytest.mark.parametrize("is_v2", [False, True])
+
+
+class Closed:
+    """A desk at which nobody answers for the coordinator."""
+
+    def check(self, _: Check, checked: Checked) -> None:
+        checked(NotCoordinator("it has just moved"))
 
 
 def begun(house: House, name: str = "t", *, is_v2: bool = False) -> Writer:
@@ -125,6 +133,20 @@ def test_b26_a_late_batch_of_an_ended_transaction_is_refused() -> None:
     writer.end()
     assert isinstance(writer.send(0, late), TransactionUnverified)
     assert house.reading(0) == [b"a"]
+
+
+def test_a_batch_behind_one_that_nobody_could_check_is_no_gap() -> None:
+    house = House()
+    writer = begun(house)
+    writer.end()
+    writer.add(0)
+    desk, house.broker.transactions.desk = house.broker.transactions.desk, Closed()
+    second, third = (transactional(at, b"x", producer=writer.producer) for at in (1, 2))
+    assert isinstance(writer.send(0, second), NotCoordinator)
+    house.broker.transactions.desk = desk
+    assert isinstance(writer.send(0, third), BehindRefused)
+    assert writer.send(0, second) is COMMITTED
+    assert writer.send(0, third) is COMMITTED
 
 
 def test_b26_with_v2_a_late_batch_is_of_an_old_epoch() -> None:

@@ -16,7 +16,6 @@ from kafkaesque.broker.producers import SEQUENCE_MASK, Producers, RememberedBatc
 from kafkaesque.clock import Clock
 from kafkaesque.errors import (
     BatchError,
-    BehindRefused,
     DiskFull,
     KafkaesqueError,
     NotCoordinator,
@@ -50,6 +49,10 @@ That is twice the time for which clients wait for an answer by default.
 
 _AHEAD_MAX = 1 << 30
 """Half of all sequences: further on, behind and ahead could not be told apart."""
+
+
+class BehindRefused(RaftError):
+    """A batch of the same producer before this one was refused for now; both may come again."""
 
 
 class _Refused:

@@ -54,7 +54,11 @@ class Kafkaesque(System):
 
 
 def command(port: int, folder: Path, join: str = "") -> list[str]:
-    """Return how it is called."""
-    serve = [sys.executable, "-m", "kafkaesque", "serve", "--port", str(port)]
+    """Return how it is called.
+
+    The address is given, for otherwise clients of a cluster hear of two names for one broker, that
+    by which they came from itself and `localhost` from the others, and connect anew each time.
+    """
+    serve = [sys.executable, "-m", "kafkaesque", "serve", "--listen", HOST, "--port", str(port)]
     data = folder / (f"data-{port}" if join else "data")
     return [*serve, "--data", str(data), *(["--join", join] if join else [])]

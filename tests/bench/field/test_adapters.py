@@ -45,7 +45,7 @@ def test_kafkaesque_is_called_as_a_user_calls_it() -> None:
     words = kafkaesque.command(1111, FOLDER)
     assert words[1:] == [
         *("-m", "kafkaesque", "serve"),
-        *("--port", "1111", "--data", "/some/folder/data"),
+        *("--listen", "127.0.0.1", "--port", "1111", "--data", "/some/folder/data"),
     ]
 
 

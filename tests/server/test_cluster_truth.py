@@ -1,5 +1,7 @@
 """What a cluster's brokers tell clients when some of them are gone, and where they send them."""
 
+import asyncio
+
 from kafkaesque.server.handlers import describe_topic_partitions, fetch, metadata, produce
 from kafkaesque.server.session import Session
 from kafkaesque.sim.broker_run import is_of_one_mind
@@ -22,6 +24,7 @@ from kafkaesque.wire.messages.metadata import (
 from kafkaesque.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
+    ProduceResponse,
     TopicProduceData,
 )
 from tests.broker.nodes import a_batch
@@ -147,6 +150,28 @@ def test_a_refused_producer_is_told_who_leads_and_where() -> None:
     assert [(one.node_id, one.host) for one in answer.node_endpoints] == [
         (leads, f"broker-{leads}")
     ]
+
+
+def test_b30_a_send_that_is_committed_after_its_leader_lost_office_is_not_called_unwritten() -> None:
+    world = a_cluster()
+    leads = leader(world)
+    left = others(world, leads)
+    data = PartitionProduceData(index=0, records=bytes(a_batch(b"y")))
+    topic = TopicProduceData(name="orders", partition_data=(data,))
+    request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=(topic,))
+
+    async def send() -> ProduceResponse | None:
+        asked = asyncio.create_task(produce.handle(request, 10, session_of(world, leads)))
+        await asyncio.sleep(0)
+        for node in left:
+            world.network.cut(node, leads)  # they get the batch, and it never hears of that
+        wait(world, lambda: all(copy(world, node) == 2 for node in left))
+        return await asked
+
+    answer = asyncio.run(send())
+    assert answer is not None
+    (told_so,) = answer.responses[0].partition_responses
+    assert told_so.error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 def test_a_consumer_without_a_rack_is_sent_to_the_leader() -> None:

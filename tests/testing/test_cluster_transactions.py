@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -12,7 +13,7 @@ from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.config import GroupConfig, TransactionConfig
 from kafkaesque.testing import Cluster
-from kafkaesque.types import NodeId
+from tests.testing.killing import Killer
 
 SECONDS_MAX = 30
 PARTITIONS = 3
@@ -21,7 +22,7 @@ BATCH = 10
 GROUP = "transformers"
 NAME = "transformer"
 
-pytestmark = [pytest.mark.chaos, pytest.mark.long]
+pytestmark = [pytest.mark.chaos]
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +42,14 @@ class Transformer:
         self._cluster = cluster
         self._producer = self._come()
 
-    def run(self, harm: dict[int, Callable[[], None]]) -> None:
-        """Transform everything; harm is done within the transactions of these numbers."""
+    def run(self, killer: Killer) -> None:
+        """Transform everything while brokers are killed within transactions."""
         number = 0
         end = time.monotonic() + 3 * SECONDS_MAX
         while time.monotonic() < end:
             number += 1
-            if not self._transact(harm.get(number)):
+            killer.relieve(number)
+            if not self._transact(partial(killer.strike, number)):
                 return
         pytest.fail("it does not come to an end")
 
@@ -67,7 +69,7 @@ class Transformer:
         producer.init_transactions(SECONDS_MAX)
         return producer
 
-    def _transact(self, harm: Callable[[], None] | None) -> bool:
+    def _transact(self, harm: Callable[[], object]) -> bool:
         """Do one transaction, or leave no trace of it; return whether there was something to do."""
         consumer = Consumer(
             {
@@ -97,8 +99,8 @@ class Transformer:
             consumer.close()
         return True
 
-    def _produce(self, consumer: Consumer, count: int, harm: Callable[[], None] | None) -> None:
-        messages = consumer.consume(count, 5)
+    def _produce(self, consumer: Consumer, count: int, harm: Callable[[], object]) -> None:
+        messages = [one for one in consumer.consume(count, 5) if one.error() is None]
         producer = self._producer
         try:
             producer.begin_transaction()
@@ -107,8 +109,7 @@ class Transformer:
                 assert isinstance(value, bytes)
                 producer.produce("out", value + b"!", partition=place % PARTITIONS)
             producer.flush(SECONDS_MAX)
-            if harm is not None:
-                harm()
+            harm()
             positions = [p for p in consumer.position(consumer.assignment()) if p.offset >= 0]
             metadata = consumer.consumer_group_metadata()
             producer.send_offsets_to_transaction(positions, metadata, SECONDS_MAX)
@@ -162,26 +163,13 @@ def test_b27_b28_consume_transform_produce_is_exactly_once_whoever_is_killed(
     for number in range(COUNT):
         plain.produce("in", str(number), partition=number % PARTITIONS)
     assert plain.flush(SECONDS_MAX) == 0
-    killed: list[NodeId] = []
-
-    def kill(topic: str, partition: int) -> None:
-        if killed:
-            cluster.restart(killed[-1])
-        node = cluster.leader(topic, partition)
-        killed.append(node)
-        cluster.kill(node)
-
     of_transactions = partition_of(NAME, TransactionConfig().state_partitions)
     of_groups = partition_of(GROUP, GroupConfig().offsets_partitions)
-    Transformer(cluster).run(
-        {
-            2: lambda: kill(STATE_TOPIC, of_transactions),
-            4: lambda: kill("out", 0),
-            6: lambda: kill(OFFSETS_TOPIC, of_groups),
-        }
-    )
-    assert len(killed) == 3
-    cluster.restart(killed[-1])
+    plan = {2: (STATE_TOPIC, of_transactions), 4: ("out", 0), 6: (OFFSETS_TOPIC, of_groups)}
+    killer = Killer(cluster, plan)
+    Transformer(cluster).run(killer)
+    assert killer.is_done
+    killer.relieve_all()
     end = time.monotonic() + SECONDS_MAX
     wanted = sorted(b"%d!" % number for number in range(COUNT))
     while (found := seen(cluster)) != wanted:

@@ -1,13 +1,15 @@
-"""Consume, transform, produce: exactly once with aiokafka, whichever broker is killed."""
+"""Consume, transform, produce: exactly once with clients in Python, whichever broker is killed."""
 
 # mypy: disable-error-code="no-untyped-call, attr-defined"
 
 import asyncio
+import gc
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka import Producer
@@ -18,7 +20,7 @@ from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.config import GroupConfig, TransactionConfig
 from kafkaesque.testing import Cluster
-from kafkaesque.types import NodeId
+from tests.testing.killing import Killer
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # their own, about things of theirs
@@ -26,6 +28,8 @@ with warnings.catch_warnings():
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
     from aiokafka.errors import KafkaError as AioError
     from aiokafka.structs import TopicPartition as AioPartition
+    from kafka.errors import KafkaError as KafkaPythonError
+    from kafka.structs import OffsetAndMetadata
     from kafka.structs import TopicPartition as KafkaPartition
 
 SECONDS_MAX = 60
@@ -34,7 +38,9 @@ COUNT = 40
 BATCH = 5
 GROUP = "transformers"
 NAME = "transformer"
-Harms = dict[int, Callable[[], None]]
+GIVE_UP_S = 6.0
+"""After so long a call of kafka-python that has no limit is given up."""
+T = TypeVar("T")
 
 pytestmark = [pytest.mark.chaos, pytest.mark.long]
 
@@ -50,37 +56,20 @@ def cluster() -> Iterator[Cluster]:
             plain.produce("in", str(number), partition=0)
         assert plain.flush(SECONDS_MAX) == 0
         yield running
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()  # sockets that kafka-python leaves open when a broker is killed
 
 
-class Killer:
-    """Kills who leads a partition, and lets the one before come back."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.killed: list[NodeId] = []
-
-    def harms(self) -> Harms:
-        """Return what is done within which transaction."""
-        of_id = partition_of(NAME, TransactionConfig().state_partitions)
-        of_group = partition_of(GROUP, GroupConfig().offsets_partitions)
-        return {
-            2: lambda: self._kill(STATE_TOPIC, of_id),
-            4: lambda: self._kill("out", 0),
-            6: lambda: self._kill(OFFSETS_TOPIC, of_group),
-        }
-
-    def _kill(self, topic: str, partition: int) -> None:
-        self.relieve()
-        self.killed.append(self._cluster.leader(topic, partition))
-        self._cluster.kill(self.killed[-1])
-
-    def relieve(self) -> None:
-        """Let the one that was killed last come back."""
-        if self.killed:
-            self._cluster.restart(self.killed[-1])
+def a_killer(cluster: Cluster) -> Killer:
+    """Kills the leaders of the transactional id, of what is written and of the group, in turn."""
+    of_id = partition_of(NAME, TransactionConfig().state_partitions)
+    of_group = partition_of(GROUP, GroupConfig().offsets_partitions)
+    plan = {2: (STATE_TOPIC, of_id), 4: ("out", 0), 6: (OFFSETS_TOPIC, of_group)}
+    return Killer(cluster, plan)
 
 
-async def transform_with_aiokafka(cluster: Cluster, harms: Harms) -> None:
+async def transform_with_aiokafka(cluster: Cluster, killer: Killer) -> None:
     """Transform everything, a few messages in each transaction."""
     place = AioPartition("in", 0)
     end = time.monotonic() + 2 * SECONDS_MAX
@@ -88,6 +77,7 @@ async def transform_with_aiokafka(cluster: Cluster, harms: Harms) -> None:
     producer: Any = None
     while time.monotonic() < end:
         number += 1
+        await asyncio.to_thread(killer.relieve, number)
         consumer = AIOKafkaConsumer(
             bootstrap_servers=cluster.bootstrap,
             group_id=GROUP,
@@ -115,8 +105,7 @@ async def transform_with_aiokafka(cluster: Cluster, harms: Harms) -> None:
                 await producer.begin_transaction()
                 for message in messages:
                     await producer.send_and_wait("out", (message.value or b"") + b"!", partition=0)
-                if number in harms:
-                    await asyncio.to_thread(harms[number])
+                await asyncio.to_thread(killer.strike, number)
                 reached = {place: done + len(messages)}
                 await producer.send_offsets_to_transaction(reached, GROUP)
                 await producer.commit_transaction()
@@ -146,9 +135,105 @@ def seen(cluster: Cluster) -> list[bytes]:
     return found
 
 
+def in_time(action: Callable[[], T], seconds: float = GIVE_UP_S) -> T:
+    """Do what may never come back; raises TimeoutError then, and leaves it to itself.
+
+    kafka-python's producer loses the request that it was about to send when it cannot connect to
+    the coordinator that it knows (`_maybe_send_pending_request` of kafka/producer/sender.py: after
+    an exception it looks for the coordinator anew and drops the request that needed one), and its
+    caller waits without a limit.
+    """
+    found: list[T | KafkaPythonError] = []
+
+    def act() -> None:
+        try:
+            found.append(action())
+        except KafkaPythonError as problem:
+            found.append(problem)
+
+    thread = threading.Thread(target=act, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not found:
+        raise TimeoutError
+    if isinstance(found[0], KafkaPythonError):
+        raise found[0]
+    return found[0]
+
+
+class KafkaPythonTransformer:
+    """Transforms with kafka-python; comes anew under its id when something takes too long."""
+
+    def __init__(self, cluster: Cluster, killer: Killer) -> None:
+        self._servers = cluster.bootstrap.split(",")
+        self._killer = killer
+        self._producer: Any = None
+
+    def run(self) -> None:
+        """Transform everything, a few messages in each transaction."""
+        end = time.monotonic() + 2 * SECONDS_MAX
+        number = 0
+        while time.monotonic() < end:
+            number += 1
+            self._killer.relieve(number)
+            consumer = kafka.KafkaConsumer(
+                bootstrap_servers=self._servers,
+                group_id=GROUP,
+                enable_auto_commit=False,
+                isolation_level="read_committed",
+            )
+            try:
+                if not self._transact(consumer, number):
+                    return
+            except (KafkaPythonError, TimeoutError):
+                self._leave()
+            finally:
+                consumer.close(autocommit=False, timeout_ms=1_000)
+        pytest.fail("it does not come to an end")
+
+    def _transact(self, consumer: Any, number: int) -> bool:
+        if self._producer is None:
+            self._producer = kafka.KafkaProducer(
+                bootstrap_servers=self._servers,
+                transactional_id=NAME,
+                transaction_timeout_ms=TIMEOUT_MS,
+            )
+            in_time(self._producer.init_transactions, SECONDS_MAX / 2)
+        producer, place = self._producer, KafkaPartition("in", 0)
+        consumer.assign([place])
+        done = in_time(lambda: consumer.committed(place), SECONDS_MAX / 2) or 0
+        if done >= COUNT:
+            self._leave()
+            return False
+        consumer.seek(place, done)
+        messages = consumer.poll(5_000, max_records=BATCH).get(place, [])
+        producer.begin_transaction()
+        for message in messages:
+            producer.send("out", message.value + b"!", partition=0).get(SECONDS_MAX / 2)
+        self._killer.strike(number)
+        reached = {place: OffsetAndMetadata(done + len(messages), "", -1)}
+        in_time(lambda: producer.send_offsets_to_transaction(reached, GROUP))
+        in_time(producer.commit_transaction)
+        return True
+
+    def _leave(self) -> None:
+        """Let the producer be; the next one aborts what it left, or finds what was decided."""
+        producer, self._producer = self._producer, None
+        with suppress(KafkaPythonError):
+            producer.close(timeout=0)
+
+
+def test_b27_b28_kafka_python_transforms_exactly_once_whoever_is_killed(cluster: Cluster) -> None:
+    killer = a_killer(cluster)
+    KafkaPythonTransformer(cluster, killer).run()
+    assert killer.is_done
+    killer.relieve_all()
+    assert seen(cluster) == [b"%d!" % number for number in range(COUNT)]
+
+
 def test_b27_b28_aiokafka_transforms_exactly_once_whoever_is_killed(cluster: Cluster) -> None:
-    killer = Killer(cluster)
-    asyncio.run(transform_with_aiokafka(cluster, killer.harms()))
-    assert len(killer.killed) == 3
-    killer.relieve()
+    killer = a_killer(cluster)
+    asyncio.run(transform_with_aiokafka(cluster, killer))
+    assert killer.is_done
+    killer.relieve_all()
     assert seen(cluster) == [b"%d!" % number for number in range(COUNT)]

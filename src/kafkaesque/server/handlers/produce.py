@@ -262,8 +262,10 @@ def _answer(
         if share.outcome is Outcome.DELETED:
             code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted meanwhile"
         elif share.outcome is Outcome.UNKNOWN:
-            # Retriable, and it says that the leader changed: what the client must find out.
-            code, message = ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership was lost meanwhile"
+            # Not NOT_LEADER_OR_FOLLOWER, which says that nothing was written (KAFKA-13574): the next
+            # leader may have it. Whoever repeats it here learns from the answer to that who leads.
+            code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            message = "leadership was lost meanwhile; it may yet be committed"
         elif share.outcome is Outcome.TOO_FEW:
             code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             message = "too few replicas are in sync by now; it may yet be committed"

@@ -1,0 +1,49 @@
+"""Kills whoever leads something, within the transactions of a test, and lets it come back."""
+
+from kafkaesque.testing import Cluster
+from kafkaesque.types import NodeId
+
+Leads = tuple[str, int]
+"""A topic and a partition of it."""
+
+
+class Killer:
+    """Has one broker down at a time; `plan` says whose leader dies from which transaction on.
+
+    `relieve` is called between transactions: to start a broker may take longer on a busy machine
+    than a transaction may stay open.
+    """
+
+    def __init__(self, cluster: Cluster, plan: dict[int, Leads]) -> None:
+        self._cluster = cluster
+        self._left = dict(plan)
+        self.killed: list[NodeId] = []
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all were killed that were to be."""
+        return not self._left
+
+    def relieve(self, number: int) -> None:
+        """Let the one that was killed last come back, if another is to die in this transaction."""
+        if self._due(number) is not None:
+            self.relieve_all()
+
+    def relieve_all(self) -> None:
+        """Let the one that was killed last come back."""
+        if self.killed and not self._cluster.process(self.killed[-1]).is_running:
+            self._cluster.restart(self.killed[-1])
+
+    def strike(self, number: int) -> bool:
+        """Kill, if it is time to; return whether that was so."""
+        due = self._due(number)
+        if due is None:
+            return False
+        topic, partition = self._left.pop(due)
+        self.killed.append(self._cluster.leader(topic, partition))
+        self._cluster.kill(self.killed[-1])
+        return True
+
+    def _due(self, number: int) -> int | None:
+        first = min(self._left, default=number + 1)
+        return first if first <= number else None

@@ -19,8 +19,8 @@ LARGE_BYTES = 32 << 10
 
 GROWTH = 4
 """A buffer is at most so many times what has come: from a full slab to a request of 1 MB, as
-librdkafka sends them, in one step. With 2 receiving it costs a third more (`replay-1m` of
-`bench/field`, see docs/explanation/hot-path.md)."""
+librdkafka sends them, in one step. With 2 it costs this class nearly half more; what that is of the
+whole, see docs/explanation/hot-path.md."""
 
 LENGTH = Struct(">i")
 

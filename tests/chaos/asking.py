@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.overview import look
-from kafkaesque.errors import KafkaesqueError
+from kafkaesque.errors import KafkaesqueError, OutcomeUnknown
 from tests.chaos.job import TOPIC
 
 SECONDS_MAX = 20
@@ -47,26 +47,32 @@ def held(bootstrap: str, node: str) -> list[str]:
 def drain(bootstrap: str, node: str) -> None:
     """Let a broker be emptied."""
     with Admin(bootstrap) as ours:
-        ours.brokers.drain(int(node))
+        _persist(lambda: ours.brokers.drain(int(node)), OutcomeUnknown)
 
 
 def remove(bootstrap: str, node: str) -> None:
     """Let a broker that holds nothing be forgotten; as long as it votes it is asked again."""
-    late = time.monotonic() + SECONDS_MAX
     with Admin(bootstrap) as ours:
-        while True:
-            try:
-                return ours.brokers.remove(int(node))
-            except KafkaesqueError:
-                if time.monotonic() > late:
-                    raise
-            time.sleep(_LOOK_SECONDS)
+        _persist(lambda: ours.brokers.remove(int(node)), KafkaesqueError)
 
 
 def move(bootstrap: str, partition: str, *nodes: str) -> None:
     """Begin to move a partition to these brokers."""
     with Admin(bootstrap) as ours:
-        ours.brokers.move({(TOPIC, int(partition)): [int(node) for node in nodes]})
+        moves = {(TOPIC, int(partition)): [int(node) for node in nodes]}
+        _persist(lambda: ours.brokers.move(moves), OutcomeUnknown)
+
+
+def _persist(change: Callable[[], None], until_not: type[KafkaesqueError]) -> None:
+    """Ask for a change that may be asked for twice, until it is made or refused for good."""
+    late = time.monotonic() + SECONDS_MAX
+    while True:
+        try:
+            return change()
+        except until_not:
+            if time.monotonic() > late:
+                raise
+        time.sleep(_LOOK_SECONDS)
 
 
 OURS: Mapping[str, Callable[..., object]] = {

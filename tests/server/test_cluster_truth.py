@@ -152,7 +152,9 @@ def test_a_refused_producer_is_told_who_leads_and_where() -> None:
     ]
 
 
-def test_b30_a_send_that_is_committed_after_its_leader_lost_office_is_not_called_unwritten() -> None:
+def test_b30_a_send_that_is_committed_after_its_leader_lost_office_is_not_called_unwritten() -> (
+    None
+):
     world = a_cluster()
     leads = leader(world)
     left = others(world, leads)

@@ -19,7 +19,8 @@ from confluent_kafka import Producer
 
 from bench.serving import Served, serving
 from kafkaesque.broker.producers import Producers
-from kafkaesque.config import ProducerConfig, TransactionConfig
+from kafkaesque.config import ProducerConfig
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.transaction_commands import Add, Init
 from kafkaesque.machines.transaction_commands import Producer as Known

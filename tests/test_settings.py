@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.config import MigrationPolicy
+from kafkaesque.coordinator_config import MigrationPolicy
 from kafkaesque.errors import BadConfiguration
 from kafkaesque.settings import KEYS, Settings, load
 

@@ -7,17 +7,17 @@ from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
-from kafkaesque import cluster_config, config, settings
+from kafkaesque import cluster_config, config, coordinator_config, settings
 from tools.repository import SOURCE
 
-FILES = ("config.py", "cluster_config.py")
-_CLASSES = {**vars(cluster_config), **vars(config)}
+FILES = ("config.py", "coordinator_config.py", "cluster_config.py")
+_CLASSES = {**vars(cluster_config), **vars(coordinator_config), **vars(config)}
 
 _HEAD = """\
 # Settings and limits
 
-Every setting with its default and the reason for it. Generated from `src/kafkaesque/config.py` and
-`cluster_config.py` by `make docs`; do not edit.
+Every setting with its default and the reason for it. Generated from `src/kafkaesque/config.py`,
+`coordinator_config.py` and `cluster_config.py` by `make docs`; do not edit.
 
 Sizes are in bytes and times in milliseconds unless the name says otherwise.
 

@@ -15,7 +15,6 @@ from kafkaesque.cluster_config import ClusterConfig, MoveConfig
 from kafkaesque.config import (
     BrokerConfig,
     FetchConfig,
-    GroupConfig,
     HousekeepingConfig,
     LimitsConfig,
     LogConfig,
@@ -24,6 +23,7 @@ from kafkaesque.config import (
     ServerConfig,
     TextLimits,
 )
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import BadConfiguration
 
 Value: TypeAlias = int | float | bool | str | Path

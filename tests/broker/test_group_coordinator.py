@@ -4,7 +4,7 @@ import pytest
 
 from kafkaesque.broker.coordinators import Coordinators, partition_of
 from kafkaesque.broker.group_coordinator import BATCH_BYTES, GroupCoordinator
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import (
     DiskFailed,
     KafkaesqueError,

@@ -15,6 +15,16 @@ def _let_go(stage: Stage, node: int) -> None:
     stage.remove(node)
 
 
+@scenario("B12", "B24", setting=FOUR, is_short=True)
+def a_partition_of_four_moves_and_its_leader_is_drained_and_removed(stage: Stage) -> None:
+    leaver = stage.leader()
+    stage.move(0, *(node for node in stage.brokers if node != leaver))
+    stage.wait_until(lambda: "chaos-0" not in stage.held(leaver), "the partition has moved")
+    stage.drain(leaver)
+    stage.wait_for_progress()
+    _let_go(stage, leaver)
+
+
 @scenario("B12", setting=THREE)
 def a_partition_of_three_moves_while_its_leader_is_killed(stage: Stage) -> None:
     leader = stage.leader()

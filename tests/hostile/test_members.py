@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import GroupError, UnknownMember
 from kafkaesque.machines.catalog_values import Topic
 from kafkaesque.machines.consumer_commands import (

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import GroupError
 from kafkaesque.machines.consumer_commands import TopicsKnown
 from kafkaesque.machines.group import ClassicGroup

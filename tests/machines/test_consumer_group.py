@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import (
     FencedInstance,
     GroupFull,

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import MemberIdRequired
 from kafkaesque.machines.group import ClassicGroup
 from kafkaesque.machines.group_commands import Committed, Identity, Joined, Protocol, Synced

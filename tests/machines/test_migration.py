@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaesque.config import MigrationPolicy
+from kafkaesque.coordinator_config import MigrationPolicy
 from kafkaesque.errors import (
     IllegalGeneration,
     InconsistentProtocol,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaesque.config import TransactionConfig
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import TransactionError
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.transaction_commands import BatchDecided, Producer, RegisterDriver

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kafkaesque.config import TransactionConfig
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.machines.transaction import OWNER_CHARS_MAX, init
 from kafkaesque.machines.transaction_commands import Init, Prepare, Producer
 from kafkaesque.machines.transaction_errors import (

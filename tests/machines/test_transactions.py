@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.config import TransactionConfig
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import NewerFormat
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.transaction_commands import Init, Producer

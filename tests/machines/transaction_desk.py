@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kafkaesque.config import TransactionConfig
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.transaction_commands import (

@@ -152,7 +152,9 @@ def test_a_refused_producer_is_told_who_leads_and_where() -> None:
     ]
 
 
-def test_b30_a_send_that_is_committed_after_its_leader_lost_office_is_not_called_unwritten() -> None:
+def test_b30_a_send_that_is_committed_after_its_leader_lost_office_is_not_called_unwritten() -> (
+    None
+):
     world = a_cluster()
     leads = leader(world)
     left = others(world, leads)
@@ -161,12 +163,14 @@ def test_b30_a_send_that_is_committed_after_its_leader_lost_office_is_not_called
     request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=(topic,))
 
     async def send() -> ProduceResponse | None:
-        asked = asyncio.create_task(produce.handle(request, 10, session_of(world, leads)))
-        await asyncio.sleep(0)
-        for node in left:
-            world.network.cut(node, leads)  # they get the batch, and it never hears of that
-        wait(world, lambda: all(copy(world, node) == 2 for node in left))
-        return await asked
+        async with asyncio.TaskGroup() as group:
+            work = produce.handle(request, 10, session_of(world, leads))
+            asked = group.create_task(work)
+            await asyncio.sleep(0)
+            for node in left:
+                world.network.cut(node, leads)  # they get the batch, and it never hears of that
+            wait(world, lambda: all(copy(world, node) == 2 for node in left))
+        return asked.result()
 
     answer = asyncio.run(send())
     assert answer is not None

@@ -5,7 +5,8 @@ from collections import Counter
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.cluster_config import ClusterConfig
-from kafkaesque.config import BrokerConfig, GroupConfig
+from kafkaesque.config import BrokerConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_run import is_of_one_mind

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaesque.config import BrokerConfig, GroupConfig
+from kafkaesque.config import BrokerConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.machines.consumer_commands import ConsumerTold
 from kafkaesque.sim.broker_members import SESSION_MS, GivenOut
 from kafkaesque.sim.broker_run import run_brokers

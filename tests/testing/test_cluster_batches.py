@@ -8,7 +8,7 @@ from kafkaesque.broker.coordinators import partition_of
 from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.prepared import PreparedTransaction
-from kafkaesque.config import TransactionConfig
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.record.view import Codec
 from kafkaesque.testing import Cluster
 from kafkaesque.transactional_ids import BatchTransactionId, hashed_part, query_key

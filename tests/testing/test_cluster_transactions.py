@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.transactions import STATE_TOPIC
-from kafkaesque.config import GroupConfig, TransactionConfig
+from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.testing import Cluster
 from tests.testing.killing import Killer
 
@@ -22,7 +22,7 @@ BATCH = 10
 GROUP = "transformers"
 NAME = "transformer"
 
-pytestmark = [pytest.mark.chaos]
+pytestmark = [pytest.mark.chaos, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ class Transformer:
     def run(self, killer: Killer) -> None:
         """Transform everything while brokers are killed within transactions."""
         number = 0
-        end = time.monotonic() + 3 * SECONDS_MAX
+        end = time.monotonic() + 6 * SECONDS_MAX
         while time.monotonic() < end:
             number += 1
             killer.relieve(number)

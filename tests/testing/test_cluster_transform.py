@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.transactions import STATE_TOPIC
-from kafkaesque.config import GroupConfig, TransactionConfig
+from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.testing import Cluster
 from tests.testing.killing import Killer
 

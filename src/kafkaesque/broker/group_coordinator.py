@@ -11,7 +11,7 @@ from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.transaction_ports import Guards, Marker
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import DiskFull, GroupError, LogError, NotCoordinator, RaftError
 from kafkaesque.machines.group_commands import (
     Answer,

@@ -17,7 +17,7 @@ from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.transaction_ports import Marker, MarkerWriter
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.clock import Clock
-from kafkaesque.config import TransactionConfig
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import (
     DiskFull,
     InvalidTopic,

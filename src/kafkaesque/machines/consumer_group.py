@@ -17,7 +17,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import (
     FencedInstance,
     GroupError,

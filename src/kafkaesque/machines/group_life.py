@@ -20,7 +20,7 @@ from enum import StrEnum
 
 import msgspec
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import GroupError, RebalanceInProgress, UnknownMember
 from kafkaesque.machines.group_commands import Decision, Joined, Now
 from kafkaesque.machines.group_member import Member, chosen_protocol

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kafkaesque.config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.machines.group_commands import Commit, Now, TopicPartition
 from kafkaesque.machines.group_records import CommittedOffset, OffsetKey, to_record
 from kafkaesque.machines.machine import MachineRecord

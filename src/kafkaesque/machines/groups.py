@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kafkaesque.config import GroupConfig, MigrationPolicy
+from kafkaesque.coordinator_config import GroupConfig, MigrationPolicy
 from kafkaesque.errors import (
     GroupFull,
     GroupNotEmpty,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from kafkaesque.config import TransactionConfig
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.machines import transaction
 from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.machine import MachineRecord

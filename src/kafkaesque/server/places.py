@@ -1,9 +1,11 @@
 """Where the brokers of the cluster are, as clients are told."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.presence import present
+from kafkaesque.server.listening import is_local
 from kafkaesque.server.session import Session
 from kafkaesque.types import NodeId
 
@@ -34,14 +36,27 @@ def all_places(session: Session) -> list[Place]:
     such harm.
     """
     broker = session.broker
-    known = broker.catalog.brokers
-    mine = known.get(broker.node)
-    rack = mine.rack if mine is not None else ""
-    found = {broker.node: Place(broker.node, session.host, session.port, rack or None)}
-    for one in known.values():
-        if one.host:
-            found.setdefault(one.node, Place(one.node, one.host, one.port, one.rack or None))
+    found = {
+        one.node: Place(one.node, one.host, one.port, one.rack or None)
+        for one in broker.catalog.brokers.values()
+        if one.host
+    }
+    found[broker.node] = _own_place(session, found)
     return [found[node] for node in sorted(found)]
+
+
+def _own_place(session: Session, known: Mapping[NodeId, Place]) -> Place:
+    """Return where this broker is: a lone one is where the client found it.
+
+    One of several is where the others say, or librdkafka would hang up whenever it hears another
+    name for the same broker. But no client of another machine is sent to its own.
+    """
+    node = session.broker.node
+    mine = known.get(node, Place(node, session.host, session.port, None))
+    is_lost = is_local(mine.host) and not is_local(session.host)
+    if known.keys() <= {node} or is_lost:
+        return mine._replace(host=session.host, port=session.port)
+    return mine
 
 
 def absent(broker: Broker) -> list[Place]:

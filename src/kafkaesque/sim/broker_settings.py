@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from kafkaesque.cluster_config import ClusterConfig
 from kafkaesque.config import (
     BrokerConfig,
-    GroupConfig,
     LogConfig,
     RaftConfig,
-    TransactionConfig,
 )
+from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.sim.inode import DiskFaults
 from kafkaesque.sim.settings import NetworkFaults
 

@@ -262,7 +262,7 @@ def _answer(
         if share.outcome is Outcome.DELETED:
             code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted meanwhile"
         elif share.outcome is Outcome.UNKNOWN:
-            # Not NOT_LEADER_OR_FOLLOWER, which says that nothing was written (KAFKA-13574): the next
+            # NOT_LEADER_OR_FOLLOWER would say that nothing was written (KAFKA-13574), and the next
             # leader may have it. Whoever repeats it here learns from the answer to that who leads.
             code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             message = "leadership was lost meanwhile; it may yet be committed"

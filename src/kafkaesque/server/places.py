@@ -41,21 +41,20 @@ def all_places(session: Session) -> list[Place]:
         for one in broker.catalog.brokers.values()
         if one.host
     }
-    found[broker.node] = _own_place(session, found)
+    found[broker.node] = own_place(broker.node, session.host, session.port, found)
     return [found[node] for node in sorted(found)]
 
 
-def _own_place(session: Session, known: Mapping[NodeId, Place]) -> Place:
-    """Return where this broker is: a lone one is where the client found it.
+def own_place(node: NodeId, host: str, port: int, known: Mapping[NodeId, Place]) -> Place:
+    """Return where this broker is: a lone one is where the client found it, at `host` and `port`.
 
     One of several is where the others say, or librdkafka would hang up whenever it hears another
     name for the same broker. But no client of another machine is sent to its own.
     """
-    node = session.broker.node
-    mine = known.get(node, Place(node, session.host, session.port, None))
-    is_lost = is_local(mine.host) and not is_local(session.host)
-    if known.keys() <= {node} or is_lost:
-        return mine._replace(host=session.host, port=session.port)
+    mine = known.get(node, Place(node, host, port, None))
+    is_elsewhere = is_local(mine.host) and not is_local(host)
+    if known.keys() <= {node} or is_elsewhere:
+        return mine._replace(host=host, port=port)
     return mine
 
 

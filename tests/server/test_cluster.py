@@ -187,3 +187,14 @@ def test_who_asks_a_follower_for_offsets_is_sent_on() -> None:
         is_leader = node == partition.leader_id
         assert code == (ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert dismissed == [follower]
+
+
+def test_there_is_a_controller_to_ask_even_when_nobody_leads_the_catalog() -> None:
+    world = with_orders()
+    first, second, third = world.nodes
+    world.nodes[first].kill()
+    world.nodes[second].kill()
+    alone = broker_of(world, third)
+    wait(world, lambda: not alone.replicas.is_reachable(first))
+    wait(world, lambda: not alone.replicas.is_reachable(second))
+    assert asked(world, third).controller_id in world.nodes

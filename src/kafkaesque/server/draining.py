@@ -11,7 +11,7 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.errors import InvalidRequest, InvalidSetting
 from kafkaesque.machines.catalog_moves import drain_broker
 from kafkaesque.server.resources import Setting, SettingType, Source
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.types import NodeId
 from kafkaesque.wire.messages.incremental_alter_configs import AlterableConfig
 
@@ -63,4 +63,4 @@ async def alter_broker(
         is_draining = value == _TEXTS[True]
         drain_broker(broker.catalog, node, is_draining=is_draining)  # only decides
         if not is_dry_run:
-            await done(partial(broker.drain_broker, node, is_draining=is_draining))
+            await carried_out(partial(broker.drain_broker, node, is_draining=is_draining))

@@ -9,8 +9,6 @@ from kafkaesque.server.listening import is_local
 from kafkaesque.server.session import Session
 from kafkaesque.types import NodeId
 
-NOBODY: NodeId = -1
-
 
 class Place(NamedTuple):
     """One broker's address."""
@@ -71,9 +69,13 @@ def absent(broker: Broker) -> list[Place]:
 
 
 def controller(broker: Broker) -> NodeId:
-    """Return who leads the catalog, which clients know as the controller; NOBODY if none does."""
+    """Return who leads the catalog, which clients know as the controller; this one if none does.
+
+    Any broker has changes carried out, or waits until there is somebody to do so. An admin client
+    of librdkafka that is told of no controller waits until it happens to hear of one: a minute.
+    """
     leader = broker.leader_of(CATALOG_GROUP).node
-    return NOBODY if leader is None or leader not in present(broker) else leader
+    return broker.node if leader is None or leader not in present(broker) else leader
 
 
 def nodes_of(broker: Broker) -> list[NodeId]:

@@ -5,10 +5,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kafkaesque.broker.broker import Answer, Broker
-from kafkaesque.errors import KafkaesqueError
+from kafkaesque.errors import KafkaesqueError, NotLeader
 
 WAIT_MS_MAX = 600_000
 """However long a client is ready to wait for an answer: beyond it, it is most likely gone."""
+
+
+LEADER_WAIT_S_MAX = 10.0
+"""Longer than any election; those who ask for changes wait for 30 s and more."""
+
+_LOOK_S = 0.1
 
 
 async def done(change: Callable[[Answer], None]) -> None:
@@ -23,6 +29,22 @@ async def done(change: Callable[[Answer], None]) -> None:
     error = await future
     if error is not None:
         raise error
+
+
+async def carried_out(change: Callable[[Answer], None]) -> None:
+    """The same for a change of the catalog; waits for a while if nobody leads that just now.
+
+    To be refused for want of a leader is to know that nothing was done, so it can be asked again.
+    """
+    loop = asyncio.get_running_loop()
+    late_s = loop.time() + LEADER_WAIT_S_MAX
+    while True:
+        try:
+            return await done(change)
+        except NotLeader:
+            if loop.time() >= late_s:
+                raise
+        await asyncio.sleep(_LOOK_S)
 
 
 async def topic_created(

@@ -6,7 +6,7 @@ from kafkaesque.errors import InvalidSetting
 from kafkaesque.server.altering import altered
 from kafkaesque.server.resources import check_alterable, check_unique
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -45,4 +45,4 @@ async def _replace(resource: AlterConfigsResource, *, session: Session, is_dry_r
     if is_dry_run:
         broker.catalog.set_settings(resource.resource_name, settings)
     else:
-        await done(partial(broker.set_settings, resource.resource_name, settings))
+        await carried_out(partial(broker.set_settings, resource.resource_name, settings))

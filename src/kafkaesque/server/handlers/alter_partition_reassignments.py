@@ -9,7 +9,7 @@ from kafkaesque.machines.catalog_moves import begin_moves
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.resources import check_not_in, repeated_in
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.alter_partition_reassignments import (
@@ -42,7 +42,7 @@ async def handle(
             errors.append(error)
     if moves:
         try:
-            await done(partial(session.broker.move_partitions, moves))
+            await carried_out(partial(session.broker.move_partitions, moves))
         except KafkaesqueError as error:  # another has changed the catalog meanwhile
             errors = [error if found is None else found for found in errors]
     told = iter(errors)

@@ -8,7 +8,7 @@ from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.places import nodes_of
 from kafkaesque.server.resources import check_not_in, repeated_in
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -51,4 +51,4 @@ async def _grow(topic: CreatePartitionsTopic, session: Session, *, is_dry_run: b
         check_assignments(assignment, nodes_of(broker))
     if not is_dry_run:
         grow = partial(broker.add_partitions, topic.name, topic.count, assignment=assignment)
-        await done(grow)
+        await carried_out(grow)

@@ -16,7 +16,7 @@ from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.places import nodes_of
 from kafkaesque.server.resources import check_not_in, check_unique, repeated_in, settings_of_new
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -73,7 +73,7 @@ async def _create(
             replication=replication,
             assignment=[one.broker_ids for one in assignment],
         )
-        await done(create)
+        await carried_out(create)
         made = broker.catalog.topics.get(topic.name)
         topic_id = NO_UUID if made is None else made.topic_id  # deleted again meanwhile
     return CreatableTopicResult(

@@ -7,7 +7,7 @@ from kafkaesque.errors import InvalidRequest, KafkaesqueError
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.resources import check_not_in, repeated_in
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.delete_topics import (
@@ -42,7 +42,7 @@ async def _delete(
             raise InvalidRequest("a topic is deleted by its name or by its id, not by both")
         found = catalog.topic_of_id(topic_id) if name is None else catalog.topic(name)
         name, topic_id = found.name, found.topic_id
-        await done(partial(session.broker.delete_topic, name))
+        await carried_out(partial(session.broker.delete_topic, name))
     except KafkaesqueError as error:
         code, message = code_of(error), message_of(error)
     return DeletableTopicResult(

@@ -9,7 +9,7 @@ from kafkaesque.server.altering import altered
 from kafkaesque.server.draining import alter_broker
 from kafkaesque.server.resources import ResourceType, check_alterable, check_unique
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.topic_settings import CleanupPolicy, kind_of, resolve, value_text
 from kafkaesque.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -58,7 +58,7 @@ async def _alter(resource: AlterConfigsResource, *, session: Session, is_dry_run
     if is_dry_run:
         broker.catalog.set_settings(name, settings)
     else:
-        await done(partial(broker.set_settings, name, settings))
+        await carried_out(partial(broker.set_settings, name, settings))
 
 
 def changed(settings: Mapping[str, str], changes: tuple[AlterableConfig, ...]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from functools import partial
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -19,7 +19,7 @@ async def handle(
     """Remove the broker, or say what it still holds."""
     code, message = ErrorCode.NONE, None
     try:
-        await done(partial(session.broker.remove_broker, request.broker_id))
+        await carried_out(partial(session.broker.remove_broker, request.broker_id))
     except KafkaesqueError as error:
         code, message = code_of(error), message_of(error)
     return UnregisterBrokerResponse(error_code=code, error_message=message)

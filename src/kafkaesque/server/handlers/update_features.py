@@ -6,7 +6,7 @@ from kafkaesque.errors import InvalidRequest, KafkaesqueError
 from kafkaesque.machines.features import finalize
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.waiting import carried_out
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.update_features import (
     FeatureUpdateKey,
@@ -53,7 +53,7 @@ async def _update(request: UpdateFeaturesRequest, session: Session) -> None:
     can_lower = bool(lowered)
     finalize(catalog.finalized, catalog.brokers.values(), levels, can_lower=can_lower)
     if not request.validate_only:
-        await done(partial(broker.finalize_features, levels, can_lower=can_lower))
+        await carried_out(partial(broker.finalize_features, levels, can_lower=can_lower))
 
 
 def _may_lower(update: FeatureUpdateKey) -> bool:

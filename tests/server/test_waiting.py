@@ -1,0 +1,45 @@
+"""How handlers wait for what the broker does later."""
+
+import asyncio
+
+import pytest
+
+from kafkaesque.broker.broker import Answer
+from kafkaesque.errors import InvalidRequest, NotLeader
+from kafkaesque.server import waiting
+from kafkaesque.server.waiting import carried_out
+
+
+def test_a_change_is_asked_for_again_while_nobody_leads_the_catalog() -> None:
+    asked: list[Answer] = []
+
+    def change(answer: Answer) -> None:
+        asked.append(answer)
+        if len(asked) == 1:
+            raise NotLeader(None)  # nobody is known
+        answer(NotLeader(2) if len(asked) == 2 else None)  # who was known leads no more
+
+    asyncio.run(carried_out(change))
+    assert len(asked) == 3
+
+
+def test_a_change_that_is_refused_is_not_asked_for_again() -> None:
+    asked: list[Answer] = []
+
+    def change(answer: Answer) -> None:
+        asked.append(answer)
+        answer(InvalidRequest("no"))
+
+    with pytest.raises(InvalidRequest):
+        asyncio.run(carried_out(change))
+    assert len(asked) == 1
+
+
+def test_nobody_waits_for_a_leader_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "LEADER_WAIT_S_MAX", 0.0)
+
+    def change(_: Answer) -> None:
+        raise NotLeader(None)
+
+    with pytest.raises(NotLeader):
+        asyncio.run(carried_out(change))

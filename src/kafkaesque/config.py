@@ -225,7 +225,7 @@ class BrokerConfig:
     auto_create_topics: bool = True
     """Create a topic when a client asks for its metadata, as Kafka does by default."""
 
-    tick_ms: int = 100
+    tick_ms: int = 50
     """How often replicas look at the time; an election takes 10 to 20 of these."""
 
     groups: GroupConfig = field(default_factory=GroupConfig)

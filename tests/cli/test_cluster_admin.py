@@ -67,6 +67,14 @@ def create(cluster: Cluster, topic: str, partitions: int, replicas: int) -> None
     admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(SECONDS_MAX)
 
 
+def succeed(cli: "Cli", *words: str) -> None:
+    """Run a command until it succeeds; what it says instead is shown if that takes too long."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while (said := cli(*words))[0] != 0:
+        assert time.monotonic() < deadline, said[1]
+        time.sleep(LOOK_EVERY_S)
+
+
 def wait(is_done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + SECONDS_MAX
     while not is_done():
@@ -159,7 +167,7 @@ def test_a_broker_is_drained_removed_and_refused_when_it_comes_back(
     assert code == 1
     assert "add --yes" in text
     assert cli("cluster", "drain", "3", "--yes")[0] == 0
-    wait(lambda: cli("cluster", "remove", "3", "--yes")[0] == 0)
+    succeed(cli, "cluster", "remove", "3", "--yes")
     wait(lambda: not cluster.process(3).is_running)
     assert "broker 3 was removed from the cluster" in cluster.process(3).said()
     with pytest.raises(KafkaesqueError, match="broker 3 was removed from the cluster"):
@@ -210,6 +218,6 @@ def test_one_of_two_brokers_goes_on_when_the_other_is_gone_for_good(
         assert pair.leader("orders") == 2
         assert cli("topic", "alter", "orders", "--replicas", "1", "--yes")[0] == 0
         assert cli("cluster", "drain", "1", "--yes")[0] == 0
-        wait(lambda: cli("cluster", "remove", "1", "--yes")[0] == 0)
+        succeed(cli, "cluster", "remove", "1", "--yes")
         with pytest.raises(KafkaesqueError, match="broker 1 was removed from the cluster"):
             pair.restart(1)

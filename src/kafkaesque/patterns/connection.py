@@ -25,7 +25,8 @@ _LOOK_AGAIN_SECONDS = 0.02
 _PASSING = frozenset(
     {
         *(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE),
-        *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.REQUEST_TIMED_OUT),
+        *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION),
+        *(KafkaError._UNKNOWN_TOPIC, KafkaError.REQUEST_TIMED_OUT),
         *(KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._WAIT_COORD),
         *(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
         *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError._ALL_BROKERS_DOWN),

@@ -199,6 +199,7 @@ def test_only_a_broker_that_holds_nothing_and_votes_on_nothing_is_removed() -> N
         drain_broker(catalog, 9, is_draining=True)
     apply(catalog, remove_broker(catalog, 4, [1, 2, 3]))
     assert 4 not in catalog.brokers
+    assert remove_broker(catalog, 4, [1, 2, 3]) == []  # asked again, for want of an answer
 
 
 def test_the_number_of_a_removed_broker_is_never_given_again() -> None:

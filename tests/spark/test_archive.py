@@ -37,6 +37,7 @@ def content(topics: Topics, topic: str) -> list[list[Any]]:
         [
             (one.key, one.value, one.headers, one.timestamp_ms)
             for batch in topics.admin.batches.fetch(topic, partition, 0).batches
+            if not batch.is_control
             for one in read_records(batch)
         ]
         for partition in range(PARTITIONS)

@@ -23,6 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.broker.coordinators import partition_of
 from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.coordinator_config import TransactionConfig
+from kafkaesque.patterns.connection import patiently
 from kafkaesque.testing import Cluster
 from tests.testing.killing import Killer
 
@@ -153,7 +154,9 @@ def ends(cluster: Cluster) -> list[int]:
         }
     )
     found = [
-        consumer.get_watermark_offsets(TopicPartition(TOPIC, index), SECONDS_MAX)
+        patiently(
+            partial(consumer.get_watermark_offsets, TopicPartition(TOPIC, index), SECONDS_MAX)
+        )
         for index in range(ACCOUNTS)
     ]
     consumer.close()

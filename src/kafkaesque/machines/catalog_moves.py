@@ -93,8 +93,11 @@ def remove_broker(
 ) -> list[MachineRecord]:
     """Decide what removes a broker; raises UnknownBroker, BrokerInUse.
 
-    `voters` are those of the catalog itself.
+    `voters` are those of the catalog itself. To remove one twice changes nothing the second time:
+    whoever did not get the answer may ask again.
     """
+    if node in catalog.removed:
+        return []
     if node not in catalog.brokers:
         raise UnknownBroker(f"there is no broker {node}")
     if node in voters:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
+from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.presence import is_cut_off
 from kafkaesque.server.handlers import (
     create_topics,
@@ -191,10 +192,7 @@ def test_who_asks_a_follower_for_offsets_is_sent_on() -> None:
 
 def test_there_is_a_controller_to_ask_even_when_nobody_leads_the_catalog() -> None:
     world = with_orders()
-    first, second, third = world.nodes
-    world.nodes[first].kill()
-    world.nodes[second].kill()
-    alone = broker_of(world, third)
-    wait(world, lambda: not alone.replicas.is_reachable(first))
-    wait(world, lambda: not alone.replicas.is_reachable(second))
-    assert asked(world, third).controller_id in world.nodes
+    broker = broker_of(world, 3)
+    assert asked(world, 3).controller_id == broker.leader_of(CATALOG_GROUP).node
+    broker.leaders.forget(CATALOG_GROUP)
+    assert asked(world, 3).controller_id == 3

@@ -26,7 +26,7 @@ spark: $(SPARK_READY) ## make .venv-spark, the environment with Spark
 $(SPARK_READY): pyproject.toml requirements/dev.txt requirements/spark.txt tools/setup.sh
 	@bash tools/setup.sh spark
 
-test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test that fits into 15 minutes, then show the time budgets
+test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test but the long ones, then show the time budgets
 	@.venv/bin/python -m tools.run_tests
 
 test-all: $(READY) $(SPARK_READY) ## run everything, also what takes long

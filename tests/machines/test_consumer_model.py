@@ -1,13 +1,12 @@
 """Groups whose coordinator assigns keep their promises under any order of what can happen."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     rule,
-    run_state_machine_as_test,
 )
 
 from kafkaesque.machines.consumer_commands import JOINING, ConsumerTold
@@ -16,6 +15,7 @@ from kafkaesque.machines.group_commands import Committed
 from kafkaesque.machines.groups import Groups
 from tests.machines.consumer_desk import ConsumerDesk, Reader
 from tests.machines.group_desk import GROUP
+from tests.machines.planted_stories import notices
 from tests.mutants.mutation import Mutant
 from tests.mutants.planted_consumers import CONSUMER_MUTANTS
 
@@ -175,14 +175,4 @@ TestConsumers = ConsumerModel.TestCase
 
 @pytest.mark.parametrize("mutant", CONSUMER_MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_model_notices_a_planted_bug(mutant: Mutant) -> None:
-    stories = settings(
-        max_examples=200,
-        stateful_step_count=30,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    with mutant.planted(), pytest.raises(AssertionError):
-        run_state_machine_as_test(ConsumerModel, settings=stories)
+    notices(ConsumerModel, mutant, examples=200, steps=30)

@@ -1,9 +1,9 @@
 """Members of both kinds share one group under any order of what can happen."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kafkaesque.machines.consumer_commands import JOINING
 from kafkaesque.machines.group import ClassicGroup
@@ -13,6 +13,7 @@ from kafkaesque.machines.mixed_group import MixedGroup
 from tests.machines.consumer_desk import Reader
 from tests.machines.group_desk import GROUP
 from tests.machines.mixed_desk import MixedDesk, Named, OldReader
+from tests.machines.planted_stories import notices
 from tests.mutants.mutation import Mutant
 from tests.mutants.planted_migration import MIGRATION_MUTANTS
 
@@ -146,14 +147,4 @@ TestEager = EagerModel.TestCase
 
 @pytest.mark.parametrize("mutant", MIGRATION_MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_model_notices_a_planted_bug(mutant: Mutant) -> None:
-    stories = settings(
-        max_examples=60,
-        stateful_step_count=25,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    with mutant.planted(), pytest.raises(AssertionError):
-        run_state_machine_as_test(MigrationModel, settings=stories)
+    notices(MigrationModel, mutant, examples=60, steps=25)

@@ -278,3 +278,16 @@ def test_producers_survive_compaction() -> None:
     node.crash_and_start()
     assert node.send(keyed(0, PRODUCER))[0] == 0
     assert node.send(keyed(1, PRODUCER))[0] == 41
+
+
+# ── partitions in which nothing happens ──────────────────────────────────────────────────────
+
+
+def test_a_partition_at_rest_still_forgets_its_idle_producers() -> None:
+    node = PartitionNode(config=ProducerConfig(expiration_ms=1000))
+    node.send(numbered(0))
+    node.upkeep()
+    assert len(node.partition.producers) == 1
+    node.clock.ms += 2000
+    node.upkeep()
+    assert len(node.partition.producers) == 0

@@ -15,6 +15,7 @@ one is taken whenever a segment begins, and those who compact keep below `snapsh
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from kafkaesque.broker.partition_transactions import Aborted
 from kafkaesque.broker.producers import Producers, ProducerView, RememberedBatch
@@ -34,13 +35,15 @@ from kafkaesque.log.snapshot import PRODUCERS, SnapshotKind
 from kafkaesque.raft.messages import StateOffer
 from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import NO_PRODUCER_ID, BatchView, split_batches
-from kafkaesque.types import Buffer, Offset
+from kafkaesque.types import Buffer, Index, Offset
 
 SNAPSHOTS_KEPT = 2
 """The newest, and the one before it in case the newest is damaged."""
 
 _READ_BYTES = 1 << 20
 """Read at once when catching up; a follower reads this much per upkeep."""
+
+_Place: TypeAlias = tuple[Index, Index, LogStart, Offset]
 
 
 class ProducerKeeper:
@@ -60,6 +63,8 @@ class ProducerKeeper:
         """From here on the log is needed to rebuild the state: what precedes may go."""
         self._offered: tuple[Offset, bytes] | None = None
         """What followers are being told of the time before the start of the log."""
+        self._seen: _Place | None = None
+        """Where the log was when there was nothing left to do but to let time pass."""
         self._drop_unusable()
 
     def __len__(self) -> int:
@@ -133,6 +138,7 @@ class ProducerKeeper:
             assert self._producers is not None
             known = self._producers.before(start.offset)
             self._offered = start.offset, known.state() if len(known) else b""
+            self._seen = None
         state = self._offered[1]
         if not state:
             return start, None
@@ -154,9 +160,14 @@ class ProducerKeeper:
         """
         if self._replica.error is not None:
             return False
+        place = self._place()
+        if place == self._seen and self._producers is not None:
+            self._producers.expire(self._clock.now_ms())
+            return False  # so it is with nearly all of many partitions: `bench/cluster_idle.py`
+        has_more = False
         if not self._replica.is_serving:
             try:
-                self._catch_up(self._settled_offset())
+                has_more = self._catch_up(self._settled_offset())
             except LogError as error:
                 self._replica.stop(error)
                 return False
@@ -167,7 +178,10 @@ class ProducerKeeper:
         if self._taken is None and self._is_snapshot_due():
             self._taken = (self._applied, self._producers.state())
             self._bytes_since = 0
-        return self._write_taken()
+        is_written = self._write_taken()
+        is_done = not has_more and self._taken is None and self._offered is None
+        self._seen = place if is_done else None
+        return is_written
 
     def stop(self) -> None:
         """Write the state down for the next start, if that spares it much reading."""
@@ -176,6 +190,10 @@ class ProducerKeeper:
         if self._bytes_since >= self._config.snapshot_at_stop_bytes:
             self._taken = (self._applied, self._producers.state())
         self._write_taken()
+
+    def _place(self) -> "_Place":
+        log = self._replica.log
+        return self._replica.raft.commit, log.stable, log.start, log.segments.active_base
 
     def _forget_offer(self) -> None:
         """Let go of what no follower needs any more."""
@@ -188,7 +206,7 @@ class ProducerKeeper:
         if self._bytes_since >= self._config.snapshot_bytes:
             return True
         log = self._replica.log
-        begun = max(log.segments.point().segment_base, log.start.offset)
+        begun = max(log.segments.active_base, log.start.offset)
         return self.snapshot_offset < begun <= self._applied
 
     def _write_taken(self) -> bool:

@@ -124,6 +124,11 @@ class Segments:
         return self._bases[0]
 
     @property
+    def active_base(self) -> Offset:
+        """The base of the segment that is appended to."""
+        return self._active.base
+
+    @property
     def size_bytes(self) -> int:
         """The bytes of all batches, indexes not counted."""
         return sum(segment.size for segment in self._segments)

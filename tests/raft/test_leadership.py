@@ -208,6 +208,38 @@ def test_a_batch_is_committed_when_a_majority_has_it_durably() -> None:
     assert leader.sync().commit == 2
 
 
+def heard_of(ready: Ready) -> list[tuple[int, int]]:
+    return [(m.target, m.commit) for m in ready.messages if isinstance(m, Heartbeat)]
+
+
+def test_followers_hear_of_a_commit_with_the_next_heartbeat() -> None:
+    leader = a_leader()
+    leader.propose(b"a")
+    leader.sync()
+    assert heard_of(leader.accepts(2, 2)) == []
+
+
+def test_a_group_that_announces_commits_tells_each_follower_once_and_when_it_has_all() -> None:
+    leader = a_leader()
+    leader.raft.announces_commits = True
+    leader.propose(b"a")
+    leader.sync()
+    assert heard_of(leader.accepts(2, 2)) == [(2, 2)], "the other does not hold it yet"
+    assert heard_of(leader.accepts(2, 2)) == []
+    assert heard_of(leader.accepts(3, 2)) == [(3, 2)]
+
+
+def test_a_commit_by_the_leaders_own_disk_is_announced_as_well() -> None:
+    leader = a_leader()
+    leader.raft.announces_commits = True
+    leader.propose(b"a")
+    leader.accepts(2, 2)
+    leader.accepts(3, 2)
+    leader.propose(b"b")
+    leader.accepts(2, 3)
+    assert heard_of(leader.sync()) == [(2, 3)]
+
+
 def test_the_leaders_own_disk_is_no_special_one() -> None:
     leader = a_leader()
     leader.propose(b"a")

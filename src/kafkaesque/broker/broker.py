@@ -148,6 +148,7 @@ class Broker:
         alone = Voters(voters=(self.node,))
         first = alone if self._membership is None else self._membership.voters
         replica = self.replicas.open(CATALOG_GROUP, first, has_machine=True)
+        replica.raft.announces_commits = True
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)

@@ -135,14 +135,8 @@ class Leadership:
     def heartbeat(self) -> None:
         """Tell every member that we lead and how far we committed."""
         self._since_heartbeat = 0
-        raft = self._raft
-        low = raft.log.low
         for peer in self.progress:
-            raft.send(
-                Heartbeat(
-                    source=raft.node, target=peer, term=raft.term, commit=raft.commit, low=low
-                )
-            )
+            self._send_heartbeat(peer)
 
     def step(self, message: AppendAccepted | AppendRejected | HeartbeatResponse) -> None:
         """Take a follower's answer."""
@@ -159,6 +153,7 @@ class Leadership:
                         return  # that commit was our own removal
                     self._try_transfer()
                 self._replicate(message.source, progress)
+                self._announce_commit()
             case AppendRejected():
                 self._step_rejected(message, progress)
             case HeartbeatResponse():
@@ -184,6 +179,7 @@ class Leadership:
         if agreed <= raft.commit or agreed <= self.opened_at:
             return
         raft.advance_commit(agreed)
+        self._announce_commit()
         if raft.node not in raft.voters.voters and raft.commit > raft.voters_index:
             raft.step_down()  # we led the group through our own removal (4.2.2 of the thesis)
 
@@ -248,6 +244,28 @@ class Leadership:
             )
         )
         progress.sent(prev, end)
+
+    def _send_heartbeat(self, peer: NodeId) -> None:
+        raft = self._raft
+        raft.send(
+            Heartbeat(
+                source=raft.node,
+                target=peer,
+                term=raft.term,
+                commit=raft.commit,
+                low=raft.log.low,
+            )
+        )
+
+    def _announce_commit(self) -> None:
+        """Tell those who hold all that is committed; the others hear of it when they do."""
+        raft = self._raft
+        if not raft.announces_commits:
+            return
+        for peer, progress in self.progress.items():
+            if progress.match >= raft.commit > progress.announced:
+                progress.announced = raft.commit
+                self._send_heartbeat(peer)
 
     def _try_transfer(self) -> None:
         target = self.transferee

@@ -26,6 +26,8 @@ class Progress:
         self.match: Index = 0
         self.next: Index = next_index
         self.commit: Index = 0
+        self.announced: Index = 0
+        """The newest commit of which it was told outside of a heartbeat."""
         self.low: Offset = 0
         """Up to here it has forgotten the records that were deleted."""
         self.pace = Pace.PROBE

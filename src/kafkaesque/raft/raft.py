@@ -78,6 +78,9 @@ class Raft:
         self.is_resting = False
         self.on_wake: Callable[[], None] = _ignore
         """Called when a message or a proposal ends a rest."""
+        self.announces_commits = False
+        """Whether followers hear of a commit at once, and not with the next heartbeat: for a group
+        from whose state all of its brokers answer."""
         self._chance = chance
         self._voters = log.voters()
         self._votes: dict[NodeId, bool] = {}

@@ -18,7 +18,7 @@ from bench.serving import Served
 from kafkaesque.testing.process import HOST, BrokerProcess
 
 ASKED = 1_000
-PARTITIONS = (10, 100, ASKED)
+PARTITIONS = (10, 100, ASKED, 5_000)
 REST_S = 20.0
 MEASURE_S = 20.0
 _SENT = re.compile(r"^kafkaesque_link_sent_(bytes|messages)_total\{[^}]*\} (\S+)$", re.MULTILINE)

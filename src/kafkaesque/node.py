@@ -1,7 +1,6 @@
 """The composition root: builds a broker with everything that it stands on, and runs it."""
 
 import asyncio
-import gc
 import os
 import random
 import signal
@@ -43,6 +42,7 @@ from kafkaesque.server.listening import (
     stop_listening,
 )
 from kafkaesque.server.local_channel import LocalChannel
+from kafkaesque.server.memory import settle_memory
 from kafkaesque.server.peering import Peering
 from kafkaesque.server.turn import Turn
 from kafkaesque.types import NodeId
@@ -54,8 +54,6 @@ WAITING_S = 5.0
 
 SWEEP_MS = 1_000
 """How often connections are looked at that may have stayed too long."""
-COLLECT_AFTER = 20_000
-"""Objects that are made, and not freed, before the collector looks for cycles among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,16 +360,6 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(main)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)
-
-
-def settle_memory() -> None:
-    """Have the collector of cycles look at what was made since now alone, and less often.
-
-    Nothing on the way of a request leaves cycles behind, and all that was imported and opened
-    stays: to look through it again and again took a quarter of the time of `bench/latency.py`.
-    """
-    gc.freeze()  # without a last look: the few cycles of starting cost less than finding them
-    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
 
 async def serve(

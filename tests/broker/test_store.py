@@ -88,6 +88,18 @@ def test_a_forgotten_group_is_gone_from_the_journal_and_its_files_stay() -> None
     assert node.disk.list(GROUP) == files
 
 
+@pytest.mark.parametrize("way", ["forget", "leave"])
+def test_whoever_lets_go_of_a_log_does_not_wait_for_the_disk(way: str) -> None:
+    node = Node(ALONE)
+    node.replica.campaign()
+    node.sync()
+    node.holds_syncs = True
+    node.propose(b"nobody will read it")
+    before = node.disk.syncs
+    getattr(node.store, way)(GROUP)
+    assert node.disk.syncs == before
+
+
 def test_a_group_that_left_keeps_its_term_and_comes_back_with_nothing_and_no_vote() -> None:
     node = a_filled_follower()
     node.store.leave(GROUP)

@@ -23,8 +23,9 @@ _TOPIC = re.compile(r".+\.[0-9a-f]{32}")
 _NAMED = re.compile(r".+\.[0-9a-f]{32}\.deleted")
 """Only a topic's folder, which ends in its id: what a person named `old.deleted` is theirs."""
 _NAMED_PARTITION = re.compile(r"[0-9]+\.[0-9]+\.deleted")
-_CUT_BYTES = 64 << 20
-"""A file is cut by this much at a time before it goes: to free a gigabyte at once takes long."""
+_CUT_BYTES = 16 << 20
+"""A file is cut by this much at a time before it goes: to free a gigabyte at once takes long, the
+more so while the system is writing it out."""
 _DONE = object()
 
 

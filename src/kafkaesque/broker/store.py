@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from contextlib import suppress
 
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica, Send
@@ -130,8 +129,7 @@ class Store:
         self._snapshots.pop(group, None)
         log = self._logs.pop(group, None)
         if log is not None:  # else it could not be opened
-            with suppress(LogError):  # closing syncs indexes, and nobody will read these any more
-                log.close()
+            log.discard()
         self.journal.add(GroupForgotten(group=group))
 
     def leave(self, group: GroupId) -> None:
@@ -144,8 +142,7 @@ class Store:
         """
         log = self._logs.pop(group, None)
         if log is not None:
-            with suppress(LogError):
-                log.close()
+            log.discard()
         if self.has_left(group):
             return
         term = self.journal.groups[group].hard_state.term + 1

@@ -353,6 +353,11 @@ class PartitionLog:
         self._is_out = True
         self._segments.close()
 
+    def discard(self) -> None:
+        """Close the files without syncing them: nobody will read them any more."""
+        self._is_out = True
+        self._segments.discard()
+
     # ── operations ───────────────────────────────────────────────────────────────────────────
 
     def _write(self, entries: tuple[Entry, ...]) -> Operation:

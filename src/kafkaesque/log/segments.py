@@ -499,5 +499,9 @@ class Segments:
         files, _ = self.take_dirty()
         with disk_errors(self.folder):
             self.disk.sync_now(files, [self.folder])
+        self.discard()
+
+    def discard(self) -> None:
+        """Let go of the files as they are: they are about to be removed."""
         for segment in self._segments:
             segment.close()

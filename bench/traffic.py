@@ -17,7 +17,7 @@ from bench.serving import Served, a_batch, fetch_frame, produce_frame, receive, 
 
 MESSAGES = 1_000_000
 VALUE_BYTES = 100
-ROUNDS = 3
+ROUNDS = 5
 BATCH_BYTES = {"1m": 1_000_000, "16k": 16_384}
 RECORDS_PER_BATCH = {"1m": 9_200, "16k": 150}
 IN_FLIGHT = 5

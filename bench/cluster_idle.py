@@ -20,6 +20,8 @@ from kafkaesque.testing.process import HOST, BrokerProcess
 ASKED = 1_000
 PARTITIONS = (10, 100, ASKED, 5_000)
 REST_S = 20.0
+GIVEN_BACK_PER_S = 50
+"""Leaders of many new partitions are those who were first, and hand over, a few every few seconds."""
 MEASURE_S = 20.0
 _SENT = re.compile(r"^kafkaesque_link_sent_(bytes|messages)_total\{[^}]*\} (\S+)$", re.MULTILINE)
 
@@ -32,7 +34,7 @@ def main() -> None:
     for partitions in options.partitions:
         with tempfile.TemporaryDirectory() as root, brokers(Path(root), BROKERS) as running:
             create(running, "idle", partitions, BROKERS, {})
-            time.sleep(REST_S)
+            time.sleep(REST_S + partitions / GIVEN_BACK_PER_S)
             report(running, partitions)
 
 

@@ -21,7 +21,7 @@ ASKED = 1_000
 PARTITIONS = (10, 100, ASKED, 5_000)
 REST_S = 20.0
 GIVEN_BACK_PER_S = 50
-"""Leaders of many new partitions are those who were first, and hand over, a few every few seconds."""
+"""Of many new partitions those lead who were first, and hand over a few every few seconds."""
 MEASURE_S = 20.0
 _SENT = re.compile(r"^kafkaesque_link_sent_(bytes|messages)_total\{[^}]*\} (\S+)$", re.MULTILINE)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.field import fetched, machine
+from bench.field.processes import Failed
 from bench.field.results import Measurement
 from bench.field.system import Running, System, Variant
 from bench.field.workload import KIB, MIB, Kind, Plan, Workload
@@ -29,10 +30,6 @@ _ERROR_BEFORE_NAME = 7
 _ERROR_BEHIND_NAME = 5
 """Where a Produce answer of version 9 has its error: behind number, tags, a length, the topic's
 name with its length, another length and the partition."""
-
-
-class Failed(Exception):
-    """A driver gave up; says in its own words why."""
 
 
 def call(command: list[str], seconds: float = 0.0) -> dict[str, Any]:

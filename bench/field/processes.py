@@ -20,6 +20,10 @@ _CPU_FIELDS = slice(11, 15)
 """Of a process in user and kernel mode, and the same of its children that have ended."""
 
 
+class Failed(Exception):
+    """A driver gave up; says in its own words why."""
+
+
 class NotStarted(Exception):
     """A system did not come up; says what it printed last."""
 

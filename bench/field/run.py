@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench.field import fetched, machine
 from bench.field.expected import expected_seconds
-from bench.field.measuring import Failed, Session, call
-from bench.field.processes import NotStarted, halves, pinned
+from bench.field.measuring import Session, call
+from bench.field.processes import Failed, NotStarted, halves, pinned
 from bench.field.results import Machine, Measurement, Participant, Results, Skipped
 from bench.field.system import Missing, Running, System, Variant
 from bench.field.workload import Plan

@@ -1,15 +1,17 @@
 """Several servers that are one cluster, and which of them leads."""
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from bench.field.processes import ServerProcess
+from bench.field.processes import Failed, ServerProcess
 from bench.field.system import Running
 from kafkaesque.testing.process import HOST
 
 ASK_SECONDS_MAX = 10.0
+_LOOK_EVERY_S = 0.05
 
 
 def started_together(commands: Mapping[int, Sequence[str]], folder: Path) -> Running:
@@ -33,8 +35,17 @@ def started_together(commands: Mapping[int, Sequence[str]], folder: Path) -> Run
 
 
 def leader_of(running: Running, topic: str) -> ServerProcess:
-    """Return who leads the first partition of a topic, asked with Kafka's protocol."""
+    """Return who leads the first partition of a topic, asked with Kafka's protocol.
+
+    One that was just created, or whose leader has just died, has none for a moment.
+    """
     admin = AdminClient({"bootstrap.servers": f"{HOST}:{running.port}"})
-    known = admin.list_topics(topic, timeout=ASK_SECONDS_MAX)
-    leader = known.topics[topic].partitions[0].leader
-    return running.brokers[known.brokers[leader].port]
+    ends = time.monotonic() + ASK_SECONDS_MAX
+    while time.monotonic() < ends:
+        known = admin.list_topics(topic, timeout=ASK_SECONDS_MAX)
+        partitions = known.topics[topic].partitions
+        leader = known.brokers.get(partitions[0].leader) if partitions else None
+        if leader is not None:
+            return running.brokers[leader.port]
+        time.sleep(_LOOK_EVERY_S)
+    raise Failed(f"nobody leads {topic}")

@@ -15,7 +15,8 @@ from bench.field.adapters.rabbitmq import RabbitMq
 from bench.field.adapters.redis import Redis
 from bench.field.expected import expected_seconds
 from bench.field.fetched import driver
-from bench.field.measuring import PATIENCE_SECONDS, Failed, call
+from bench.field.measuring import PATIENCE_SECONDS, call
+from bench.field.processes import Failed
 from bench.field.python_driver import main as python_driver
 from bench.field.results import Results, load, save
 from bench.field.run import Run

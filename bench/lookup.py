@@ -67,7 +67,7 @@ def measure(segments: int) -> dict[str, Cost]:
         log.close()
         chance = random.Random(1)
         # The middle of the log, and the same places within a segment however many there are.
-        middle = log.infos()[segments // 2]
+        middle = list(log.each_info())[segments // 2]
         offsets = [chance.randrange(middle.base, middle.end) for _ in range(LOOKUPS)]
         costs = {
             "by_offset": warm(
@@ -88,7 +88,7 @@ def measure(segments: int) -> dict[str, Cost]:
 def build(disk: PosixDisk, segments: int) -> Segments:
     """Fill segments with batches of one record, whose offset is its time too."""
     log = Segments.create(disk, "orders", CONFIG, SystemClock(), 0)
-    while len(log.infos()) <= segments:
+    while len(list(log.each_info())) <= segments:
         for _ in range(CONFIG.segment_bytes_max // BATCH_BYTES):
             offset = log.end_offset
             record = Record(

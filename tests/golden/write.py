@@ -65,7 +65,7 @@ def dump(folder: Path) -> str:
         ]
         log = store.open_log(group)
         lines += [f"  start: {log.start}", *_entries(log)]
-        lines += [f"  segment {info.base} to {info.end}" for info in log.segments.infos()]
+        lines += [f"  segment {info.base} to {info.end}" for info in list(log.segments.each_info())]
         log.close()
     store.journal.close()
     disk.close()

@@ -59,10 +59,10 @@ def write(
 
 def roll(log: Segments) -> Offset:
     """Fill the active segment with records without keys until a new one begins."""
-    count = len(log.infos())
-    while len(log.infos()) == count:
+    count = len(list(log.each_info()))
+    while len(list(log.each_info())) == count:
         write(log, (None, "x" * 300))
-    return log.infos()[-1].base
+    return list(log.each_info())[-1].base
 
 
 def run(log: Segments, *, below: Offset | None = None, now_ms: int = START_MS) -> int:
@@ -130,7 +130,7 @@ def test_the_newest_batch_stays_even_when_the_active_segment_is_empty() -> None:
     end = log.end_offset
     log.append(a_batch(end, fill=900))
     log.truncate(end)
-    assert [info.bytes > 0 for info in log.infos()] == [True, True, False]
+    assert [info.bytes > 0 for info in list(log.each_info())] == [True, True, False]
     for _ in range(3):
         run(log, now_ms=START_MS + 10_000)
     assert pairs(log)[-1][1] == ("a", None)
@@ -216,7 +216,7 @@ def test_keys_beyond_the_limit_wait_for_the_next_pass() -> None:
     for _ in range(40):
         run(log)
     assert latest(log) == wanted
-    closed = log.infos()[-1].base
+    closed = list(log.each_info())[-1].base
     keys = [key for offset, (key, _) in pairs(log) if offset < closed]
     assert len(keys) == len(set(keys)) == 8
 
@@ -248,7 +248,7 @@ def test_a_segment_may_lose_everything_and_still_be_read_over() -> None:
     write(log, ("a", "3"))
     roll(log)
     run(log)
-    assert log.infos()[0].bytes == 0
+    assert next(iter(log.each_info())).bytes == 0
     assert log.first_base == 0
     assert log.batch_base(0) == 2
     found = log.find_time(START_MS)
@@ -318,7 +318,7 @@ def each_step() -> Iterator[int]:
 
 
 def drop_some(log: Segments) -> None:
-    log.drop_before(log.infos()[2].base)
+    log.drop_before(list(log.each_info())[2].base)
 
 
 def write_on(log: Segments) -> None:

@@ -41,7 +41,7 @@ def test_entries_come_in_order_across_marks_and_segments() -> None:
     assert [entry[1] for entry in entries] == [*firsts(entries)[1:], log.end]
     assert [entry[2] for entry in entries] == [1] * 5 + [2] * 9
     assert entries[7][3] == THEM
-    assert len(log.segments.infos()) > 2
+    assert len(list(log.segments.each_info())) > 2
 
 
 def test_reading_may_begin_at_every_boundary_and_gives_the_rest() -> None:

@@ -37,15 +37,21 @@ def test_a_missing_index_is_rebuilt(suffix: str) -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     expected = contents(log)
-    original = [bytes(disk.open(path(info.base, suffix)).read(0, 999)) for info in log.infos()[:-1]]
+    original = [
+        bytes(disk.open(path(info.base, suffix)).read(0, 999))
+        for info in list(log.each_info())[:-1]
+    ]
     log.close()
-    for info in log.infos():
+    for info in list(log.each_info()):
         disk.remove(path(info.base, suffix))
     log = recover(disk, log.point())
     assert contents(log) == expected
     found = log.find_time(START_MS + 7)
     assert found is not None and bases(found) == [8]
-    again = [bytes(disk.open(path(info.base, suffix)).read(0, 999)) for info in log.infos()[:-1]]
+    again = [
+        bytes(disk.open(path(info.base, suffix)).read(0, 999))
+        for info in list(log.each_info())[:-1]
+    ]
     assert again == original
 
 
@@ -172,7 +178,7 @@ def test_a_tail_recovered_on_a_full_disk_leaves_no_part_of_an_index() -> None:
     point = sync(log)
     log.disk.sync_now(log._active.index.write(), [FOLDER])
     append(log, 11)
-    assert len(log.infos()) > 1
+    assert len(list(log.each_info())) > 1
     disk.remove(path(0, ".index"))
     disk.open(path(0, ".timeindex")).truncate(12)
     disk.faults = DiskFaults(full_at_bytes=disk.used_bytes)

@@ -47,7 +47,7 @@ def test_what_was_appended_is_read_back_byte_for_byte() -> None:
 def test_segments_are_named_by_their_first_offset_and_roll_at_their_size() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
-    infos = log.infos()
+    infos = list(log.each_info())
     assert len(infos) > 2
     assert [info.bytes <= TINY.segment_bytes_max for info in infos] == [True] * len(infos)
     logs = [name for name in disk.list(FOLDER) if name.endswith(".log")]
@@ -60,7 +60,7 @@ def test_a_batch_larger_than_a_segment_gets_one_of_its_own() -> None:
     log = a_log(batches=1)
     log.append(a_batch(2, fill=2000))
     append(log, 1)
-    assert [info.base for info in log.infos()] == [0, 2, 4]
+    assert [info.base for info in list(log.each_info())] == [0, 2, 4]
     assert BatchView(log.read(3, 1)).base_offset == 2
 
 
@@ -69,17 +69,17 @@ def test_an_old_segment_is_rolled_so_that_retention_can_act() -> None:
     log = a_log(batches=1, clock=clock)
     clock.ms += TINY.segment_age_ms_max
     append(log, 1)
-    assert len(log.infos()) == 1
+    assert len(list(log.each_info())) == 1
     clock.ms += 1
     append(log, 1)
-    assert [info.base for info in log.infos()] == [0, 4]
+    assert [info.base for info in list(log.each_info())] == [0, 4]
 
 
 def test_a_segment_rolls_before_its_relative_offsets_overflow() -> None:
     log = a_log(batches=1)
     log.append(a_batch(RELATIVE_MAX - 1, count=1))
     log.append(a_batch(RELATIVE_MAX, count=1))
-    assert [info.base for info in log.infos()] == [0, RELATIVE_MAX]
+    assert [info.base for info in list(log.each_info())] == [0, RELATIVE_MAX]
 
 
 def test_a_hole_too_wide_for_the_index_is_still_found() -> None:
@@ -98,7 +98,7 @@ def test_a_hole_too_wide_for_the_index_is_still_found() -> None:
 def test_a_segment_behind_a_hole_is_named_by_the_end_before_the_hole() -> None:
     log = a_log(batches=1)
     log.append(a_batch(100, fill=900))
-    assert [info.base for info in log.infos()] == [0, 2]
+    assert [info.base for info in list(log.each_info())] == [0, 2]
     assert log.batch_base(50) == 100
 
 
@@ -106,7 +106,7 @@ def test_a_log_of_holes_rolls_all_the_same() -> None:
     log = a_log()
     for base in range(0, 1000, 10):
         log.append(a_batch(base))
-    assert max(info.bytes for info in log.infos()) <= TINY.segment_bytes_max
+    assert max(info.bytes for info in list(log.each_info())) <= TINY.segment_bytes_max
 
 
 def test_a_read_starts_with_the_batch_that_covers_the_offset() -> None:
@@ -211,7 +211,7 @@ def test_a_time_is_found_by_the_first_batch_that_reaches_it() -> None:
     log = a_log()
     for number, time in enumerate(times):
         log.append(a_batch(number, count=1, at_ms=time))
-    assert len(log.infos()) > 3
+    assert len(list(log.each_info())) > 3
     for wanted in range(-2, 100):
         first = next((n for n, time in enumerate(times) if time >= wanted), None)
         found = log.find_time(wanted)
@@ -269,7 +269,7 @@ def test_times_that_were_cut_off_are_forgotten() -> None:
     log.truncate(5)
     for base in range(5, 30):
         log.append(a_batch(base, count=1, at_ms=50))
-    assert log.infos()[0].max_timestamp_ms == 104
+    assert next(iter(log.each_info())).max_timestamp_ms == 104
     assert log.find_time(105) is None
     newest = log.newest_time()
     assert newest is not None and bases(newest) == [4]

@@ -73,7 +73,7 @@ def test_a_segment_rolled_behind_a_cut_hole_is_named_by_the_last_batch() -> None
     log.append(a_batch(50, fill=10))
     log.truncate(50)
     log.append(a_batch(50, fill=400))
-    assert [info.base for info in log.infos()] == [0, 2]
+    assert [info.base for info in list(log.each_info())] == [0, 2]
     expected = contents(log)
     sync(log)
     disk.crash()
@@ -90,7 +90,7 @@ def test_a_cut_is_handed_out_for_syncing() -> None:
 
 def test_drop_before_removes_whole_segments_and_says_how_much() -> None:
     log = a_log(batches=30)
-    first, second, third = log.infos()[:3]
+    first, second, third = list(log.each_info())[:3]
     assert log.drop_before(second.end - 1) == first.bytes
     assert log.first_base == second.base
     freed = second.bytes
@@ -101,9 +101,9 @@ def test_drop_before_removes_whole_segments_and_says_how_much() -> None:
 
 def test_drop_before_keeps_the_active_segment_whatever_was_asked() -> None:
     log = a_log(batches=30)
-    active = log.infos()[-1]
+    active = list(log.each_info())[-1]
     log.drop_before(10_000)
-    assert [info.base for info in log.infos()] == [active.base]
+    assert [info.base for info in list(log.each_info())] == [active.base]
     assert contents(log)[-1] == bytes(a_batch(58).data)
 
 
@@ -137,10 +137,10 @@ def test_dirty_is_what_was_written_since_the_last_call() -> None:
 def test_a_roll_makes_the_closed_segment_and_its_indexes_and_the_folder_dirty() -> None:
     log = a_log()
     log.take_dirty()
-    while len(log.infos()) < 2:
+    while len(list(log.each_info())) < 2:
         append(log, 1)
     files, folders = log.take_dirty()
-    active = log.infos()[1].base
+    active = list(log.each_info())[1].base
     wanted = {path(0), path(0, ".index"), path(0, ".timeindex"), path(active)}
     assert ({file.path for file in files}, folders) == (wanted, [FOLDER])
 

@@ -43,7 +43,7 @@ class Scenario:
             self.append(f"k{number % 4}")
             if number % 4 == 3:
                 self.sync()
-        self.truncate(self.log.infos()[1].end - 2)
+        self.truncate(list(self.log.each_info())[1].end - 2)
         for number in range(6):
             self.append(f"k{number % 3}")
         self.sync()
@@ -52,7 +52,7 @@ class Scenario:
         self.sync()
         self.compact()
         self.append("k1")
-        self.drop(self.log.infos()[1].base)
+        self.drop(list(self.log.each_info())[1].base)
         self.sync()
         self.append("k2")
         self.log.close()
@@ -82,7 +82,7 @@ class Scenario:
 
     def truncate(self, offset: Offset) -> None:
         offset = self.log.batch_base(offset)
-        info = next(info for info in self.log.infos() if info.end >= offset)
+        info = next(info for info in list(self.log.each_info()) if info.end >= offset)
         views = [BatchView(data) for data in contents(self.log)]
         kept = [view.size for view in views if info.base <= view.base_offset < offset]
         self.synced = SyncedPoint(segment_base=info.base, position=sum(kept), end_offset=offset)
@@ -194,5 +194,5 @@ def test_without_a_crash_the_scenario_keeps_its_own_promises() -> None:
     scenario = Scenario(a_disk(0))
     scenario.run()
     scenario.check()
-    assert len(scenario.log.infos()) > 2
+    assert len(list(scenario.log.each_info())) > 2
     assert 0 < scenario.start < scenario.compacted_below

@@ -38,7 +38,7 @@ def stopped(log: Segments) -> SyncedPoint:
 def test_segments_below_the_start_are_removed() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
-    second = log.infos()[1].base
+    second = list(log.each_info())[1].base
     point = stopped(log)
     log = recover(disk, point, start=second + 1)
     assert log.first_base == second
@@ -48,7 +48,7 @@ def test_segments_below_the_start_are_removed() -> None:
 def test_a_half_removed_segment_below_the_start_is_removed_too() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
-    second = log.infos()[1].base
+    second = list(log.each_info())[1].base
     point = stopped(log)
     disk.remove(path(0))
     assert recover(disk, point, start=second).first_base == second
@@ -61,7 +61,7 @@ def test_a_point_in_a_dropped_segment_is_void() -> None:
     point = sync(log)
     append(log, 28)
     sync(log)
-    second = log.infos()[1].base
+    second = list(log.each_info())[1].base
     expected = contents(log)
     log.drop_before(second)
     disk.crash(KEEP)
@@ -75,7 +75,7 @@ def test_a_reset_that_was_interrupted_is_completed() -> None:
         disk = a_disk()
         log = a_log(disk, batches=30)
         point = stopped(log)
-        for info in log.infos()[surviving:]:
+        for info in list(log.each_info())[surviving:]:
             for suffix in (".log", ".index", ".timeindex"):
                 if f"{info.base:020d}{suffix}" in names(disk):
                     disk.remove(path(info.base, suffix))
@@ -104,13 +104,13 @@ def test_the_age_of_the_open_segment_survives_a_restart() -> None:
         disk, FOLDER, TINY, clock, start_offset=0, synced=point, term_at=lambda _: 1
     )
     append(log, 1)
-    assert [info.base for info in log.infos()] == [0, 2]
+    assert [info.base for info in list(log.each_info())] == [0, 2]
 
 
 def test_holes_between_segments_before_the_synced_point_are_legal() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
-    second = log.infos()[1]
+    second = list(log.each_info())[1]
     point = stopped(log)
     for suffix in (".log", ".index", ".timeindex"):
         disk.remove(path(second.base, suffix))
@@ -129,7 +129,7 @@ def test_the_greatest_timestamp_is_known_after_every_kind_of_stop() -> None:
             point = sync(log)
         disk.crash(policy)
         log = recover(disk, point)
-        assert log.infos()[0].max_timestamp_ms == 95
+        assert next(iter(log.each_info())).max_timestamp_ms == 95
         for wanted, base in ((1, 0), (51, 1), (91, 4)):
             found = log.find_time(wanted)
             assert found is not None and bases(found) == [base]

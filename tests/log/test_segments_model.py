@@ -83,7 +83,7 @@ class SegmentsAgainstAList(RuleBasedStateMachine):
     def _lower_point(self, kept: int) -> None:
         """Move the point down to a batch that stays, as the owner of the log would on disk."""
         offset = self.batches[kept].base_offset
-        info = [info for info in self.log.infos() if info.base <= offset][-1]
+        info = [info for info in list(self.log.each_info()) if info.base <= offset][-1]
         inside = [view for view in self.batches[:kept] if view.base_offset >= info.base]
         self.synced = SyncedPoint(
             segment_base=info.base,

@@ -45,7 +45,7 @@ def test_a_log_lives_through_rolls_cuts_trims_compaction_and_restarts(tmp_path: 
     for _ in compact(log, below=log.end_offset, now_ms=START_MS, rules=CompactionRules()):
         pass
     assert contents(log) == expected, "every key occurs once"
-    second = log.infos()[1].base
+    second = list(log.each_info())[1].base
     log.drop_before(second)
     append(log, 1)
     disk.sync_now(*log.take_dirty())

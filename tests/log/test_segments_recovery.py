@@ -190,12 +190,12 @@ def test_a_hole_between_files_of_the_tail_is_a_lost_end() -> None:
     log = a_log(disk, batches=2)
     point = sync(log)
     append(log, 28)
-    infos = log.infos()
+    infos = list(log.each_info())
     file = disk.open(path(0))
     file.truncate(file.size() - a_batch(0).size)
     log = recover(disk, point)
     assert log.end_offset == infos[0].end - 2
-    assert len(log.infos()) == 1
+    assert len(list(log.each_info())) == 1
     assert not any(name.startswith(f"{infos[1].base:020d}") for name in names(disk))
 
 
@@ -205,10 +205,10 @@ def test_a_tail_over_several_segments_is_kept() -> None:
     point = sync(log)
     append(log, 40)
     expected = contents(log)
-    times = [log.find_time(info.max_timestamp_ms) for info in log.infos()]
+    times = [log.find_time(info.max_timestamp_ms) for info in list(log.each_info())]
     log = recover(disk, point)
     assert contents(log) == expected
-    assert [log.find_time(info.max_timestamp_ms) for info in log.infos()] == times
+    assert [log.find_time(info.max_timestamp_ms) for info in list(log.each_info())] == times
 
 
 def test_old_index_entries_behind_the_end_are_not_believed() -> None:
@@ -267,8 +267,8 @@ def write_times(log: Segments, count: int, *, at_ms: int) -> None:
 
 
 def newest(log: Segments) -> int:
-    assert len(log.infos()) == 1
-    return log.infos()[0].max_timestamp_ms - START_MS
+    assert len(list(log.each_info())) == 1
+    return next(iter(log.each_info())).max_timestamp_ms - START_MS
 
 
 def test_nothing_behind_a_bad_place_is_kept_even_if_it_would_fit() -> None:
@@ -276,12 +276,12 @@ def test_nothing_behind_a_bad_place_is_kept_even_if_it_would_fit() -> None:
     log = a_log(disk, batches=2)
     point = sync(log)
     append(log, 28)
-    second = log.infos()[1].base
+    second = list(log.each_info())[1].base
     file = disk.open(path(0))
     file.write(file.size(), b"something else")
     log = recover(disk, point)
     assert log.end_offset == second
-    assert len(log.infos()) == 1
+    assert len(list(log.each_info())) == 1
 
 
 # --- damage before the synced point -------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_a_missing_synced_segment_is_damage() -> None:
 def test_a_missing_earlier_segment_is_damage_if_its_index_remains() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
-    second = log.infos()[1].base
+    second = list(log.each_info())[1].base
     point = stopped(log)
     disk.remove(path(second))
     assert refused(disk, point).path == path(second)

@@ -106,14 +106,14 @@ def test_a_clean_stop_syncs_everything(policy: FlushPolicy) -> None:
 def test_closed_segments_are_synced_so_that_recovery_reads_the_last_one_only() -> None:
     node = ANode()
     log = a_log(FlushPolicy.OS, node)
-    while len(log.segments.infos()) < 4:
+    while len(list(log.segments.each_info())) < 4:
         append(log, 1)
         kick(node)
         if node.later.waiting:
             node.end_round()
             node.store.flusher.settle()
             node.settle()
-    closed_end = log.segments.infos()[-1].base
+    closed_end = list(log.segments.each_info())[-1].base
     node.crash()
     log = node.store.open_log(GROUP)
     assert log.end_offset >= closed_end

@@ -129,7 +129,7 @@ class Store:
         self._snapshots.pop(group, None)
         log = self._logs.pop(group, None)
         if log is not None:  # else it could not be opened
-            log.discard()
+            log.close(syncs=False)  # nobody will read it any more
         self.journal.add(GroupForgotten(group=group))
 
     def leave(self, group: GroupId) -> None:
@@ -142,7 +142,7 @@ class Store:
         """
         log = self._logs.pop(group, None)
         if log is not None:
-            log.discard()
+            log.close(syncs=False)  # nobody will read it any more
         if self.has_left(group):
             return
         term = self.journal.groups[group].hard_state.term + 1

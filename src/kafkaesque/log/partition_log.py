@@ -348,15 +348,10 @@ class PartitionLog:
         """Whether this log takes no part any more, by its own failure or its owner's wish."""
         return self._is_out
 
-    def close(self) -> None:
+    def close(self, *, syncs: bool = True) -> None:
         """Close the files; rounds under way no longer matter to this log."""
         self._is_out = True
-        self._segments.close()
-
-    def discard(self) -> None:
-        """Close the files without syncing them: nobody will read them any more."""
-        self._is_out = True
-        self._segments.discard()
+        self._segments.close(syncs=syncs)
 
     # ── operations ───────────────────────────────────────────────────────────────────────────
 

@@ -279,12 +279,8 @@ class Segments:
         newest = segment.newest()
         return newest if newest[1] >= first else self._touch(segment).newest_from(first)
 
-    def infos(self) -> list[SegmentInfo]:
-        """Return what there is to know of each segment, oldest first."""
-        return list(self.each_info())
-
     def each_info(self) -> Iterator[SegmentInfo]:
-        """Yield the same one by one: what was never asked for since the start is read from disk."""
+        """Yield what there is to know of each segment, oldest first; the first time from disk."""
         for number in range(len(self._segments)):
             yield self._info(number)
 
@@ -493,15 +489,12 @@ class Segments:
             segment_base=segment.base, position=segment.boundary(offset), end_offset=offset
         )
 
-    def close(self) -> None:
-        """Sync everything, indexes too, and let go of the files: a clean stop."""
-        self._index_sync_at = self._active.size
-        files, _ = self.take_dirty()
-        with disk_errors(self.folder):
-            self.disk.sync_now(files, [self.folder])
-        self.discard()
-
-    def discard(self) -> None:
-        """Let go of the files as they are: they are about to be removed."""
+    def close(self, *, syncs: bool = True) -> None:
+        """Let go of the files; a clean stop syncs everything before that, indexes too."""
+        if syncs:
+            self._index_sync_at = self._active.size
+            files, _ = self.take_dirty()
+            with disk_errors(self.folder):
+                self.disk.sync_now(files, [self.folder])
         for segment in self._segments:
             segment.close()

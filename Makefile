@@ -27,7 +27,7 @@ $(SPARK_READY): pyproject.toml requirements/dev.txt requirements/spark.txt tools
 	@bash tools/setup.sh spark
 
 test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test but the long ones, then show the time budgets
-	@.venv/bin/python -m tools.run_tests
+	@.venv/bin/python -m tools.run_tests $(if $(filter yes,$(SPARK)),,--without spark)
 
 test-all: $(READY) $(SPARK_READY) ## run everything, also what takes long
 	@.venv/bin/python -m tools.run_tests --all
@@ -65,14 +65,14 @@ chaos: $(READY) ## kill, pause, cut off and starve real brokers, and check what 
 mutants: $(READY) ## break known rules one at a time and see that something notices
 	@.venv/bin/python -m tests.mutants
 
-bench: $(READY) ## run the bench programs and print what they measured
+bench: $(READY) $(SPARK_READY) ## run the bench programs and print what they measured
 	@.venv/bin/python -m tools.figures --print
 
 bench-field: $(READY) ## measure against Kafka, NATS, Redis, RabbitMQ, ActiveMQ (QUICK=1: in minutes)
 	@.venv/bin/python -m bench.field $(if $(QUICK),--quick) $(FIELD)
 	@$(MAKE) --no-print-directory docs
 
-figures: $(READY) ## measure every figure and write docs/reference/figures.md
+figures: $(READY) $(SPARK_READY) ## measure every figure and write docs/reference/figures.md
 	@.venv/bin/python -m tools.figures
 
 requirements: $(READY) ## compile the requirement files from pyproject.toml (UPGRADE=1: newer ones)

@@ -55,6 +55,8 @@ def _shown(default: object) -> str:
         return f"those of {type(default).__name__}"
     if isinstance(default, int) and not isinstance(default, bool):
         return f"{default:,}"
+    if default == Path():
+        return "none"
     if isinstance(default, Path | StrEnum):
         return f"`{default}`"
     return f"`{default!r}`"

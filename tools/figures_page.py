@@ -17,8 +17,8 @@ _HEAD = """\
 # Figures
 
 What was asked for, what was measured, and on which machine. Written by `make figures`, which runs
-every program in `bench/` and keeps what it measured in `bench/measured.json`; do not edit. What is
-asked for stands in `bench/figures.toml`.
+the programs that stand at the end and keeps what they measured in `bench/measured.json`; do not
+edit. What is asked for stands in `bench/figures.toml`.
 
 *Ratio* is the measured value over the reference of the same run where the figure names one, and
 else over what was asked. Machines differ: compare figures of one machine only.

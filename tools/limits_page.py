@@ -20,7 +20,8 @@ wait, or its connection is closed and one line in the log says why;
   that is too long or takes too long to arrive, a connection on which nothing happens.
 - A Fetch is begun when all requests before it on its connection are answered, since its answer can
   be large.
-- Topics have limits of their own, such as `max.message.bytes`.
+- Topics have limits of their own, such as `max.message.bytes`. One topic has at most 10,000
+  partitions, all together 20,000, and a cluster has at most 1,000 brokers; more are refused.
 
 How the settings are set is told [on their page](config.md).
 """

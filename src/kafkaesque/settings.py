@@ -23,7 +23,7 @@ from kafkaesque.config import (
     ServerConfig,
     TextLimits,
 )
-from kafkaesque.coordinator_config import GroupConfig
+from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.errors import BadConfiguration
 
 Value: TypeAlias = int | float | bool | str | Path
@@ -40,13 +40,17 @@ SECTIONS: Mapping[str, type[Any]] = {
     "raft": RaftConfig,
     "groups": GroupConfig,
     "producers": ProducerConfig,
+    "transactions": TransactionConfig,
     "fetch": FetchConfig,
     "housekeeping": HousekeepingConfig,
     "moves": MoveConfig,
     "cluster": ClusterConfig,
     "text": TextLimits,
 }
-OF_THE_BROKER = ("raft", "groups", "producers", "fetch", "housekeeping", "moves", "cluster")
+OF_THE_BROKER = (
+    *("raft", "groups", "producers", "transactions"),
+    *("fetch", "housekeeping", "moves", "cluster"),
+)
 """Sections of their own in the file, but parts of the broker's settings in the program."""
 
 _INT64_MAX = (1 << 63) - 1

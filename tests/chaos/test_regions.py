@@ -92,6 +92,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield world
 
 
+@pytest.mark.requirement("Q-5")
 def test_acks_all_costs_one_round_trip_near_the_leader_and_two_elsewhere(world: World) -> None:
     near = median(world.ask(1, "produce", "orders", str(SENDS)))
     far = median(world.ask(2, "produce", "orders", str(SENDS)))
@@ -118,6 +119,7 @@ def test_nobody_is_elected_while_all_is_well(world: World) -> None:
     assert world.ask(1, "metric", ELECTIONS) == before
 
 
+@pytest.mark.requirement("Q-5")
 def test_a_region_that_is_lost_is_replaced_by_another(world: World) -> None:
     world.ask(2, "create", "other", "1", "2", "3")
     client = world.begin(2, "press", "other", "12")

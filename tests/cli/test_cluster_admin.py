@@ -91,6 +91,7 @@ def test_a_cluster_whose_levels_are_as_high_as_can_be_is_not_upgraded(cli: Cli) 
     assert found["catalog.version"] == (2, 2)
 
 
+@pytest.mark.requirement("Q-4")
 def test_status_and_doctor_see_a_cluster_as_it_is_and_a_topic_gets_more_copies(
     cluster: Cluster, cli: Cli
 ) -> None:

@@ -1,10 +1,12 @@
 """`kafkaesque demo`: what it shows, and that it fails when a promise is broken."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from kafkaesque.cli import demo_traffic
+from kafkaesque.cli.demo import typed_command
 from kafkaesque.cli.demo_traffic import compare
 from kafkaesque.cli.main import run
 
@@ -83,3 +85,15 @@ def test_nonsense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--seed", "x"]) == 2
     assert "'x' is not a valid integer" in capsys.readouterr().err
     assert run(["demo", "7"]) == 2
+
+
+def test_what_to_type_next_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "kafkaesque-of-a-clone"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert typed_command(program) == "bin/kafkaesque-of-a-clone"
+    assert typed_command(Path("bin/kafkaesque-of-a-clone")) == "bin/kafkaesque-of-a-clone"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert typed_command(program) == "kafkaesque-of-a-clone"

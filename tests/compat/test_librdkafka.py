@@ -75,6 +75,7 @@ def values_of(broker: BrokerProcess, topic: str, partitions: int, count: int) ->
     return found
 
 
+@pytest.mark.requirement("CORE-1")
 @pytest.mark.requirement("CORE-7")
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_come_back_as_they_were_sent(broker: BrokerProcess, codec: str) -> None:
@@ -83,6 +84,7 @@ def test_records_come_back_as_they_were_sent(broker: BrokerProcess, codec: str) 
     assert values_of(broker, "orders", 4, len(sent)) == sent
 
 
+@pytest.mark.requirement("CORE-2")
 @pytest.mark.requirement("CORE-3")
 def test_offsets_are_dense_from_zero(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})

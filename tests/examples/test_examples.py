@@ -40,6 +40,7 @@ def run(*words: str) -> None:
     assert done.stdout.endswith("All is as it should be.\n")
 
 
+@pytest.mark.requirement("REP-7")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_and_is_short(name: str) -> None:
     run(f"examples.{name}")

@@ -15,6 +15,7 @@ def a_crowd(seed: int = 0, loss: float = 0.0) -> Crowd:
     return crowd
 
 
+@pytest.mark.requirement("REP-5")
 @pytest.mark.parametrize("loss", [0.0, 0.2])
 def test_fifty_members_find_each_other_by_one_seed(loss: float) -> None:
     crowd = Crowd(50, seed=1, loss=loss)

@@ -25,6 +25,7 @@ def test_every_partition_is_on_as_many_brokers_as_asked_each_once(
         assert set(nodes) <= racks.keys()
 
 
+@pytest.mark.requirement("REP-1")
 @given(st.integers(1, 9), st.integers(1, 60), st.data())
 def test_leaders_and_replicas_are_spread_evenly(
     brokers: int, partitions: int, data: st.DataObject

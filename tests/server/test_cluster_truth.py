@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from kafkaesque.server.handlers import describe_topic_partitions, fetch, metadata, produce
 from kafkaesque.server.session import Session
 from kafkaesque.sim.broker_run import is_of_one_mind
@@ -87,6 +89,7 @@ def rack_of(node: NodeId) -> str:
     return f"rack-{node % 3}"
 
 
+@pytest.mark.requirement("REP-6")
 def test_a_dead_broker_is_offline_and_not_in_sync_but_clients_still_know_of_it() -> None:
     world = a_cluster()
     dead = next(node for node in world.nodes if node != leader(world))

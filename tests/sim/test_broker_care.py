@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.cluster_config import ClusterConfig
@@ -79,6 +81,7 @@ def test_the_replicas_of_a_broker_that_stays_away_are_replaced_and_not_before() 
     wait(world, lambda: is_of_one_mind(world))
 
 
+@pytest.mark.requirement("CORE-8")
 def test_a_broker_that_is_added_gets_its_share_a_few_partitions_at_a_time() -> None:
     world = a_world(3, moves_max=2)
     most: list[int] = []

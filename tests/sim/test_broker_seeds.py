@@ -10,6 +10,7 @@ CHUNKS = 12
 SEEDS_PER_CHUNK = 5
 
 
+@pytest.mark.requirement("REP-2")
 @pytest.mark.simulation
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_clusters_of_brokers_keep_their_promises_whatever_breaks(chunk: int) -> None:

@@ -108,6 +108,7 @@ def test_what_the_catalog_refuses_is_told_by_any_broker() -> None:
     assert isinstance(create(world, follower, "orders"), TopicExists)
 
 
+@pytest.mark.requirement("REP-1")
 @pytest.mark.parametrize(("brokers", "voters"), [(3, 3), (5, 3), (5, 5)])
 def test_partitions_are_led_by_their_first_replicas_in_equal_parts(
     brokers: int, voters: int
@@ -133,6 +134,7 @@ def test_whoever_does_not_lead_says_so_and_whoever_holds_nothing_too() -> None:
         broker_of(world, stranger).partition("orders", 0)
 
 
+@pytest.mark.requirement("REP-4")
 def test_a_killed_leader_is_replaced_and_takes_over_again_when_it_is_back() -> None:
     world = ready_world()
     assert create(world, 1, "orders", partitions=1) is None

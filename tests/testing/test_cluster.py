@@ -69,6 +69,7 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
     return [message.value() for message in messages]
 
 
+@pytest.mark.requirement("REP-5")
 def test_brokers_join_and_know_each_other(cluster: Cluster) -> None:
     assert cluster.nodes == [1, 2, 3]
     for node in cluster.nodes:
@@ -79,6 +80,7 @@ def test_brokers_join_and_know_each_other(cluster: Cluster) -> None:
         }
 
 
+@pytest.mark.requirement("REP-4")
 def test_nothing_is_lost_or_doubled_when_the_leader_is_killed(cluster: Cluster) -> None:
     create(cluster, "killed")
     sender = Sender(cluster)
@@ -135,6 +137,7 @@ def test_a_paused_leader_wakes_up_as_a_follower(cluster: Cluster) -> None:
     assert read(cluster, "paused", 3 * COUNT) == sender.acknowledged
 
 
+@pytest.mark.requirement("Q-6")
 def test_any_broker_takes_any_change(cluster: Cluster) -> None:
     for node in cluster.nodes:
         admin = AdminClient({"bootstrap.servers": cluster.address(node)})

@@ -42,7 +42,10 @@ _SILENCE_MS_MAX = 30_000
     "--from",
     "start",
     type=PositionType(),
-    help="beginning, end, an offset, or a time (ISO or '10 minutes ago').  [default: end]",
+    help=(
+        "beginning, end, an offset, -20 for the last 20, or a time (ISO or '10 minutes ago')."
+        "  [default: end]"
+    ),
 )
 @click.option("--group", help="Read as a member of this group, and remember how far.")
 @click.option("--count", type=click.IntRange(min=1), help="Stop after so many records.")

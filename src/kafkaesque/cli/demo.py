@@ -1,5 +1,6 @@
 """`kafkaesque demo`: three brokers, real clients, Spark, and a kill -9 in the middle of it."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,10 +38,10 @@ _LINES = (
     "CONS notes {id} 0",
 )
 _TRY_NEXT = (
-    ("kafkaesque cluster up", "three brokers on ports 9092 to 9094"),
+    ("{command} cluster up", "three brokers on ports 9092 to 9094"),
     ("telnet localhost 9092", "then type HELP"),
-    ("kafkaesque doctor", "what is wrong, and what mends it"),
-    ("kafkaesque pipeline list", "ready-made jobs on Spark"),
+    ("{command} doctor", "what is wrong, and what mends it"),
+    ("{command} pipeline list", "ready-made jobs on Spark"),
 )
 
 
@@ -207,8 +208,11 @@ class _Story:
         self._console.print(table)
         if is_good:
             self._console.print("Try next:")
-            for command, why in _TRY_NEXT:
-                self._console.print(f"  {command:<26} {why}")
+            command = typed_command(Path(sys.argv[0]))
+            lines = [(line.format(command=command), why) for line, why in _TRY_NEXT]
+            width = max(len(line) for line, _ in lines)
+            for line, why in lines:
+                self._console.print(f"  {line:<{width}} {why}")
         else:
             self._console.print("[bold]A promise was broken.[/bold]")
         return is_good
@@ -243,6 +247,15 @@ class _Story:
     def _wait(self, began: float, share: float) -> None:
         """Wait until so much of the traffic's time has passed."""
         time.sleep(max(0.0, began + share * self._seconds - time.monotonic()))
+
+
+def typed_command(called: Path) -> str:
+    """Return what to type for a program here: its name alone if that is what the shell finds."""
+    found = shutil.which(called.name)
+    if found is not None and called.exists() and Path(found).samefile(called):
+        return called.name
+    here = Path.cwd()
+    return str(called.relative_to(here) if called.is_relative_to(here) else called)
 
 
 def _table(verdict: Verdict, clicks: Clicks) -> Table:

@@ -31,7 +31,7 @@ def log() -> None:
     """Look into log files without a broker."""
 
 
-@log.command(epilog="Example: kafkaesque log dump data/orders-0 --records")
+@log.command(epilog="Example: kafkaesque log dump data/cluster-metadata --records")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--records", "with_records", is_flag=True, help="Also each record.")
 @json_option

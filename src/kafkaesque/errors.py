@@ -296,6 +296,10 @@ class DuplicateSequence(BrokerError):
         super().__init__(f"sequence {sequence} of producer {producer_id} was appended long ago")
 
 
+class NotController(BrokerError):
+    """Nobody leads the catalog just now, or nobody who does can be reached: nothing was done."""
+
+
 class OutcomeUnknown(BrokerError):
     """Leadership was lost before the change was committed: it may or may not come to be."""
 

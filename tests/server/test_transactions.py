@@ -232,6 +232,23 @@ def test_a_partition_that_was_not_added_is_refused_as_each_version_knows_it(tmp_
     in_shop(tmp_path, story)
 
 
+def test_a_transaction_without_records_is_refused_at_once(tmp_path: Path) -> None:
+    async def story(shop: Shop) -> None:
+        await shop.init()
+        data = PartitionProduceData(index=0, records=b"")
+        request = ProduceRequest(
+            transactional_id=NAME,
+            acks=-1,
+            timeout_ms=1000 * 2 * SECONDS_MAX,
+            topic_data=(TopicProduceData(name="orders", partition_data=(data,)),),
+        )
+        answer = await shop.ask(request, 12, ProduceResponse)
+        (said,) = answer.responses[0].partition_responses
+        assert said.error_code == ErrorCode.INVALID_RECORD
+
+    in_shop(tmp_path, story)
+
+
 def test_what_is_open_is_not_read_nor_listed_by_those_who_read_committed(tmp_path: Path) -> None:
     async def story(shop: Shop) -> None:
         producer = await shop.init()

@@ -5,7 +5,14 @@ import asyncio
 import pytest
 
 from kafkaesque.broker.broker import Answer
-from kafkaesque.errors import InvalidRequest, NotLeader
+from kafkaesque.errors import (
+    ChangeInProgress,
+    InvalidRequest,
+    NotController,
+    NotLeader,
+    PeerUnreachable,
+)
+from kafkaesque.machines.catalog_commands import to_error, to_refusal
 from kafkaesque.server import waiting
 from kafkaesque.server.waiting import carried_out
 
@@ -17,10 +24,17 @@ def test_a_change_is_asked_for_again_while_nobody_leads_the_catalog() -> None:
         asked.append(answer)
         if len(asked) == 1:
             raise NotLeader(None)  # nobody is known
-        answer(NotLeader(2) if len(asked) == 2 else None)  # who was known leads no more
+        if len(asked) == 2:
+            answer(NotLeader(2))  # who was known leads no more
+        elif len(asked) == 3:
+            answer(to_error(to_refusal(PeerUnreachable("it is gone"))))
+        elif len(asked) == 4:
+            raise ChangeInProgress("leadership is being handed to node 2")
+        else:
+            answer(None)
 
     asyncio.run(carried_out(change))
-    assert len(asked) == 3
+    assert len(asked) == 5
 
 
 def test_a_change_that_is_refused_is_not_asked_for_again() -> None:
@@ -41,5 +55,5 @@ def test_nobody_waits_for_a_leader_for_ever(monkeypatch: pytest.MonkeyPatch) -> 
     def change(_: Answer) -> None:
         raise NotLeader(None)
 
-    with pytest.raises(NotLeader):
+    with pytest.raises(NotController):
         asyncio.run(carried_out(change))

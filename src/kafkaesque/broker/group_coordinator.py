@@ -63,6 +63,11 @@ class GroupCoordinator:
         """By producer the number of its last transaction that has ended here in this term."""
         self._saver = MachineSaver(replica, clock, lambda: Groups(config), failed, snapshots)
 
+    @property
+    def is_hosted(self) -> bool:
+        """Whether it coordinates now: it leads its partition and knows what is in it."""
+        return self._host.is_hosted
+
     def ask(self, decide: Decide, to: ReplyTo) -> None:
         """Have something decided, and `to` told the answer; an error is an answer too."""
         try:

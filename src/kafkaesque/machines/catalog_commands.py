@@ -159,11 +159,22 @@ def to_refusal(error: KafkaesqueError) -> Refused:
 
 def to_error(refusal: Refused) -> KafkaesqueError:
     """Return the error that another broker told of; one that we do not know is a BrokerError."""
-    if refusal.error == NotLeader.__name__:
+    if refusal.error in _NOBODY_LEADS:
         return NotLeader(None)
     found = _ERRORS.get(refusal.error, errors.BrokerError)
     return found(refusal.text)
 
+
+_NOBODY_LEADS = frozenset(
+    kind.__name__
+    for kind in (
+        NotLeader,
+        errors.LeaderNotReady,
+        errors.ChangeInProgress,
+        errors.PeerUnreachable,
+    )
+)
+"""Of these nothing was done, and another may soon lead."""
 
 _ERRORS = {
     kind.__name__: kind
@@ -176,7 +187,6 @@ _ERRORS = {
         errors.InvalidReplicas,
         errors.InvalidSetting,
         errors.InvalidTopic,
-        errors.LeaderNotReady,
         errors.NoMove,
         errors.TopicExists,
         errors.UnknownBroker,

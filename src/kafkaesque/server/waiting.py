@@ -5,7 +5,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kafkaesque.broker.broker import Answer, Broker
-from kafkaesque.errors import KafkaesqueError, NotLeader
+from kafkaesque.errors import (
+    ChangeInProgress,
+    KafkaesqueError,
+    LeaderNotReady,
+    NotController,
+    NotLeader,
+)
 
 WAIT_MS_MAX = 600_000
 """However long a client is ready to wait for an answer: beyond it, it is most likely gone."""
@@ -35,15 +41,16 @@ async def carried_out(change: Callable[[Answer], None]) -> None:
     """The same for a change of the catalog; waits for a while if nobody leads that just now.
 
     To be refused for want of a leader is to know that nothing was done, so it can be asked again.
+    Raises NotController if that takes too long.
     """
     loop = asyncio.get_running_loop()
     late_s = loop.time() + LEADER_WAIT_S_MAX
     while True:
         try:
             return await done(change)
-        except NotLeader:
+        except (NotLeader, LeaderNotReady, ChangeInProgress):
             if loop.time() >= late_s:
-                raise
+                raise NotController("nobody leads the catalog just now") from None
         await asyncio.sleep(_LOOK_S)
 
 

@@ -1,6 +1,6 @@
 """ListGroups: every consumer group that this broker coordinates."""
 
-from kafkaesque.errors import GroupError
+from kafkaesque.errors import GroupError, NotCoordinator
 from kafkaesque.machines.group_commands import Described, GroupView
 from kafkaesque.server.asking import ask_coordinator
 from kafkaesque.server.errors import code_of
@@ -23,24 +23,27 @@ async def handle(request: ListGroupsRequest, version: int, session: Session) -> 
     types = {name.lower() for name in request.types_filter}
     states = {name.lower() for name in request.states_filter}
     listed: list[ListedGroup] = []
-    try:
-        for coordinator in session.broker.coordinators.all:
+    for coordinator in session.broker.coordinators.all:
+        if not coordinator.is_hosted:
+            continue  # whoever leads its partition lists these groups
+        try:
             found = await ask_coordinator(
                 session, coordinator, lambda g, to, _: g.describe(None, to), Described
             )
-            listed += [
-                ListedGroup(
-                    group_id=view.group,
-                    protocol_type=view.protocol_type,
-                    group_state=view.state,
-                    group_type=_type(view),
-                )
-                for view in found.groups
-                if (not states or view.state.lower() in states)
-                and (not types or _type(view) in types)
-            ]
-    except GroupError as error:
-        return ListGroupsResponse(error_code=code_of(error), groups=())
+        except NotCoordinator:
+            continue  # not any more
+        except GroupError as error:
+            return ListGroupsResponse(error_code=code_of(error), groups=())
+        listed += [
+            ListedGroup(
+                group_id=view.group,
+                protocol_type=view.protocol_type,
+                group_state=view.state,
+                group_type=_type(view),
+            )
+            for view in found.groups
+            if (not states or view.state.lower() in states) and (not types or _type(view) in types)
+        ]
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=tuple(listed))
 
 

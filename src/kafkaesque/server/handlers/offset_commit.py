@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from kafkaesque.errors import GroupError, KafkaesqueError
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.catalog import Topic
 from kafkaesque.machines.group_commands import Commit, Committed, Identity
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of
@@ -77,18 +78,16 @@ def _shares(topic: OffsetCommitRequestTopic, version: int, session: Session) -> 
         _Share(
             asked=one,
             topic_id=found.topic_id,
-            code=_check_partition(found.name, one.partition_index, session),
+            code=_check_partition(found, one.partition_index),
         )
         for one in topic.partitions
     ]
 
 
-def _check_partition(topic: str, index: int, session: Session) -> ErrorCode:
-    try:
-        session.broker.partition(topic, index)
-    except KafkaesqueError as error:
-        return code_of(error)
-    return ErrorCode.NONE
+def _check_partition(topic: Topic, index: int) -> ErrorCode:
+    """The coordinator need not hold the partition: that it exists is enough."""
+    is_there = 0 <= index < topic.partitions
+    return ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _answer(topic: OffsetCommitRequestTopic, shares: list[_Share]) -> OffsetCommitResponseTopic:

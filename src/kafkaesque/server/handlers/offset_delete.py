@@ -1,6 +1,6 @@
 """OffsetDelete: offsets that a group no longer needs, unless a member reads their topic."""
 
-from kafkaesque.errors import GroupError, KafkaesqueError
+from kafkaesque.errors import GroupError
 from kafkaesque.machines.group_commands import Deleted, TopicPartition
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of
@@ -52,11 +52,10 @@ async def handle(
 
 
 def _place(name: str, index: int, session: Session) -> TopicPartition | ErrorCode:
-    try:
-        session.broker.partition(name, index)
-        return session.broker.catalog.topic(name).topic_id, index
-    except KafkaesqueError as error:
-        return code_of(error)
+    topic = session.broker.catalog.topics.get(name)
+    if topic is None or not 0 <= index < topic.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return topic.topic_id, index
 
 
 def _code(place: TopicPartition | ErrorCode, deleted: Deleted) -> ErrorCode:

@@ -206,12 +206,13 @@ def _write(
         broker = session.broker
         name = _name_of(topic, session)
         partition = broker.topics.partition(name, data.index)
+        batches = _whole(data.records)
         shares.left += 1
         writing = Writing(
             transactional_id=request.transactional_id,
             place=(broker.topics.topic(name).topic_id, data.index),
             partition=partition,
-            batches=_whole(data.records),
+            batches=batches,
             adds=version >= ADDS_SINCE,
             done=share.done,
             then=partial(share.appended, partition),

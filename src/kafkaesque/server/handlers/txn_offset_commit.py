@@ -90,15 +90,13 @@ async def _committed(
     guard = coordinator.guards.begin(producer_id)
     try:
         number = await checked_at_desk(session, check)
-    except KafkaesqueError:
-        coordinator.guards.end(producer_id, guard)
-        raise
+    finally:  # also when the client hangs up meanwhile
+        is_fresh = coordinator.guards.end(producer_id, guard)
 
     def question(groups: Groups, to: ReplyTo, now: Now) -> Decision:
         command = TransactionalCommit(commit=commit, producer_id=producer_id)
         return groups.commit_in_transaction(command, to, now)
 
-    is_fresh = coordinator.guards.end(producer_id, guard)
     if not is_fresh or coordinator.has_ended(producer_id, number):
         raise TransactionUnverified("the transaction has ended meanwhile")
     return await ask_coordinator(session, coordinator, question, Committed)

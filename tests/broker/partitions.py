@@ -80,6 +80,7 @@ class PartitionNode(Node):
         """Let the partition do what is due, a few times: to take, then to write."""
         for _ in range(3):
             self.partition.producers.upkeep()
+            self.after_event()
 
     def stop_and_start(self) -> None:
         """Stop cleanly and start again."""

@@ -15,6 +15,7 @@ one is taken whenever a segment begins, and those who compact keep below `snapsh
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TypeAlias
 
 from kafkaesque.broker.partition_transactions import Aborted
@@ -26,6 +27,7 @@ from kafkaesque.entry import LogStart
 from kafkaesque.errors import BatchError, CorruptLog, LogError
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.producer_snapshot import (
+    begin_snapshot,
     load_snapshot,
     remove_snapshot,
     snapshot_offsets,
@@ -59,6 +61,9 @@ class ProducerKeeper:
         self._bytes_since = 0
         self._taken: tuple[Offset, bytes] | None = None
         """A state that is to be written as soon as it is committed."""
+        self._is_writing = False
+        self._failure: LogError | None = None
+        """What became of the last state that was written, if that went wrong."""
         self.snapshot_offset: Offset = replica.log.start.offset
         """From here on the log is needed to rebuild the state: what precedes may go."""
         self._offered: tuple[Offset, bytes] | None = None
@@ -155,11 +160,14 @@ class ProducerKeeper:
     def upkeep(self) -> bool:
         """Do what is due, now and then: follow, forget the idle, write a snapshot.
 
-        Returns whether a snapshot was written, which waits for the disk. Raises DiskFull, after
-        which the next upkeep tries again, and DiskFailed.
+        Returns whether a snapshot is being written, which takes the disk a while. Raises DiskFull,
+        after which the next upkeep tries again, and DiskFailed.
         """
         if self._replica.error is not None:
             return False
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
         place = self._place()
         if place == self._seen and self._producers is not None:
             self._producers.expire(self._clock.now_ms())
@@ -175,13 +183,13 @@ class ProducerKeeper:
         assert self._producers is not None
         self._producers.expire(self._clock.now_ms())
         self._producers.transactions.trim(self._replica.log.start.first_offset)
-        if self._taken is None and self._is_snapshot_due():
+        if self._taken is None and not self._is_writing and self._is_snapshot_due():
             self._taken = (self._applied, self._producers.state())
             self._bytes_since = 0
-        is_written = self._write_taken()
-        is_done = not has_more and self._taken is None and self._offered is None
+        is_begun = self._begin_writing()
+        is_done = not (has_more or is_begun) and self._taken is None and self._offered is None
         self._seen = place if is_done else None
-        return is_written
+        return is_begun
 
     def stop(self) -> None:
         """Write the state down for the next start, if that spares it much reading."""
@@ -189,7 +197,11 @@ class ProducerKeeper:
             return
         if self._bytes_since >= self._config.snapshot_at_stop_bytes:
             self._taken = (self._applied, self._producers.state())
-        self._write_taken()
+        if self._is_taken_committed and not self._is_writing:
+            assert self._taken is not None
+            segments = self._replica.log.segments
+            write_snapshot(segments.disk, segments.folder, *self._taken)
+            self._remove_old()
 
     def _place(self) -> "_Place":
         log = self._replica.log
@@ -209,17 +221,40 @@ class ProducerKeeper:
         begun = max(log.segments.active_base, log.start.offset)
         return self.snapshot_offset < begun <= self._applied
 
-    def _write_taken(self) -> bool:
-        if self._taken is None or self._taken[0] > self._replica.high_watermark:
+    @property
+    def _is_taken_committed(self) -> bool:
+        return self._taken is not None and self._taken[0] <= self._replica.high_watermark
+
+    def _begin_writing(self) -> bool:
+        if self._is_writing or not self._is_taken_committed:
             return False
+        assert self._taken is not None
         offset, state = self._taken
         segments = self._replica.log.segments
-        write_snapshot(segments.disk, segments.folder, offset, state)
+        begin_snapshot(segments.disk, segments.folder, offset, state, partial(self._wrote, offset))
+        self._is_writing = True
         self._taken = None
-        self.snapshot_offset = offset
+        return True
+
+    def _wrote(self, offset: Offset, error: OSError | None) -> None:
+        """Learn that a snapshot is durable, or that it will not be."""
+        self._is_writing = False
+        if self._replica.log.is_closed:
+            return  # with its files, perhaps
+        try:
+            with disk_errors(self._replica.log.segments.folder):
+                if error is not None:
+                    raise error
+            self.snapshot_offset = max(self.snapshot_offset, offset)
+            self._remove_old()
+        except LogError as failure:
+            self._failure = failure
+            self._bytes_since = self._config.snapshot_bytes  # so that it is tried again
+
+    def _remove_old(self) -> None:
+        segments = self._replica.log.segments
         for old in snapshot_offsets(segments.disk, segments.folder)[:-SNAPSHOTS_KEPT]:
             remove_snapshot(segments.disk, segments.folder, old)
-        return True
 
     # ── reading the log ──────────────────────────────────────────────────────────────────────
 

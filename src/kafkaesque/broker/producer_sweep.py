@@ -22,7 +22,7 @@ class ProducerSweep:
         self._round: Iterator[Partition] = iter(())
 
     def step(self) -> None:
-        """Look at the next few partitions; stop early after one that had to wait for the disk."""
+        """Look at the next few partitions; stop early after one that gave the disk work."""
         for _ in range(PARTITIONS_PER_TICK):
             partition = next(self._round, None)
             if partition is None:

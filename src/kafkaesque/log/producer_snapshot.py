@@ -4,6 +4,8 @@ Written so that a restart need not read the log from its start to tell a retry f
 These are snapshots (`log/snapshot.py`) of the kind `PRODUCERS`.
 """
 
+from collections.abc import Callable
+
 from kafkaesque.log import snapshot
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.snapshot import PRODUCERS
@@ -13,6 +15,17 @@ from kafkaesque.types import Offset
 def write_snapshot(disk: Disk, folder: str, offset: Offset, state: bytes) -> None:
     """Keep the state as it was before the record at `offset`; durable on return."""
     snapshot.write(disk, folder, offset, state, PRODUCERS)
+
+
+def begin_snapshot(
+    disk: Disk,
+    folder: str,
+    offset: Offset,
+    state: bytes,
+    done: Callable[[OSError | None], None],
+) -> None:
+    """Do as `write_snapshot` does without waiting for the disk; `done` is told how it went."""
+    snapshot.begin_write(disk, folder, offset, state, PRODUCERS, done)
 
 
 def load_snapshot(disk: Disk, folder: str, offset: Offset) -> tuple[Offset, bytes] | None:

@@ -237,6 +237,7 @@ def test_one_of_two_brokers_goes_on_when_the_other_is_gone_for_good(
         assert pair.leader("orders") == 2
         assert cli("topic", "alter", "orders", "--replicas", "1", "--yes")[0] == 0
         assert cli("cluster", "drain", "1", "--yes")[0] == 0
+        assert cli("topic", "create", "meanwhile")[0] == 0, "on the other one alone"
         succeed(cli, "cluster", "remove", "1", "--yes")
         with pytest.raises(KafkaesqueError, match="broker 1 was removed from the cluster"):
             pair.restart(1)

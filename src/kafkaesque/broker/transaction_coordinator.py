@@ -175,7 +175,7 @@ class TransactionCoordinator:
     def _fetch_id(self, question: _Question) -> None:
         def give(given: int | KafkaesqueError) -> None:
             if isinstance(given, KafkaesqueError):
-                question.to(given)
+                question.to(ProducerIdNeeded(f"no producer id can be had just now: {given}"))
             else:
                 self._decide(question, given)
 

@@ -153,13 +153,11 @@ class TransactionCoordinator:
 
     def _decide(self, question: _Question, fresh_id: int) -> None:
         to = question.to
-        try:
-            machine = self._host.machine
-        except RaftError:
+        if not self._host.may_decide:
             to(_lost())
             return
         try:
-            decision = question.decide(machine, self._now(), fresh_id)
+            decision = question.decide(self._host.machine, self._now(), fresh_id)
         except ProducerIdNeeded:
             self._fetch_id(question)
             return
@@ -200,7 +198,7 @@ class TransactionCoordinator:
     def tick(self) -> None:
         """Let time pass: abort what is open for too long, tell partitions again."""
         self._host.tick()
-        if not self._host.is_hosted:
+        if not self._host.may_decide:
             return
         if self._is_new:
             self._is_new = False
@@ -312,8 +310,8 @@ class TransactionCoordinator:
         self._complete_if_all_know(name, ending)
 
     def _complete_if_all_know(self, name: str, ending: _Ending) -> None:
-        if ending.left or self._endings.get(name) is not ending or not self._host.is_hosted:
-            return
+        if ending.left or self._endings.get(name) is not ending or not self._host.may_decide:
+            return  # during a hand-over it is looked at again with the next tick after that
         del self._endings[name]
         machine = self._host.machine
         self._carry_out(machine.completed(name, ending.marker.number, self._now()))

@@ -11,9 +11,20 @@ from kafkaesque.broker.transaction_coordinator import (
 from kafkaesque.broker.transaction_ports import Marker, Told
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import NotCoordinator, NotLeader
-from kafkaesque.machines.transaction_commands import Add, Added, Answer, End, Ended, Init, Inited
+from kafkaesque.machines.group_commands import Now
+from kafkaesque.machines.transaction_commands import (
+    Add,
+    Added,
+    Answer,
+    Decision,
+    End,
+    Ended,
+    Init,
+    Inited,
+)
 from kafkaesque.machines.transaction_errors import ConcurrentTransactions
 from kafkaesque.machines.transaction_records import Place, State
+from kafkaesque.machines.transactions import Transactions
 from tests.broker.nodes import THREE, Node
 from tests.broker.transactional import COMMITTED, TIMEOUT_MS, House, Writer
 from tests.log.logs import HandClock
@@ -102,6 +113,28 @@ def test_nothing_is_told_to_partitions_before_the_decision_is_committed() -> Non
     assert markers.asked == []
     house.sync()
     assert len(markers.asked) == 1
+
+
+def test_without_room_on_the_disk_all_who_wait_are_told_and_time_goes_on() -> None:
+    house = House()
+    writer, _ = held(house)
+    writer.end()
+    coordinator = house.broker.transactions.coordinators.of("t")
+    answers: list[Answer] = []
+
+    def decide(machine: Transactions, now: Now, fresh: int) -> Decision:
+        """Have something to write, but only when asked again."""
+        if not house.broker._store.flusher.is_full:
+            raise ConcurrentTransactions("not yet")
+        init = Init(transactional_id="other", timeout_ms=TIMEOUT_MS, fresh_id=99)
+        return machine.init(init, answers.append, now)
+
+    coordinator.ask("other", decide, answers.append)
+    coordinator.ask("t", writer.add_question(answers.append, 0), answers.append)
+    house.broker._store.flusher.is_full = True
+    house.clock.ms += WAIT_MS_MAX
+    coordinator.tick()
+    assert [type(answer) for answer in answers] == [NotCoordinator] * 2
 
 
 # ── while leadership is being handed over ────────────────────────────────────────────────────

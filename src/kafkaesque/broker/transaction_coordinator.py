@@ -213,7 +213,8 @@ class TransactionCoordinator:
             if ending is not None and now.monotonic_ms >= ending.due_ms:
                 self._tell(name, ending)
         for name in list(self._waiting):
-            if self._waiting[name][0].deadline_ms <= now.monotonic_ms:
+            questions = self._waiting.get(name)  # none if a full disk has sent all of them away
+            if questions and questions[0].deadline_ms <= now.monotonic_ms:
                 self._retry(name)
 
     def stop(self) -> None:

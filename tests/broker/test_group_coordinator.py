@@ -304,6 +304,23 @@ def test_a_topic_that_is_being_opened_is_waited_for() -> None:
     assert told == [None]
 
 
+def test_a_topic_that_was_decided_on_and_never_came_is_made_by_the_next_one_who_asks() -> None:
+    attempts: list[object] = []
+
+    def create(answer: object) -> None:
+        attempts.append(answer)
+        if len(attempts) == 1:
+            raise TopicExists("it is decided, and leadership is lost before it is committed")
+
+    coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
+    told: list[KafkaesqueError | None] = []
+    coordinators.when_ready(told.append)
+    coordinators.when_ready(told.append)
+    assert len(attempts) == 2
+    coordinators.open([Coordinated().coordinator])
+    assert told == [None, None]
+
+
 def test_without_room_on_the_disk_groups_answer_that_they_cannot_and_time_goes_on() -> None:
     story = Coordinated()
     story.lead()

@@ -258,6 +258,7 @@ class Replica:
         index = self.raft.change_voters(voters)
         self._watermark.wait(index + 1, done)
         self._carry_out()
+        self.look_in_sync()  # there is no progress any more of one who was removed
         return index
 
     def transfer(self, target: NodeId) -> None:

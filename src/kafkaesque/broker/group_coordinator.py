@@ -57,7 +57,6 @@ class GroupCoordinator:
         self._expires_ms = clock.monotonic_ms() + config.offsets_check_ms
         self._host = MachineHost(replica, clock, lambda: Groups(config), _ignore, failed, snapshots)
         self._host.on_lost = self._on_lost
-        self._replica = replica
         self._snapshots = snapshots
         self._ended: dict[int, int] = {}
         """By producer the number of its last transaction that has ended here in this term."""
@@ -122,7 +121,7 @@ class GroupCoordinator:
         """Let time pass for the groups, and save their state now and then."""
         self._host.tick()
         self._saver.tick()
-        trim_covered(self._replica, self._snapshots)
+        trim_covered(self.replica, self._snapshots)
         self._forget_topics()
         if not self._host.may_decide:
             return

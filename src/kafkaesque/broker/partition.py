@@ -38,8 +38,6 @@ from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
 EMPTY = memoryview(b"")
-_SCAN_BYTES = 1 << 20
-
 
 NO_APPEND_TIME = -1
 
@@ -83,7 +81,8 @@ class Partition:
     def configure(self, settings: TopicSettings) -> None:
         """Let these settings hold from now on; those of the log do from its next append.
 
-        What machines live on is always synced and compacted, whatever is set.
+        What machines live on is always synced, and neither deleted by age nor compacted, whatever
+        is set.
         """
         log = self.replica.log
         self.settings = internal(settings, log.segments.config) if self._is_internal else settings

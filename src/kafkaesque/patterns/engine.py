@@ -135,9 +135,14 @@ class Engine:
         self._tasks = [asyncio.ensure_future(self._work(lane)) for lane in self._lanes]
         self._tasks.append(asyncio.ensure_future(self._watch()))
         self._tasks.append(asyncio.ensure_future(self.committer.run()))
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(JOIN_SECONDS_MAX):
                 await self._joined.wait()
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """Let handlers finish for a while, commit, leave the group; raises what broke inside."""

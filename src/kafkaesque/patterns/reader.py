@@ -64,7 +64,11 @@ class Reader:
         self._loop = asyncio.get_running_loop()
         self.failure = self._loop.create_future()
         self.consumer = Consumer(self._settings)
-        await asyncio.to_thread(begin, self.consumer)
+        try:
+            await asyncio.to_thread(begin, self.consumer)
+        except BaseException:
+            self.consumer.close()  # it has joined nothing yet, so this takes no time
+            raise
         self._thread = threading.Thread(target=self._run, name="kafkaesque-reader", daemon=True)
         self._thread.start()
 

@@ -92,9 +92,11 @@ class Sender:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await asyncio.to_thread(self._producer.flush, 2 * self._timeout_seconds)
-        self._is_stopping = True
-        await asyncio.to_thread(self._thread.join)
+        try:
+            await asyncio.to_thread(self._producer.flush, 2 * self._timeout_seconds)
+        finally:
+            self._is_stopping = True
+            await asyncio.to_thread(self._thread.join)
 
     async def send(
         self,

@@ -16,7 +16,7 @@ from tests.patterns.waiting import run, send_all, until
 pytestmark = pytest.mark.compat
 
 OURS = ("kafkaesque-reader", "kafkaesque-sender")
-NO_CONSUMER = {"fetch.max.bytes": 2_000, "receive.message.max.bytes": 1_000}
+NO_CONSUMER = {"fetch.max.bytes": 2_000_000, "receive.message.max.bytes": 1_000_000}
 """Settings that producers take and consumers refuse."""
 
 

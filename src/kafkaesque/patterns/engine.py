@@ -112,7 +112,7 @@ class Engine:
         """Messages that are done with, whatever became of them."""
 
     async def start(self, topics: list[str]) -> None:
-        """Join the group and return once partitions were assigned, or after a while."""
+        """Join the group and return once partitions came, reading failed, or a while has passed."""
         self._loop = asyncio.get_running_loop()
         self._queue: KeyedQueue[Delivery] = KeyedQueue()
         self._sleepers: deque[asyncio.Future[None]] = deque()
@@ -136,10 +136,7 @@ class Engine:
         self._tasks.append(asyncio.ensure_future(self._watch()))
         self._tasks.append(asyncio.ensure_future(self.committer.run()))
         try:
-            async with asyncio.timeout(JOIN_SECONDS_MAX):
-                await self._joined.wait()
-        except TimeoutError:
-            pass
+            await self._reader.wait(self._joined, JOIN_SECONDS_MAX)
         except asyncio.CancelledError:
             await self.stop()
             raise

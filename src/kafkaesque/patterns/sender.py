@@ -188,4 +188,10 @@ class Sender:
 
     def _poll(self) -> None:
         while not self._is_stopping:
-            self._producer.poll(_POLL_SECONDS)
+            try:
+                self._producer.poll(_POLL_SECONDS)
+            except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
+                # Others wait for their reports, so it goes on: what cannot be sent times out.
+                told = {"message": "a callback of the client failed", "exception": error}
+                with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+                    self._loop.call_soon_threadsafe(self._loop.call_exception_handler, told)

@@ -78,6 +78,16 @@ def test_marks_that_cannot_be_read_are_an_error_and_nothing_is_sent_again(
     assert texts(bootstrap, topic) == ["a", "a"]
 
 
+def test_a_queue_of_one_is_room_enough_for_the_marks_of_many_partitions(
+    bootstrap: str, topic: str
+) -> None:
+    dead = bury(bootstrap, topic, *map(str, range(20)))
+    assert len({one.partition for one in read_all(bootstrap, dead)}) > 1
+    small = {"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 1}
+    assert run(redrive(small, dead)).moved == 20
+    assert run(redrive(bootstrap, dead)).seen == 0
+
+
 def test_a_filter_chooses_and_the_rest_can_go_later(bootstrap: str, topic: str) -> None:
     dead = bury(bootstrap, topic, "key-1", "value-1", "key-2")
     keys = RedriveSettings(

@@ -166,17 +166,8 @@ class Redriver:
 
     def _send(self, raw: ClientMessage, target: str, pairs: Headers) -> None:
         headers: list[tuple[str, str | bytes | None]] = list(pairs)
-        value, key, group = raw.value(), raw.key(), self._group
-        while True:  # ends: what is in the queue is sent or times out, and makes room
-            try:
-                self._producer.produce(
-                    target, value, key, headers=headers, on_delivery=group.report
-                )
-                break
-            except BufferError:
-                self._producer.poll(_QUEUE_SECONDS)
-            except KafkaException as error:
-                raise Undelivered(f"a message to {target}: {error.args[0].str()}") from error
+        group = self._group
+        self._produce(target, raw.value(), raw.key(), headers, group)
         group.add(raw.partition() or 0, raw.offset() or 0)
         if group.sent % _POLL_EVERY == 0:
             self._producer.poll(0)
@@ -199,13 +190,30 @@ class Redriver:
         for partition, marks in group.marks.items():
             ranges = marks.ranges()
             assert len(ranges) <= RANGES_PER_MARK_MAX
-            self._producer.produce(
-                self._topic + REDRIVEN_SUFFIX,
-                encode(ranges),
-                b"%d" % partition,
-                on_delivery=self._noted.report,
-            )
+            key = b"%d" % partition
+            self._produce(self._topic + REDRIVEN_SUFFIX, encode(ranges), key, [], self._noted)
         group.marks.clear()
+
+    def _produce(
+        self,
+        target: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: list[tuple[str, str | bytes | None]],
+        group: "_Group",
+    ) -> None:
+        """Hand a message to librdkafka, whose word of it goes to the group; waits for room."""
+        while True:  # ends: what is in the queue is sent or times out, and makes room
+            try:
+                self._producer.produce(
+                    target, value, key, headers=headers, on_delivery=group.report
+                )
+            except BufferError:
+                self._producer.poll(_QUEUE_SECONDS)
+            except KafkaException as error:
+                raise Undelivered(f"a message to {target}: {error.args[0].str()}") from error
+            else:
+                return
 
     def _flush(self) -> None:
         """Wait until all is acknowledged, and note what was not noted yet."""

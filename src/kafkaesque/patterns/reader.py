@@ -66,8 +66,9 @@ class Reader:
         self.consumer = Consumer(self._settings)
         try:
             await asyncio.to_thread(begin, self.consumer)
-        except BaseException:
-            self.consumer.close()  # it has joined nothing yet, so this takes no time
+        except Exception:
+            # Not when cancelled: `begin` may run still, and a consumer that nobody holds is closed.
+            self.consumer.close()
             raise
         self._thread = threading.Thread(target=self._run, name="kafkaesque-reader", daemon=True)
         self._thread.start()

@@ -6,8 +6,8 @@ links between brokers, where many wait side by side and none holds up another.
 """
 
 import asyncio
+import struct
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from struct import Struct
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -33,7 +33,7 @@ from kafkaesque.wire.messages.produce import ProduceRequest, ProduceResponse
 R = TypeVar("R")
 T = TypeVar("T")
 
-_HEAD = Struct(">hh")
+_HEAD = struct.Struct(">hh")
 
 
 class ClusterChannel:
@@ -157,7 +157,7 @@ class Forwarded:
             key, version = _HEAD.unpack_from(question.data)
             messages = APIS[key]
             request = decode(messages.request, version, question.data[_HEAD.size :])
-        except (KeyError, WireError, ValueError) as error:
+        except (KeyError, WireError, ValueError, struct.error) as error:
             question.refuse(f"the request cannot be read: {error}")
             return
         task = asyncio.get_running_loop().create_task(self._handle(question, request, version))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
+from kafkaesque.broker.partition import Partition
 from kafkaesque.server.cluster_metrics import CLUSTER_METRICS
 from kafkaesque.server.counters import TIME_BOUNDS_S
 from kafkaesque.server.edge import Edge
@@ -35,10 +36,12 @@ def _by_topic(edge: Edge, read: Callable[[Sequence[int]], float], field: str) ->
 
 
 def _high_watermarks(edge: Edge) -> Samples:
+    topics = edge.broker.topics
     every = (
-        ((name, str(index)), float(partition.high_watermark))
-        for name, partitions in sorted(edge.broker.open_partitions.items())
-        for index, partition in enumerate(partitions)
+        ((name, str(index)), float(slot.high_watermark))
+        for name in topics.names
+        for index, slot in enumerate(topics.slots(name))
+        if isinstance(slot, Partition)
     )
     return islice(every, edge.limits.metrics_series_max)
 

@@ -353,3 +353,17 @@ def test_a_full_disk_is_reported_as_such(disk: PosixDisk, monkeypatch: pytest.Mo
     assert file.size() == 3
     file.truncate(0)
     disk.sync_now([file], [])
+
+
+def test_nobody_hears_of_a_sync_after_the_disk_was_closed(tmp_path: Path) -> None:
+    posted: list[Callable[[], None]] = []
+    disk = PosixDisk(tmp_path, post=posted.append)
+    file = disk.create("a")
+    file.write(0, b"x")
+    heard: list[OSError | None] = []
+    disk.sync([file], [""], heard.append)
+    disk.close()
+    for told in posted:
+        told()
+    assert posted
+    assert heard == []

@@ -431,7 +431,8 @@ class PosixDisk:
         return first_error
 
     def _finish(self, work: _Round, done: Synced) -> None:
-        done(self._end(work))
+        if self._root_descriptor >= 0:  # else it was closed meanwhile, and nobody wants to know
+            done(self._end(work))
 
 
 def _is_for_syncfs(nodes: Sequence[Node]) -> bool:

@@ -355,15 +355,14 @@ def test_a_full_disk_is_reported_as_such(disk: PosixDisk, monkeypatch: pytest.Mo
     disk.sync_now([file], [])
 
 
-def test_nobody_hears_of_a_sync_after_the_disk_was_closed(tmp_path: Path) -> None:
-    posted: list[Callable[[], None]] = []
-    disk = PosixDisk(tmp_path, post=posted.append)
+def test_a_sync_that_follows_another_after_the_disk_was_closed_is_not_begun(tmp_path: Path) -> None:
+    posted: queue.Queue[Callable[[], None]] = queue.Queue()
+    disk = PosixDisk(tmp_path, post=posted.put)
     file = disk.create("a")
     file.write(0, b"x")
     heard: list[OSError | None] = []
-    disk.sync([file], [""], heard.append)
+    disk.sync([file], [], lambda _: disk.sync([], [""], heard.append))
     disk.close()
-    for told in posted:
-        told()
-    assert posted
+    posted.get(timeout=DEADLINE_S)()
+    assert posted.empty()
     assert heard == []

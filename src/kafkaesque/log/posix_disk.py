@@ -293,8 +293,11 @@ class PosixDisk:
     def sync(self, files: Sequence[File], folders: Sequence[str], done: Synced) -> None:
         """Make these files and folders durable as they are now, then call `done`.
 
-        An error is final: the files that it concerns take no more writes and syncs.
+        An error is final: the files that it concerns take no more writes and syncs. After `close`
+        nothing happens: what follows the last sync under way must not spoil a clean stop.
         """
+        if self._root_descriptor < 0:
+            return
         work = self._begin(files, folders)
         jobs = work.jobs()
         if self._post is None:
@@ -431,8 +434,7 @@ class PosixDisk:
         return first_error
 
     def _finish(self, work: _Round, done: Synced) -> None:
-        if self._root_descriptor >= 0:  # else it was closed meanwhile, and nobody wants to know
-            done(self._end(work))
+        done(self._end(work))
 
 
 def _is_for_syncfs(nodes: Sequence[Node]) -> bool:

@@ -316,22 +316,6 @@ class FutureTerm(BrokerError):
     """The client knows a later term than this replica: it is the replica that lags."""
 
 
-class FetchSessionError(BrokerError):
-    """A fetch session that cannot go on; the client begins anew with a full request."""
-
-
-class FetchSessionUnknown(FetchSessionError):
-    """No session has this id, or no longer."""
-
-
-class FetchEpochWrong(FetchSessionError):
-    """The request is not the one that follows in its session."""
-
-
-class FetchTopicsMixed(FetchSessionError):
-    """A session that began with topics' names goes on with ids, or the other way round."""
-
-
 class GroupError(BrokerError):
     """Something that a consumer group refuses."""
 

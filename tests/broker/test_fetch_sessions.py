@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from kafkaesque.broker.fetch_errors import FetchSessionUnknown
 from kafkaesque.broker.fetch_sessions import FetchSession, FetchSessions, Want, following
 from kafkaesque.config import FetchConfig
-from kafkaesque.errors import FetchSessionUnknown
 
 CONFIG = FetchConfig(sessions_max=3, session_partitions_max=5, sessions_partitions_max=10)
 

@@ -14,8 +14,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
+from kafkaesque.broker.fetch_errors import FetchEpochWrong, FetchSessionUnknown, FetchTopicsMixed
 from kafkaesque.config import FetchConfig
-from kafkaesque.errors import FetchEpochWrong, FetchSessionUnknown, FetchTopicsMixed
 from kafkaesque.types import Offset, Term
 
 TopicRef: TypeAlias = str | bytes

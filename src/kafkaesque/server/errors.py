@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kafkaesque import errors
+from kafkaesque.broker import fetch_errors
 from kafkaesque.machines import consumer_errors, feature_errors, transaction_errors
 from kafkaesque.wire.error_codes import ErrorCode
 
@@ -23,9 +24,9 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     errors.InconsistentTopicId: ErrorCode.INCONSISTENT_TOPIC_ID,
     errors.StaleTerm: ErrorCode.FENCED_LEADER_EPOCH,
     errors.FutureTerm: ErrorCode.UNKNOWN_LEADER_EPOCH,
-    errors.FetchSessionUnknown: ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
-    errors.FetchEpochWrong: ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-    errors.FetchTopicsMixed: ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    fetch_errors.FetchSessionUnknown: ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    fetch_errors.FetchEpochWrong: ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    fetch_errors.FetchTopicsMixed: ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     errors.InvalidPartitions: ErrorCode.INVALID_PARTITIONS,
     errors.InvalidReplicas: ErrorCode.INVALID_REPLICATION_FACTOR,
     errors.InvalidAssignment: ErrorCode.INVALID_REPLICA_ASSIGNMENT,

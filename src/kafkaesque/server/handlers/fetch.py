@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from kafkaesque.broker.fetch_errors import FetchSessionError
 from kafkaesque.broker.fetch_sessions import (
     FINAL_EPOCH,
     FULL_EPOCH,
@@ -16,7 +17,6 @@ from kafkaesque.broker.fetch_sessions import (
 )
 from kafkaesque.broker.fetching import Share, bytes_waiting, find_shares, read_shares
 from kafkaesque.broker.nearby import nearby
-from kafkaesque.errors import FetchSessionError
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.hints import Hints
 from kafkaesque.server.session import Session

@@ -31,7 +31,11 @@ async def handle(request: ListGroupsRequest, version: int, session: Session) -> 
                 session, coordinator, lambda g, to, _: g.describe(None, to), Described
             )
         except NotCoordinator:
-            continue  # not any more
+            if coordinator.is_hosted:  # it is about to hand over, and answers again in a moment
+                return ListGroupsResponse(
+                    error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=()
+                )
+            continue  # it has handed over
         except GroupError as error:
             return ListGroupsResponse(error_code=code_of(error), groups=())
         listed += [

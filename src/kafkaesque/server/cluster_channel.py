@@ -33,6 +33,12 @@ from kafkaesque.wire.messages.produce import ProduceRequest, ProduceResponse
 R = TypeVar("R")
 T = TypeVar("T")
 
+ONE_LEADER_WAIT_MS_MAX = 5_000
+"""How long another broker is asked to wait for records: a call must not end before its answer."""
+
+SEVERAL_LEADERS_WAIT_MS_MAX = 1_000
+"""The same if more than one is asked: those without records wait on when nobody does any more."""
+
 _HEAD = Struct(">hh")
 
 
@@ -88,10 +94,11 @@ class ClusterChannel:
         (topic,) = request.topics
         shares = self._shares(topic.topic, topic.partitions, lambda one: one.partition)
         parts = [_with(topic, partitions=tuple(part)) for _, part in shares]
+        wait_ms = self._wait_ms(request.max_wait_ms, [node for node, _ in shares])
         answers = await _first_with(
             _has_something,
             [
-                self._at(node, _with(request, topics=(part,)), FetchResponse)
+                self._at(node, _with(request, topics=(part,), max_wait_ms=wait_ms), FetchResponse)
                 for (node, _), part in zip(shares, parts, strict=True)
             ],
         )
@@ -101,6 +108,14 @@ class ClusterChannel:
         found = [one for answer in filled for one in answer.responses[0].partitions]
         whole = _with(filled[0].responses[0], partitions=tuple(found))
         return _with(filled[0], responses=(whole,))
+
+    def _wait_ms(self, wanted_ms: int, nodes: Sequence[NodeId | None]) -> int:
+        """Return how long all of them wait, also this broker: the one that waits longest counts."""
+        if len(nodes) > 1:
+            return min(wanted_ms, SEVERAL_LEADERS_WAIT_MS_MAX)
+        if nodes[0] in (None, self._broker.node):
+            return wanted_ms
+        return min(wanted_ms, ONE_LEADER_WAIT_MS_MAX)
 
     def _shares(
         self, topic: str, partitions: Iterable[T], index: Callable[[T], int]

@@ -1,0 +1,138 @@
+"""The way to the whole cluster: to each leader what is its own, and what if one does not answer."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kafkaesque.net.ports import Question
+from kafkaesque.server.cluster_channel import (
+    ONE_LEADER_WAIT_MS_MAX,
+    SEVERAL_LEADERS_WAIT_MS_MAX,
+    ClusterChannel,
+)
+from kafkaesque.server.local_channel import LocalChannel
+from kafkaesque.sim.broker_run import is_of_one_mind
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.types import NodeId
+from kafkaesque.wire.apis import APIS
+from kafkaesque.wire.codec import decode, encode
+from kafkaesque.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from tests.net.identities import an_identity
+from tests.net.linking import QUICK, End, introduce, linked, listening
+from tests.sim.test_broker_world import broker_of, create, ready_world, wait
+
+LONG_MS = 30_000
+
+Answering = Callable[[Any], Any]
+"""What another broker answers to a request; None if it leaves it unanswered."""
+
+
+class Other:
+    """Another broker of the cluster: what it was asked, and what it answers."""
+
+    def __init__(self, node: NodeId, answering: Answering) -> None:
+        self.asked: list[Any] = []
+        self.end = End(an_identity(node), QUICK, on_question=self._on_question)
+        self._answering = answering
+
+    def _on_question(self, question: Question) -> None:
+        key, version = struct.unpack_from(">hh", question.data)
+        request = decode(APIS[key].request, version, question.data[4:])
+        self.asked.append(request)
+        answer = self._answering(request)
+        if answer is not None:
+            question.reply(encode(answer, version))
+
+
+class Channelled:
+    """The channel of broker 1, and which partitions of `orders` each broker leads."""
+
+    def __init__(self, world: BrokerWorld, end: End) -> None:
+        self.broker = broker_of(world, 1)
+        self.topic = self.broker.topics.topic("orders")
+        local = LocalChannel(self.broker, "127.0.0.1", 1)
+        self.channel = ClusterChannel(self.broker, local, end.links)
+
+    def led_by(self, node: NodeId) -> int:
+        """Return the partition that a broker leads."""
+        (found,) = [p for p in range(3) if self.broker.partition_leader(self.topic, p).node == node]
+        return found
+
+    async def fetch(self, *nodes: NodeId, max_wait_ms: int = LONG_MS) -> tuple[PartitionData, ...]:
+        """Fetch from the partitions that these lead."""
+        partitions = tuple(
+            FetchPartition(partition=self.led_by(node), fetch_offset=0, partition_max_bytes=1)
+            for node in nodes
+        )
+        topic = FetchTopic(topic_id=self.topic.topic_id, topic="orders", partitions=partitions)
+        request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=(topic,))
+        answer = await self.channel.call(request, FetchResponse)
+        return answer.responses[0].partitions
+
+
+@asynccontextmanager
+async def channelled(*others: Other) -> AsyncIterator[Channelled]:
+    """Link broker 1 of three, each of which leads one partition, to some of the others."""
+    world = ready_world(racks=3)
+    assert create(world, 1, "orders", 3) is None
+    wait(world, lambda: is_of_one_mind(world))
+    mine = End(an_identity(1), QUICK)
+    ends = [mine, *(other.end for other in others)]
+    async with listening(*ends):
+        introduce(*ends)
+        await linked(*ends)
+        yield Channelled(world, mine)
+
+
+def empty(request: FetchRequest) -> FetchResponse:
+    """Answer that there is nothing new."""
+    return FetchResponse(
+        responses=tuple(
+            FetchableTopicResponse(
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    PartitionData(
+                        partition_index=one.partition,
+                        error_code=0,
+                        high_watermark=0,
+                        aborted_transactions=None,
+                        records=None,
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def test_another_broker_is_asked_to_wait_for_less_than_a_call_may_take() -> None:
+    async def go() -> None:
+        other = Other(2, empty)
+        async with channelled(other) as found:
+            await found.fetch(2)
+            await found.fetch(2, max_wait_ms=7)
+        assert [request.max_wait_ms for request in other.asked] == [ONE_LEADER_WAIT_MS_MAX, 7]
+        assert QUICK.call_ms_max >= ONE_LEADER_WAIT_MS_MAX * 2
+
+    asyncio.run(go())
+
+
+def test_several_brokers_are_asked_to_wait_a_moment_only() -> None:
+    async def go() -> None:
+        two, three = Other(2, empty), Other(3, empty)
+        async with channelled(two, three) as found:
+            assert len(await found.fetch(2, 3)) == 2
+        waits = [request.max_wait_ms for request in two.asked + three.asked]
+        assert waits == [SEVERAL_LEADERS_WAIT_MS_MAX] * 2
+
+    asyncio.run(go())

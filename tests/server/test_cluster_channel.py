@@ -6,18 +6,27 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
+from kafkaesque.errors import PeerUnreachable
+from kafkaesque.net.codec import Failure, Reply
 from kafkaesque.net.ports import Question
 from kafkaesque.server.cluster_channel import (
     ONE_LEADER_WAIT_MS_MAX,
+    REQUESTS_PENDING_MAX,
     SEVERAL_LEADERS_WAIT_MS_MAX,
     ClusterChannel,
+    Forwarded,
+    hand_on,
 )
 from kafkaesque.server.local_channel import LocalChannel
+from kafkaesque.server.peering import Ask
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId
 from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.codec import decode, encode
+from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -27,10 +36,12 @@ from kafkaesque.wire.messages.fetch import (
     PartitionData,
 )
 from tests.net.identities import an_identity
-from tests.net.linking import QUICK, End, introduce, linked, listening
+from tests.net.linking import QUICK, End, introduce, linked, listening, until
 from tests.sim.test_broker_world import broker_of, create, ready_world, wait
 
 LONG_MS = 30_000
+FETCH_KEY = api_of(FetchRequest).key
+FETCH_VERSION = api_of(FetchRequest).last
 
 Answering = Callable[[Any], Any]
 """What another broker answers to a request; None if it leaves it unanswered."""
@@ -45,6 +56,9 @@ class Other:
         self._answering = answering
 
     def _on_question(self, question: Question) -> None:
+        if question.kind != Ask.REQUEST:
+            question.reply(b"other")
+            return
         key, version = struct.unpack_from(">hh", question.data)
         request = decode(APIS[key].request, version, question.data[4:])
         self.asked.append(request)
@@ -57,10 +71,11 @@ class Channelled:
     """The channel of broker 1, and which partitions of `orders` each broker leads."""
 
     def __init__(self, world: BrokerWorld, end: End) -> None:
+        self.links = end.links
         self.broker = broker_of(world, 1)
         self.topic = self.broker.topics.topic("orders")
-        local = LocalChannel(self.broker, "127.0.0.1", 1)
-        self.channel = ClusterChannel(self.broker, local, end.links)
+        self.local = LocalChannel(self.broker, "127.0.0.1", 1)
+        self.channel = ClusterChannel(self.broker, self.local, end.links)
 
     def led_by(self, node: NodeId) -> int:
         """Return the partition that a broker leads."""
@@ -69,14 +84,17 @@ class Channelled:
 
     async def fetch(self, *nodes: NodeId, max_wait_ms: int = LONG_MS) -> tuple[PartitionData, ...]:
         """Fetch from the partitions that these lead."""
+        request = self.a_fetch(*nodes, max_wait_ms=max_wait_ms)
+        answer = await self.channel.call(request, FetchResponse)
+        return answer.responses[0].partitions
+
+    def a_fetch(self, *nodes: NodeId, max_wait_ms: int = LONG_MS) -> FetchRequest:
         partitions = tuple(
             FetchPartition(partition=self.led_by(node), fetch_offset=0, partition_max_bytes=1)
             for node in nodes
         )
         topic = FetchTopic(topic_id=self.topic.topic_id, topic="orders", partitions=partitions)
-        request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=(topic,))
-        answer = await self.channel.call(request, FetchResponse)
-        return answer.responses[0].partitions
+        return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=(topic,))
 
 
 @asynccontextmanager
@@ -134,5 +152,45 @@ def test_several_brokers_are_asked_to_wait_a_moment_only() -> None:
             assert len(await found.fetch(2, 3)) == 2
         waits = [request.max_wait_ms for request in two.asked + three.asked]
         assert waits == [SEVERAL_LEADERS_WAIT_MS_MAX] * 2
+
+    asyncio.run(go())
+
+
+def test_requests_that_wait_leave_room_on_the_link_for_other_calls() -> None:
+    async def go() -> None:
+        other = Other(2, lambda _: None)
+        async with channelled(other) as found:
+            request = found.a_fetch(2)
+            waiting = [
+                asyncio.ensure_future(hand_on(found.links, 2, request, FETCH_VERSION))
+                for _ in range(REQUESTS_PENDING_MAX)
+            ]
+            await until(lambda: len(other.asked) == REQUESTS_PENDING_MAX)
+            with pytest.raises(PeerUnreachable, match="wait for answers"):
+                await hand_on(found.links, 2, request, FETCH_VERSION)
+            assert bytes(await found.links.call(2, Ask.COMMAND, b"")) == b"other"
+            for one in waiting:
+                one.cancel()
+            await asyncio.wait(waiting)
+
+    asyncio.run(go())
+
+
+def test_requests_that_were_given_up_count_where_they_are_still_handled() -> None:
+    async def go() -> None:
+        answers: list[Reply | Failure] = []
+        async with channelled() as found:
+            forwarded = Forwarded(found.local)
+            waiting = encode(found.a_fetch(1), FETCH_VERSION)
+            data = memoryview(struct.pack(">hh", FETCH_KEY, FETCH_VERSION) + waiting)
+            for number in range(REQUESTS_PENDING_MAX):
+                forwarded.answer(Question(2, Ask.REQUEST, data, number, answers.append))
+            assert not answers
+            forwarded.answer(Question(2, Ask.REQUEST, data, -1, answers.append))
+            (refused,) = answers
+            assert isinstance(refused, Failure)
+            assert "too many requests" in refused.reason
+            forwarded.answer(Question(3, Ask.REQUEST, data, -2, answers.append))
+            assert len(answers) == 1
 
     asyncio.run(go())

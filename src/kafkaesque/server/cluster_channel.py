@@ -39,6 +39,14 @@ ONE_LEADER_WAIT_MS_MAX = 5_000
 SEVERAL_LEADERS_WAIT_MS_MAX = 1_000
 """The same if more than one is asked: those without records wait on when nobody does any more."""
 
+REQUESTS_PENDING_MAX = 5_000
+"""Requests that one broker has handed on to another and that are not answered yet.
+
+Half of the calls that a link takes: however many people wait for records, commands and transactions
+still come through. The broker that answers counts for itself, because it goes on with requests that
+were given up.
+"""
+
 _HEAD = Struct(">hh")
 
 
@@ -141,7 +149,8 @@ async def hand_on(links: Links, node: NodeId, request: Any, version: int) -> Any
     api = api_of(type(request))
     data = _HEAD.pack(api.key, version) + encode(request, version)
     try:
-        return decode(APIS[api.key].response, version, await links.call(node, Ask.REQUEST, data))
+        answer = await links.call(node, Ask.REQUEST, data, pending_max=REQUESTS_PENDING_MAX)
+        return decode(APIS[api.key].response, version, answer)
     except WireError as error:
         raise MalformedLink(f"the answer of broker {node} cannot be read: {error}") from error
 
@@ -164,7 +173,8 @@ class Forwarded:
 
     def __init__(self, local: LocalChannel) -> None:
         self._local = local
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[NodeId | None, set[asyncio.Task[None]]] = {}
+        """What is under way for each broker that asks."""
 
     def answer(self, question: Question) -> None:
         """Begin to handle a request; its answer is sent when there is one."""
@@ -175,9 +185,13 @@ class Forwarded:
         except (KeyError, WireError, ValueError) as error:
             question.refuse(f"the request cannot be read: {error}")
             return
+        tasks = self._tasks.setdefault(question.node, set())
+        if len(tasks) >= REQUESTS_PENDING_MAX:
+            question.refuse("too many requests of this broker are not answered yet")
+            return
         task = asyncio.get_running_loop().create_task(self._handle(question, request, version))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     async def _handle(self, question: Question, request: Any, version: int) -> None:
         try:

@@ -26,6 +26,7 @@ from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId
 from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.codec import decode, encode
+from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -152,6 +153,19 @@ def test_several_brokers_are_asked_to_wait_a_moment_only() -> None:
             assert len(await found.fetch(2, 3)) == 2
         waits = [request.max_wait_ms for request in two.asked + three.asked]
         assert waits == [SEVERAL_LEADERS_WAIT_MS_MAX] * 2
+
+    asyncio.run(go())
+
+
+def test_a_leader_that_cannot_be_reached_does_not_keep_records_of_others_back() -> None:
+    async def go() -> None:
+        async with channelled(Other(2, empty)) as found:
+            answers = await found.fetch(2, 3, max_wait_ms=0)
+            codes = {one.partition_index: one.error_code for one in answers}
+            assert codes == {
+                found.led_by(2): ErrorCode.NONE,
+                found.led_by(3): ErrorCode.LEADER_NOT_AVAILABLE,
+            }
 
     asyncio.run(go())
 

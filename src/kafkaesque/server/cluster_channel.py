@@ -13,7 +13,14 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.errors import KafkaesqueError, MalformedLink, UnknownTopic, WireError
+from kafkaesque.errors import (
+    AnswerLost,
+    KafkaesqueError,
+    MalformedLink,
+    PeerUnreachable,
+    UnknownTopic,
+    WireError,
+)
 from kafkaesque.net.links import Links
 from kafkaesque.net.ports import Question
 from kafkaesque.server.local_channel import LocalChannel
@@ -24,7 +31,12 @@ from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.codec import decode, encode
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.message import api_of
-from kafkaesque.wire.messages.fetch import FetchRequest, FetchResponse
+from kafkaesque.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
 from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
@@ -104,9 +116,10 @@ class ClusterChannel:
         parts = [_with(topic, partitions=tuple(part)) for _, part in shares]
         wait_ms = self._wait_ms(request.max_wait_ms, [node for node, _ in shares])
         answers = await _first_with(
-            _has_something,
+            # Who does not wait wants what everybody has, also if one of them is not there.
+            _has_something if wait_ms else lambda _: False,
             [
-                self._at(node, _with(request, topics=(part,), max_wait_ms=wait_ms), FetchResponse)
+                self._fetch_at(node, _with(request, topics=(part,), max_wait_ms=wait_ms))
                 for (node, _), part in zip(shares, parts, strict=True)
             ],
         )
@@ -116,6 +129,13 @@ class ClusterChannel:
         found = [one for answer in filled for one in answer.responses[0].partitions]
         whole = _with(filled[0].responses[0], partitions=tuple(found))
         return _with(filled[0], responses=(whole,))
+
+    async def _fetch_at(self, node: NodeId | None, request: FetchRequest) -> FetchResponse:
+        """Fetch from one broker; from one that cannot be reached nothing can be had at present."""
+        try:
+            return await self._at(node, request, FetchResponse)
+        except (PeerUnreachable, AnswerLost):
+            return _leaderless(request)
 
     def _wait_ms(self, wanted_ms: int, nodes: Sequence[NodeId | None]) -> int:
         """Return how long all of them wait, also this broker: the one that waits longest counts."""
@@ -217,6 +237,24 @@ async def _first_with(
         for call in waiting:
             call.cancel()
     return answers
+
+
+def _leaderless(request: FetchRequest) -> FetchResponse:
+    (topic,) = request.topics
+    partitions = tuple(
+        PartitionData(
+            partition_index=one.partition,
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE,
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=None,
+        )
+        for one in topic.partitions
+    )
+    found = FetchableTopicResponse(
+        topic_id=topic.topic_id, topic=topic.topic, partitions=partitions
+    )
+    return FetchResponse(responses=(found,))
 
 
 def _has_something(answer: FetchResponse) -> bool:

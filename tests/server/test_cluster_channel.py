@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from kafkaesque.clock import SystemClock
 from kafkaesque.errors import PeerUnreachable
+from kafkaesque.gateway.text_desk import TextDesk
+from kafkaesque.gateway.text_message import Message
+from kafkaesque.gateway.text_publish import publish
 from kafkaesque.net.codec import Failure, Reply
 from kafkaesque.net.ports import Question
+from kafkaesque.record.key_partition import partition_of
 from kafkaesque.server.cluster_channel import (
     ONE_LEADER_WAIT_MS_MAX,
     REQUESTS_PENDING_MAX,
@@ -35,6 +40,12 @@ from kafkaesque.wire.messages.fetch import (
     FetchResponse,
     FetchTopic,
     PartitionData,
+)
+from kafkaesque.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
 )
 from tests.net.identities import an_identity
 from tests.net.linking import QUICK, End, introduce, linked, listening, until
@@ -88,6 +99,14 @@ class Channelled:
         request = self.a_fetch(*nodes, max_wait_ms=max_wait_ms)
         answer = await self.channel.call(request, FetchResponse)
         return answer.responses[0].partitions
+
+    async def publish(self, *nodes: NodeId) -> dict[NodeId, str | None]:
+        """Publish a message to the partition of each; return what became of them."""
+        partitions = [self.led_by(node) for node in nodes]
+        desk = TextDesk(self.channel, SystemClock())
+        keys = {partition_of(b"%d" % n, 3): b"%d" % n for n in range(20)}
+        messages = [Message(key=keys[p], header=None, body=b"x") for p in partitions]
+        return dict(zip(nodes, await publish(desk, "orders", messages), strict=True))
 
     def a_fetch(self, *nodes: NodeId, max_wait_ms: int = LONG_MS) -> FetchRequest:
         partitions = tuple(
@@ -206,5 +225,45 @@ def test_requests_that_were_given_up_count_where_they_are_still_handled() -> Non
             assert "too many requests" in refused.reason
             forwarded.answer(Question(3, Ask.REQUEST, data, -2, answers.append))
             assert len(answers) == 1
+
+    asyncio.run(go())
+
+
+def produced(request: ProduceRequest) -> ProduceResponse:
+    """Answer that all is committed."""
+    return ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(
+                topic_id=topic.topic_id,
+                partition_responses=tuple(
+                    PartitionProduceResponse(index=one.index, error_code=0, base_offset=0)
+                    for one in topic.partition_data
+                ),
+            )
+            for topic in request.topic_data
+        )
+    )
+
+
+def test_a_leader_that_was_not_asked_leaves_the_fate_of_its_messages_known() -> None:
+    async def go() -> None:
+        async with channelled(Other(2, produced)) as found:
+            fates = await found.publish(2, 3)
+            assert fates == {2: None, 3: "there is no link to node 3"}
+
+    asyncio.run(go())
+
+
+def test_a_leader_that_is_lost_leaves_the_fate_of_its_own_messages_unknown() -> None:
+    async def go() -> None:
+        two = Other(2, produced)
+        three = Other(3, lambda _: None)
+        async with channelled(two, three) as found:
+            publishing = asyncio.ensure_future(found.publish(2, 3))
+            await until(lambda: bool(three.asked))
+            await three.end.links.close()
+            fates = await publishing
+            assert fates[2] is None
+            assert "the outcome is unknown" in str(fates[3])
 
     asyncio.run(go())

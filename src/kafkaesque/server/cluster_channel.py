@@ -40,7 +40,12 @@ from kafkaesque.wire.messages.fetch import (
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
 from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
-from kafkaesque.wire.messages.produce import ProduceRequest, ProduceResponse
+from kafkaesque.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -102,13 +107,22 @@ class ClusterChannel:
         parts = [_with(topic, partition_data=tuple(part)) for _, part in shares]
         answers = await asyncio.gather(
             *(
-                self._at(node, _with(request, topic_data=(part,)), ProduceResponse)
+                self._produce_at(node, _with(request, topic_data=(part,)))
                 for (node, _), part in zip(shares, parts, strict=True)
             )
         )
         found = [one for answer in answers for one in answer.responses[0].partition_responses]
         whole = _with(answers[0].responses[0], partition_responses=tuple(found))
         return _with(answers[0], responses=(whole,))
+
+    async def _produce_at(self, node: NodeId | None, request: ProduceRequest) -> ProduceResponse:
+        """Write at one broker; what went wrong there is the fate of its partitions alone."""
+        try:
+            return await self._at(node, request, ProduceResponse)
+        except PeerUnreachable as error:  # nothing was asked, so nothing was written
+            return _not_produced(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error))
+        except KafkaesqueError as error:  # it may have been written
+            return _not_produced(request, ErrorCode.NETWORK_EXCEPTION, str(error))
 
     async def _fetch(self, request: FetchRequest) -> FetchResponse:
         (topic,) = request.topics
@@ -237,6 +251,20 @@ async def _first_with(
         for call in waiting:
             call.cancel()
     return answers
+
+
+def _not_produced(request: ProduceRequest, code: ErrorCode, reason: str) -> ProduceResponse:
+    (topic,) = request.topic_data
+    partitions = tuple(
+        PartitionProduceResponse(
+            index=one.index, error_code=code, base_offset=-1, error_message=reason
+        )
+        for one in topic.partition_data
+    )
+    found = TopicProduceResponse(
+        topic_id=topic.topic_id, name=topic.name, partition_responses=partitions
+    )
+    return ProduceResponse(responses=(found,))
 
 
 def _leaderless(request: FetchRequest) -> FetchResponse:

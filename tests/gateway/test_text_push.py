@@ -311,6 +311,26 @@ def test_pushing_is_given_up_when_no_leader_comes(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_a_position_that_another_broker_has_taken_further_does_not_go_back(
+    tmp_path: Path,
+) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path, wrap=Keeper) as broker:
+            way = broker.desk.channel
+            assert isinstance(way, Keeper)
+            reader, writer = await broker.connect(), await broker.connect()
+            await writer.ask("CRTP t 2")
+            await reader.data("PUSH t g")
+            await writer.ask('PUBS t {"Body":"one"}')
+            await writer.ask('PUBS t {"Body":"two"}')
+            assert sorted(await pushed(reader, 2)) == ["one", "two"]
+            way.kept["g", 1] = 7
+            assert await reader.ask("STOP") == "Done"
+            assert way.kept == {("g", 0): 1, ("g", 1): 7}
+
+    asyncio.run(go())
+
+
 def test_the_last_position_is_kept_though_the_coordinator_moves(tmp_path: Path) -> None:
     async def go() -> None:
         async with text_broker(tmp_path, wrap=Moving) as broker:

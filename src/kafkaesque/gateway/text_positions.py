@@ -88,6 +88,20 @@ async def _find_coordinator(channel: Channel, group: str) -> None:
         raise refusal(found.error_code)
 
 
+async def advance(
+    channel: Channel, group: str, place: TopicPlace, positions: Mapping[int, Offset]
+) -> None:
+    """Keep those positions that are further than what is kept; raises what `commit` raises.
+
+    Two clients of a group may read the same partition at two brokers: so whoever is behind does not
+    send the group back to what the other has seen.
+    """
+    kept = await committed(channel, group, place, list(positions))
+    ahead = {p: offset for p, offset in positions.items() if offset > kept.get(p, -1)}
+    if ahead:
+        await commit(channel, group, place, ahead)
+
+
 async def commit(
     channel: Channel, group: str, place: TopicPlace, positions: Mapping[int, Offset]
 ) -> None:

@@ -18,7 +18,7 @@ from kafkaesque.gateway.text_fetch import (
     find_offset,
     visible_records,
 )
-from kafkaesque.gateway.text_positions import commit, committed, patiently
+from kafkaesque.gateway.text_positions import advance, commit, committed, patiently
 from kafkaesque.gateway.text_replies import failure, pushed
 from kafkaesque.gateway.text_subscriptions import Subscription
 from kafkaesque.gateway.text_topics import TopicPlace
@@ -79,8 +79,9 @@ class Pusher:
             if partition not in known:
                 known[partition] = await find_offset(self._desk, self._place, partition, LATEST)
         self._positions = known
-        # Noting the beginning makes it durable, and shows now if the group belongs to others.
-        await patiently(self._commit)
+        if self._is_kept:
+            # This makes the beginning durable, and shows now if the group belongs to others.
+            await patiently(lambda: commit(channel, self._group, self._place, known))
 
     def start(self) -> None:
         """Begin to push, when the loop comes to it."""
@@ -94,7 +95,7 @@ class Pusher:
             self._task.cancel()
             await asyncio.wait([self._task])
         if self._is_unsaved:
-            await patiently(self._commit)
+            await patiently(self._advance)
 
     async def _run(self) -> None:
         try:
@@ -130,7 +131,7 @@ class Pusher:
         self._rotate()
         is_due = desk.clock.monotonic_ms() - self._committed_ms >= desk.limits.commit_interval_ms
         if self._is_unsaved and is_due:
-            await self._commit()
+            await self._advance()
         if trouble is not None:
             raise trouble
 
@@ -162,9 +163,9 @@ class Pusher:
         first = next(iter(self._positions))
         self._positions[first] = self._positions.pop(first)
 
-    async def _commit(self) -> None:
+    async def _advance(self) -> None:
         if self._is_kept:
-            await commit(self._desk.channel, self._group, self._place, dict(self._positions))
+            await advance(self._desk.channel, self._group, self._place, dict(self._positions))
         self._is_unsaved = False
         self._committed_ms = self._desk.clock.monotonic_ms()
 

@@ -189,10 +189,6 @@ class BadCommand(KafkaesqueError):
     """A line of the text protocol that is no command, or one that cannot be done."""
 
 
-class NotNow(BadCommand):
-    """It cannot be done while a leader or a coordinator moves: it may be tried again."""
-
-
 class BrokerError(KafkaesqueError):
     """Something that a client asked for and cannot have."""
 

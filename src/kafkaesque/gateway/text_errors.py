@@ -2,8 +2,13 @@
 
 from collections.abc import Mapping
 
-from kafkaesque.errors import BadCommand, NotNow
+from kafkaesque.errors import BadCommand
 from kafkaesque.wire.error_codes import ErrorCode
+
+
+class NotNow(BadCommand):
+    """It cannot be done while a leader or a coordinator moves: it may be tried again."""
+
 
 _SENTENCES: Mapping[ErrorCode, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic",

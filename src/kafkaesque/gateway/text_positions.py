@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from kafkaesque.client.channel import Channel
-from kafkaesque.errors import LinkError, NotNow
-from kafkaesque.gateway.text_errors import refusal, sentence
+from kafkaesque.errors import LinkError
+from kafkaesque.gateway.text_errors import NotNow, refusal, sentence
 from kafkaesque.gateway.text_topics import TopicPlace
 from kafkaesque.types import Offset
 from kafkaesque.wire.error_codes import ErrorCode

@@ -8,8 +8,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 
-from kafkaesque.errors import ApiNotServed, KafkaesqueError, LinkError, NotNow
+from kafkaesque.errors import ApiNotServed, KafkaesqueError, LinkError
 from kafkaesque.gateway.text_desk import TextDesk
+from kafkaesque.gateway.text_errors import NotNow
 from kafkaesque.gateway.text_fetch import (
     EARLIEST,
     LATEST,

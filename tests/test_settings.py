@@ -1,12 +1,18 @@
 """Settings: where they come from, which wins, and what is refused."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kafkaesque.coordinator_config import MigrationPolicy
 from kafkaesque.errors import BadConfiguration
-from kafkaesque.settings import KEYS, Settings, load
+from kafkaesque.log.offset_index import RELATIVE_MAX
+from kafkaesque.machines.catalog import PARTITIONS_MAX
+from kafkaesque.settings import KEYS, Key, Settings, load
+
+NUMBERS = [key for key in KEYS.values() if key.kind is int]
+HUGE = (1 << 63) - 1
 
 
 def a_file(folder: Path, text: str) -> Path:
@@ -66,7 +72,6 @@ def test_every_key_has_a_variable_of_its_own() -> None:
         ("[server]\nport = 70000\n", "server.port in .* is from 0 to 65535"),
         ("[broker]\nauto_create_topics = 1\n", "is true or false"),
         ("[limits]\nconnections_max = 0\n", "limits.connections_max in .* is from 1"),
-        ("[raft]\nheartbeat_ticks = 10\n", "must be smaller than raft.election_ticks"),
         ("[server\n", "is not TOML"),
     ],
 )
@@ -100,3 +105,64 @@ def test_a_variable_that_makes_no_sense_is_refused(
 
 def test_variables_of_other_programs_are_left_alone() -> None:
     assert load(None, {"KAFKAESQUE_BOOTSTRAP": "x", "HOME": "y"}, {}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        (
+            "raft.heartbeat_ticks",
+            10,
+            "raft.heartbeat_ticks .* raft.election_ticks, which is 10",
+        ),
+        ("raft.election_ticks", 2, "raft.heartbeat_ticks .* raft.election_ticks, which is 2"),
+        (
+            "fetch.session_partitions_max",
+            200_000,
+            "fetch.session_partitions_max .* fetch.sessions_partitions_max, which is 100000",
+        ),
+        (
+            "groups.session_timeout_ms_min",
+            1_800_001,
+            "groups.session_timeout_ms_min .* groups.session_timeout_ms_max, which is 1800000",
+        ),
+        (
+            "groups.consumer_heartbeat_ms",
+            100,
+            "groups.consumer_hasty_heartbeat_ms .* groups.consumer_heartbeat_ms, which is 100",
+        ),
+        (
+            "groups.consumer_session_timeout_ms",
+            1_000,
+            "groups.consumer_heartbeat_ms .* groups.consumer_session_timeout_ms, which is 1000",
+        ),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    key: str, value: int, sentence: str
+) -> None:
+    with pytest.raises(BadConfiguration, match=sentence):
+        load(None, {KEYS[key].variable: str(value)}, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "largest"),
+    [
+        ("log.segment_bytes_max", RELATIVE_MAX),
+        ("log.internal_segment_bytes_max", RELATIVE_MAX),
+        ("broker.partitions_default", PARTITIONS_MAX),
+        ("groups.offsets_partitions", PARTITIONS_MAX),
+        ("transactions.state_partitions", PARTITIONS_MAX),
+    ],
+)
+def test_what_the_rest_of_the_broker_could_not_do_is_refused(key: str, largest: int) -> None:
+    load(None, {KEYS[key].variable: str(largest)}, {})
+    with pytest.raises(BadConfiguration, match=f"is from 1 to {largest}, not {largest + 1}"):
+        load(None, {KEYS[key].variable: str(largest + 1)}, {})
+
+
+@pytest.mark.parametrize("value", [-HUGE, 0, 1, (1 << 31) - 1, 1 << 31, HUGE, HUGE + 1])
+@pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
+def test_no_number_is_too_small_or_too_large_to_be_told_so(key: Key, value: int) -> None:
+    with suppress(BadConfiguration):
+        load(None, {key.variable: str(value)}, {})

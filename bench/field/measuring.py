@@ -23,6 +23,8 @@ FAILOVER_SECONDS = 4.0
 KILL_AFTER_SECONDS = 1.5
 FIRST_BYTES = 100
 TAIL_BYTES = 4 * MIB
+TAIL_READS = 10
+"""Each is over in a few milliseconds, so the best of some counts."""
 REPLAY_RECORDS = 950
 REPLAY_IN_FLIGHT = 5
 _LOOK_EVERY_SECONDS = 0.1
@@ -137,7 +139,8 @@ class Session:
         call(self._command("produce", workload.name, {**_options(workload), **fill}))
         last = TAIL_BYTES // workload.size
         options = {"--count": last, "--tail": last, "--seconds": CONSUME_SECONDS_MAX}
-        return self._timed(workload, "consume", "consume", options)
+        reads = [self._timed(workload, "consume", "consume", options) for _ in range(TAIL_READS)]
+        return min(reads, key=lambda one: one.seconds)
 
     def _catch_up(self, workload: Workload) -> Measurement:
         stored = self._produce(workload).messages

@@ -1,6 +1,7 @@
 """Every setting and every limit, with its default and the reason for it.
 
-Checked once when built, then passed down in slices: a package is given only its own class.
+Checked once when built, then passed down in slices: a package is given only its own class. What one
+number may be, `settings.py` says; settings that contradict each other are refused here.
 """
 
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from kafkaesque.cluster_config import ClusterConfig, MoveConfig
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
+from kafkaesque.errors import BadConfiguration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +143,12 @@ class RaftConfig:
     """A broker that stops hands over for this long at most: the rest is elected without it."""
 
     def __post_init__(self) -> None:
-        assert 0 < self.heartbeat_ticks < self.election_ticks, "heartbeats must beat elections"
+        if self.heartbeat_ticks >= self.election_ticks:
+            raise BadConfiguration(
+                f"raft.heartbeat_ticks is {self.heartbeat_ticks} and must be below "
+                f"raft.election_ticks, which is {self.election_ticks}"
+            )
+        assert self.heartbeat_ticks > 0
         assert self.lag_ticks_max > 0
         assert self.lag_entries_max > 0
         assert self.campaigns_per_tick > 0
@@ -211,7 +218,12 @@ class FetchConfig:
     """Partitions of all sessions together, about 500 bytes each."""
 
     def __post_init__(self) -> None:
-        assert 0 < self.session_partitions_max <= self.sessions_partitions_max
+        if self.session_partitions_max > self.sessions_partitions_max:
+            raise BadConfiguration(
+                f"fetch.session_partitions_max is {self.session_partitions_max} and must be at "
+                f"most fetch.sessions_partitions_max, which is {self.sessions_partitions_max}"
+            )
+        assert self.session_partitions_max > 0
         assert self.sessions_max > 0
 
 

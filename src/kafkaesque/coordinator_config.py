@@ -6,6 +6,8 @@ Like `config.py`, of which these are parts.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kafkaesque.errors import BadConfiguration
+
 
 class MigrationPolicy(StrEnum):
     """Whether classic groups become groups whose coordinator assigns while they run, and back."""
@@ -85,10 +87,25 @@ class GroupConfig:
     """How often to look for offsets to forget; empty groups without any go at the same time."""
 
     def __post_init__(self) -> None:
+        if self.session_timeout_ms_min > self.session_timeout_ms_max:
+            raise BadConfiguration(
+                f"groups.session_timeout_ms_min is {self.session_timeout_ms_min} and must be at "
+                f"most groups.session_timeout_ms_max, which is {self.session_timeout_ms_max}"
+            )
+        if self.consumer_hasty_heartbeat_ms > self.consumer_heartbeat_ms:
+            raise BadConfiguration(
+                f"groups.consumer_hasty_heartbeat_ms is {self.consumer_hasty_heartbeat_ms} and must"
+                f" be at most groups.consumer_heartbeat_ms, which is {self.consumer_heartbeat_ms}"
+            )
+        if self.consumer_heartbeat_ms >= self.consumer_session_timeout_ms:
+            raise BadConfiguration(
+                f"groups.consumer_heartbeat_ms is {self.consumer_heartbeat_ms} and must be below "
+                "groups.consumer_session_timeout_ms, which is "
+                f"{self.consumer_session_timeout_ms}"
+            )
         assert self.offsets_partitions > 0
-        assert 0 < self.session_timeout_ms_min <= self.session_timeout_ms_max
-        assert 0 < self.consumer_hasty_heartbeat_ms <= self.consumer_heartbeat_ms
-        assert self.consumer_heartbeat_ms < self.consumer_session_timeout_ms
+        assert self.session_timeout_ms_min > 0
+        assert self.consumer_hasty_heartbeat_ms > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -249,6 +249,10 @@ class InvalidSetting(BrokerError):
     """No such setting, or no such value for it."""
 
 
+class SettingsChanged(InvalidSetting):
+    """Somebody else has changed the settings meanwhile: nothing was done."""
+
+
 class BatchTooLarge(BrokerError):
     """The batch is larger than the topic takes."""
 

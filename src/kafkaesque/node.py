@@ -129,7 +129,7 @@ class Node:
             self._disk.close()
             raise
         self.edge = Edge(self.broker, settings.limits, self._clock, advertised, self._turn)
-        local = LocalChannel(self.broker, settings.host, settings.port)
+        local = LocalChannel(self.broker, settings.host, self.port)
         self._peering.on_request = Forwarded(local).answer
         self.edge.forward = forwarding(self._peering.links)
         self.edge.links = self._peering.links.counters
@@ -282,7 +282,7 @@ class Node:
     def _trouble(self) -> str | None:
         """Say why this node does not serve, if so."""
         if self.failure.done():
-            return f"the disk failed: {self.failure.result()}"
+            return f"the broker stops: {self.failure.result()}"
         if self.edge.stopping.is_begun:
             return "the broker is stopping"
         return None if self.edge.is_open else "the broker is catching up with its cluster"

@@ -53,16 +53,33 @@ OF_THE_BROKER = (
 )
 """Sections of their own in the file, but parts of the broker's settings in the program."""
 
+_INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
+_PARTITIONS_MAX = 10_000
+"""Of one topic, as the catalog has it."""
+
 _RANGES: Mapping[str, tuple[int, int]] = {
     "server.port": (0, (1 << 16) - 1),
     "server.stop_ms": (0, _INT64_MAX),
     "server.linger_ms": (0, _INT64_MAX),
     "limits.listen_backlog": (1, (1 << 16) - 1),
+    "broker.partitions_default": (1, _PARTITIONS_MAX),
+    # Positions in a segment have 31 bits in its index.
+    "log.segment_bytes_max": (1, _INT32_MAX),
+    "log.internal_segment_bytes_max": (1, _INT32_MAX),
+    "groups.offsets_partitions": (1, _PARTITIONS_MAX),
     "groups.initial_rebalance_delay_ms": (0, _INT64_MAX),
+    # Members are told both in 32 bits.
+    "groups.consumer_heartbeat_ms": (1, _INT32_MAX),
+    "groups.consumer_hasty_heartbeat_ms": (1, _INT32_MAX),
+    "transactions.state_partitions": (1, _PARTITIONS_MAX),
     "housekeeping.dirty_share_min": (0, 1),
+    # The gateway's own requests carry these in 32 bits.
+    "text.fetch_bytes": (1, _INT32_MAX),
+    "text.timeout_ms": (1, _INT32_MAX),
+    "text.push_wait_ms": (1, _INT32_MAX),
 }
-"""Numbers that are not from 1 up."""
+"""Numbers that are not from 1 up, or not up to the largest of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +146,6 @@ def _built(values: Mapping[str, Value]) -> Settings:
         section: {key.field: values[key.name] for key in keys_of(section) if key.name in values}
         for section in SECTIONS
     }
-    defaults = RaftConfig()
-    heartbeat = parts["raft"].get("heartbeat_ticks", defaults.heartbeat_ticks)
-    election = parts["raft"].get("election_ticks", defaults.election_ticks)
-    assert isinstance(heartbeat, int)
-    assert isinstance(election, int)
-    if heartbeat >= election:
-        raise BadConfiguration("raft.heartbeat_ticks must be smaller than raft.election_ticks")
     built = {name: SECTIONS[name](**parts[name]) for name in SECTIONS if name != "broker"}
     broker: dict[str, Any] = {**parts["broker"]}
     broker |= {name: built.pop(name) for name in OF_THE_BROKER}

@@ -100,6 +100,16 @@ class Node:
         assert self.replica.raft.role is Role.LEADER
         self.accepts(2, self.replica.raft.end)
 
+    def let_the_transfer_fail(self) -> None:
+        """Pass time in which everybody answers and nobody takes over."""
+        leadership = self.replica.raft.leadership
+        assert leadership is not None
+        for _ in range(self.replica.raft.config.transfer_ticks):
+            self.tick()
+            self.accepts(2, self.replica.raft.end)
+        assert self.replica.raft.leadership is leadership
+        assert leadership.transferee is None
+
     def restart(self, *, after: Callable[[], object] | None = None) -> None:
         """Stop cleanly, let `after` do its worst, and start again."""
         self.store.close()

@@ -4,9 +4,12 @@ import pytest
 
 from kafkaesque.broker.coordinators import Coordinators, partition_of
 from kafkaesque.broker.group_coordinator import BATCH_BYTES, GroupCoordinator
+from kafkaesque.broker.transaction_ports import Marker
 from kafkaesque.coordinator_config import GroupConfig
+from kafkaesque.entry import Voters
 from kafkaesque.errors import (
     DiskFailed,
+    GroupError,
     KafkaesqueError,
     LogError,
     MemberIdRequired,
@@ -14,18 +17,31 @@ from kafkaesque.errors import (
     TopicExists,
 )
 from kafkaesque.machines.consumer_commands import TopicsKnown
-from kafkaesque.machines.group_commands import Answer, Commit, Committed, Identity, Join, Protocol
-from tests.broker.nodes import ALONE, Node
+from kafkaesque.machines.group_commands import (
+    Answer,
+    Commit,
+    Committed,
+    Fetched,
+    Identity,
+    Join,
+    Joined,
+    Protocol,
+    TransactionalCommit,
+)
+from kafkaesque.machines.transaction_commands import Producer
+from tests.broker.nodes import ALONE, THREE, Node
 from tests.log.logs import HandClock
 
 GROUP = "readers"
+PLACE = (bytes(16), 0)
+MARKER = Marker(producer=Producer(7, 0), is_commit=True, coordinator_term=1, number=1)
 
 
 class Coordinated:
     """A coordinator on a node whose disk answers when the test says so."""
 
-    def __init__(self) -> None:
-        self.node = Node(ALONE, holds_syncs=True)
+    def __init__(self, voters: Voters = ALONE) -> None:
+        self.node = Node(voters, holds_syncs=True)
         self.node.sync()
         self.clock = HandClock()
         self.failures: list[LogError] = []
@@ -38,8 +54,16 @@ class Coordinated:
         )
 
     def lead(self) -> None:
-        self.node.replica.campaign()
+        if len(self.node.replica.raft.voters.voters) > 1:
+            self.node.elect()
+        else:
+            self.node.replica.campaign()
+            self.node.sync()
+
+    def agree(self) -> None:
+        """Let a follower have everything too."""
         self.node.sync()
+        self.node.accepts(2, self.node.replica.raft.end)
 
     def commit(self, partitions: int = 1, metadata: str = "") -> list[Answer]:
         answers: list[Answer] = []
@@ -53,6 +77,28 @@ class Coordinated:
             lambda groups, now: groups.commit(command, answers.append, now), answers.append
         )
         return answers
+
+    def commit_in_transaction(self) -> None:
+        commit = Commit(
+            group=GROUP,
+            generation=-1,
+            member=Identity(member_id=""),
+            offsets=((PLACE, 5, -1, ""),),
+        )
+        command = TransactionalCommit(commit=commit, producer_id=MARKER.producer.producer_id)
+        answers: list[Answer] = []
+        self.coordinator.ask(
+            lambda groups, now: groups.commit_in_transaction(command, answers.append, now),
+            answers.append,
+        )
+        self.agree()
+        assert answers == [Committed(refused=frozenset())]
+
+    def fetched(self) -> Fetched:
+        answers: list[Answer] = []
+        self.coordinator.ask(lambda groups, _: groups.fetch(GROUP, answers.append), answers.append)
+        assert isinstance(answers[0], Fetched)
+        return answers[0]
 
     def join(self, *, knows_member_ids: bool) -> list[Answer]:
         answers: list[Answer] = []
@@ -141,6 +187,60 @@ def test_a_decision_of_many_records_is_written_in_batches_of_sane_size() -> None
     assert log.end_offset == 1200
 
 
+# ── while leadership is being handed over ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("repeats_in_time", [True, False])
+def test_offsets_of_a_transaction_hold_though_its_marker_came_during_a_hand_over(
+    repeats_in_time: bool,
+) -> None:
+    story = Coordinated(THREE)
+    story.lead()
+    story.commit_in_transaction()
+    story.node.replica.transfer(2)
+    told: list[GroupError | None] = []
+    for _ in range(2 if repeats_in_time else 1):
+        story.coordinator.end_transaction(MARKER, told.append)
+    assert all(isinstance(error, NotCoordinator) for error in told), "nothing has been written"
+    story.node.let_the_transfer_fail()
+    story.coordinator.end_transaction(MARKER, told.append)
+    story.agree()
+    assert told[-1] is None
+    fetched = story.fetched()
+    assert fetched.offsets[PLACE].offset == 5
+    assert not fetched.unstable
+
+
+def test_a_rebalance_whose_time_ends_during_a_hand_over_ends_when_that_is_called_off() -> None:
+    story = Coordinated(THREE)
+    story.lead()
+    answers = story.join(knows_member_ids=False)
+    story.node.replica.transfer(2)
+    story.clock.ms += 100
+    story.coordinator.tick()
+    assert answers == []
+    story.node.let_the_transfer_fail()
+    story.coordinator.tick()
+    story.agree()
+    assert [type(answer) for answer in answers] == [Joined]
+
+
+def test_the_offsets_of_a_topic_that_was_deleted_during_a_hand_over_are_forgotten_after_it() -> (
+    None
+):
+    story = Coordinated(THREE)
+    story.lead()
+    story.commit()
+    story.agree()
+    story.node.replica.transfer(2)
+    story.coordinator.forget_topic(PLACE[0])
+    story.node.let_the_transfer_fail()
+    assert story.fetched().offsets
+    story.coordinator.tick()
+    story.agree()
+    assert not story.fetched().offsets
+
+
 # ── all coordinators of a broker ─────────────────────────────────────────────────────────────
 
 
@@ -202,6 +302,23 @@ def test_a_topic_that_is_being_opened_is_waited_for() -> None:
     assert told == []
     coordinators.open([Coordinated().coordinator])
     assert told == [None]
+
+
+def test_a_topic_that_was_decided_on_and_never_came_is_made_by_the_next_one_who_asks() -> None:
+    attempts: list[object] = []
+
+    def create(answer: object) -> None:
+        attempts.append(answer)
+        if len(attempts) == 1:
+            raise TopicExists("it is decided, and leadership is lost before it is committed")
+
+    coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
+    told: list[KafkaesqueError | None] = []
+    coordinators.when_ready(told.append)
+    coordinators.when_ready(told.append)
+    assert len(attempts) == 2
+    coordinators.open([Coordinated().coordinator])
+    assert told == [None, None]
 
 
 def test_without_room_on_the_disk_groups_answer_that_they_cannot_and_time_goes_on() -> None:

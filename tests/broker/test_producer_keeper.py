@@ -3,21 +3,31 @@
 import pytest
 
 from kafkaesque.broker.producer_keeper import SNAPSHOTS_KEPT
+from kafkaesque.broker.transaction_ports import Marker
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.config import ProducerConfig
 from kafkaesque.entry import Entry, TermOpened
 from kafkaesque.errors import LeaderNotReady, NotLeader, OutOfOrderSequence
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.producer_snapshot import snapshot_offsets, write_snapshot
+from kafkaesque.machines.transaction_commands import Producer
 from kafkaesque.record.build import ProducerStamp, build_batch
+from kafkaesque.record.control import ControlType, build_control_batch
 from kafkaesque.record.record import Record
+from kafkaesque.record.view import stamp
 from kafkaesque.sim.disk import DiskFaults
 from tests.broker.nodes import GROUP, THREE, a_batch, append, entry
 from tests.broker.partitions import PRODUCER, PartitionNode, build, numbered
+from tests.broker.transactional import transactional
 from tests.log.logs import START_MS
 
 NEVER = ProducerConfig(snapshot_bytes=1 << 30, snapshot_at_stop_bytes=1 << 30)
 COMMITTED = [Outcome.COMMITTED]
+ENDED = 50
+
+
+def ended_count(node: PartitionNode) -> int:
+    return node.partition.producers.known.transactions.ended_count
 
 
 def a_leader_of_three() -> PartitionNode:
@@ -133,6 +143,48 @@ def test_only_a_leader_that_serves_takes_batches() -> None:
     node.grants(2, 1, is_pre=False)
     with pytest.raises(LeaderNotReady):
         node.send(numbered(0))
+
+
+# ── transactions that have ended ─────────────────────────────────────────────────────────────
+
+
+def test_a_leader_from_whom_nobody_reads_forgets_the_ends_of_transactions_once_committed() -> None:
+    node = a_leader_of_three()
+    for number in range(ENDED):
+        producer = Producer(number, 0)
+        batch = memoryview(transactional(0, b"x", producer=producer))
+        node.partition.append(batch, lambda _: None, verified=1)
+        marker = Marker(producer=producer, is_commit=True, coordinator_term=1, number=1)
+        node.partition.end_transaction(marker, lambda _: None)
+    node.upkeep()
+    assert ended_count(node) == ENDED, "none of them is committed"
+    node.sync()
+    node.accepts(2, node.replica.raft.end)
+    node.upkeep()
+    assert ended_count(node) == 0
+
+
+def test_who_follows_forgets_the_ends_of_transactions() -> None:
+    node = PartitionNode(THREE)
+    node.step(append(1, 0, Entry(0, 1, 1, TermOpened()), commit=1))
+    for number in range(ENDED):
+        batch = transactional(0, b"x", producer=Producer(number, 0))
+        stamp(batch, 2 * number, 1)
+        marker = build_control_batch(
+            kind=ControlType.COMMIT,
+            producer_id=number,
+            producer_epoch=0,
+            coordinator_epoch=1,
+            timestamp_ms=START_MS,
+            base_offset=2 * number + 1,
+            term=1,
+        )
+        at = 1 + 2 * number
+        entries = entry(at, 1, batch), entry(at + 1, 1, marker)
+        node.step(append(1, at, *entries, prev_term=1, commit=at + 2))
+        node.upkeep()
+    assert len(node.partition.producers) == ENDED
+    assert ended_count(node) == 0
 
 
 # ── snapshots ────────────────────────────────────────────────────────────────────────────────

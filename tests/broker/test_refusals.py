@@ -27,17 +27,6 @@ def a_leader_of_three() -> PartitionNode:
     return node
 
 
-def let_the_transfer_fail(node: PartitionNode) -> None:
-    """Pass time in which everybody answers and nobody takes over."""
-    leadership = node.replica.raft.leadership
-    assert leadership is not None
-    for _ in range(node.replica.raft.config.transfer_ticks):
-        node.tick()
-        node.accepts(2, node.replica.raft.end)
-    assert node.replica.raft.leadership is leadership
-    assert leadership.transferee is None
-
-
 def refused_by_a_transfer(node: PartitionNode, *sequences: int) -> None:
     """Let a transfer be tried and called off, and refuse these batches meanwhile."""
     node.accepts(2, node.replica.raft.end)
@@ -45,7 +34,7 @@ def refused_by_a_transfer(node: PartitionNode, *sequences: int) -> None:
     for sequence in sequences:
         with pytest.raises((ChangeInProgress, BehindRefused)):
             node.send(numbered(sequence), needs_all=False)
-    let_the_transfer_fail(node)
+    node.let_the_transfer_fail()
 
 
 def test_a_batch_behind_one_that_a_transfer_refused_is_no_gap_after_the_transfer() -> None:

@@ -61,7 +61,7 @@ def test_a_folder_that_is_gone_already_is_no_error() -> None:
 
 def test_a_large_file_is_cut_before_it_goes() -> None:
     disk = a_disk(files=1)
-    disk.open(f"{FOLDER}/0/0").write((65 << 20) - 1, b"x")
+    disk.open(f"{FOLDER}/0/0").write((17 << 20) - 1, b"x")
     removal = Removal(disk, HandClock())
     removal.take(FOLDER)
     before = disk.operations

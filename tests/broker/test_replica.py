@@ -278,3 +278,17 @@ def test_a_change_of_voters_is_waited_for_like_a_batch() -> None:
     node.accepts(3, 2)
     assert outcomes == [Outcome.COMMITTED]
     assert node.replica.group == GROUP
+
+
+def test_who_is_removed_from_the_group_is_not_in_sync_any_more_at_once() -> None:
+    node = Node()
+    node.elect()
+    node.accepts(3, node.replica.raft.end)
+    node.replica.look_in_sync()
+    assert node.replica.in_sync is not None
+    assert node.replica.in_sync.nodes == (1, 2, 3)
+    told: list[tuple[int, ...]] = []
+    in_sync = node.replica.in_sync
+    node.replica.on_in_sync = lambda: told.append(in_sync.nodes)
+    node.replica.change_voters(Voters(voters=(1, 2)), lambda _: None)
+    assert told == [(1, 2)]

@@ -31,7 +31,7 @@ def test_a_topic_is_not_there_before_it_is_committed() -> None:
     node.holds_syncs = True
     assert node.create("orders") == []
     with pytest.raises(UnknownTopic):
-        node.broker.partitions("orders")
+        node.broker.topics.partitions("orders")
     with pytest.raises(TopicExists):
         node.create("orders")
 
@@ -64,7 +64,7 @@ def test_many_topics_are_elected_in_few_rounds() -> None:
     node.disk.kill()
     before = node.disk.syncs
     node.start()
-    assert len(node.broker.partitions("t49")) == 2
+    assert len(node.broker.topics.partitions("t49")) == 2
     rounds = node.disk.syncs - before
     assert rounds < 150, "one sync for each log that is opened, and not one election after another"
 
@@ -82,7 +82,7 @@ def test_added_partitions_serve_and_the_old_ones_keep_what_they_have() -> None:
     assert node.broker.partition("orders", 0) is old
     assert node.produce("orders", b"new", partition=4) == [Outcome.COMMITTED]
     node.restart()
-    assert len(node.broker.partitions("orders")) == 5
+    assert len(node.broker.topics.partitions("orders")) == 5
     assert (node.values("orders", 0), node.values("orders", 4)) == ([b"old"], [b"new"])
 
 
@@ -94,7 +94,7 @@ def test_two_growths_at_once_both_come_to_be() -> None:
     node.broker.add_partitions("orders", 4, answers.append)
     node.sync()
     assert answers == [None, None]
-    assert len(node.broker.partitions("orders")) == 4
+    assert len(node.broker.topics.partitions("orders")) == 4
 
 
 def test_partitions_are_never_taken_away() -> None:
@@ -176,7 +176,7 @@ def test_a_topic_that_is_deleted_before_it_is_made_is_gone() -> None:
     again = node.create("orders", 2)
     node.sync()
     assert (created, deleted, again) == ([None], [None], [None])
-    assert len(node.broker.partitions("orders")) == 2
+    assert len(node.broker.topics.partitions("orders")) == 2
     node.tick(2)
     assert len(node.folders()) == 1
 
@@ -297,7 +297,7 @@ def test_a_damaged_partition_is_offline_and_can_be_deleted() -> None:
     with pytest.raises(PartitionOffline, match="damaged at byte"):
         node.broker.partition("orders", 0)
     assert node.values("orders", 1) == [b"b"]
-    assert len(node.broker.partitions("orders")) == 1
+    assert len(node.broker.topics.partitions("orders")) == 1
     assert len(node.broker.topics.slots("orders")) == 2
     assert node.delete("orders") == [None]
     node.tick(2)

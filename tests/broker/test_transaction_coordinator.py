@@ -2,13 +2,32 @@
 
 from collections.abc import Sequence
 
-from kafkaesque.broker.transaction_coordinator import MARKER_RETRY_MS, WAIT_MS_MAX
+from kafkaesque.broker.transaction_coordinator import (
+    MARKER_RETRY_MS,
+    WAIT_MS_MAX,
+    Decide,
+    TransactionCoordinator,
+)
 from kafkaesque.broker.transaction_ports import Marker, Told
-from kafkaesque.errors import NotLeader
-from kafkaesque.machines.transaction_commands import Added, Answer, Ended
+from kafkaesque.coordinator_config import TransactionConfig
+from kafkaesque.errors import NotCoordinator, NotLeader
+from kafkaesque.machines.group_commands import Now
+from kafkaesque.machines.transaction_commands import (
+    Add,
+    Added,
+    Answer,
+    Decision,
+    End,
+    Ended,
+    Init,
+    Inited,
+)
 from kafkaesque.machines.transaction_errors import ConcurrentTransactions
 from kafkaesque.machines.transaction_records import Place, State
-from tests.broker.transactional import COMMITTED, House, Writer
+from kafkaesque.machines.transactions import Transactions
+from tests.broker.nodes import THREE, Node
+from tests.broker.transactional import COMMITTED, TIMEOUT_MS, House, Writer
+from tests.log.logs import HandClock
 
 
 class HeldMarkers:
@@ -94,3 +113,119 @@ def test_nothing_is_told_to_partitions_before_the_decision_is_committed() -> Non
     assert markers.asked == []
     house.sync()
     assert len(markers.asked) == 1
+
+
+def test_without_room_on_the_disk_all_who_wait_are_told_and_time_goes_on() -> None:
+    house = House()
+    writer, _ = held(house)
+    writer.end()
+    coordinator = house.broker.transactions.coordinators.of("t")
+    answers: list[Answer] = []
+
+    def decide(machine: Transactions, now: Now, fresh: int) -> Decision:
+        """Have something to write, but only when asked again."""
+        if not house.broker._store.flusher.is_full:
+            raise ConcurrentTransactions("not yet")
+        init = Init(transactional_id="other", timeout_ms=TIMEOUT_MS, fresh_id=99)
+        return machine.init(init, answers.append, now)
+
+    coordinator.ask("other", decide, answers.append)
+    coordinator.ask("t", writer.add_question(answers.append, 0), answers.append)
+    house.broker._store.flusher.is_full = True
+    house.clock.ms += WAIT_MS_MAX
+    coordinator.tick()
+    assert [type(answer) for answer in answers] == [NotCoordinator] * 2
+
+
+# ── while leadership is being handed over ────────────────────────────────────────────────────
+
+
+class Led:
+    """A coordinator of three replicas, and a producer under the id `t`; the others are the test."""
+
+    def __init__(self) -> None:
+        self.node = Node(THREE)
+        self.clock = HandClock()
+        self.markers = HeldMarkers()
+        self.coordinator = TransactionCoordinator(
+            self.node.replica,
+            self.clock,
+            TransactionConfig(),
+            self.node.store.snapshots(self.node.replica.group),
+            self.node.failures.append,
+            lambda give: give(7),
+            self.markers,
+        )
+        self.node.elect()
+        inited = self.ask(
+            lambda machine, now, fresh: machine.init(
+                Init(transactional_id="t", timeout_ms=TIMEOUT_MS, fresh_id=fresh),
+                self.answers.append,
+                now,
+            )
+        )
+        assert isinstance(inited, Inited)
+        self.producer = inited.producer
+        assert isinstance(self.add(), Added)
+
+    def ask(self, decide: Decide) -> Answer | None:
+        self.answers: list[Answer] = []
+        self.coordinator.ask("t", decide, self.answers.append)
+        self.agree()
+        return self.answers[0] if self.answers else None
+
+    def add(self) -> Answer | None:
+        add = Add(transactional_id="t", producer=self.producer, places=((bytes(16), 0),))
+        return self.ask(lambda machine, now, _: machine.add(add, self.answers.append, now))
+
+    def end(self) -> Answer | None:
+        end = End(transactional_id="t", producer=self.producer, is_commit=True, bumps_epoch=False)
+        return self.ask(lambda machine, now, _: machine.end(end, self.answers.append, now))
+
+    def agree(self) -> None:
+        """Let a follower have everything too."""
+        self.node.sync()
+        self.node.accepts(2, self.node.replica.raft.end)
+
+    def tick(self) -> None:
+        self.coordinator.tick()
+        self.agree()
+
+    def state(self) -> State:
+        known = self.coordinator._host.machine.get("t")
+        assert known is not None
+        return known.state
+
+
+def test_a_transaction_that_times_out_during_a_hand_over_is_aborted_when_that_is_called_off() -> (
+    None
+):
+    led = Led()
+    led.tick()
+    led.node.replica.transfer(2)
+    led.clock.ms += TIMEOUT_MS
+    led.tick()
+    assert led.state() is State.ONGOING
+    led.node.let_the_transfer_fail()
+    led.tick()
+    assert led.state() is State.PREPARE_ABORT
+
+
+def test_a_transaction_whose_partitions_know_during_a_hand_over_is_complete_after_it() -> None:
+    led = Led()
+    assert isinstance(led.end(), Ended)
+    led.node.replica.transfer(2)
+    _, places, told = led.markers.asked[0]
+    told(places[0], None)
+    led.node.let_the_transfer_fail()
+    led.clock.ms += MARKER_RETRY_MS
+    led.tick()
+    assert led.coordinator.open_count == 0
+
+
+def test_nothing_is_decided_during_a_hand_over() -> None:
+    led = Led()
+    led.node.replica.transfer(2)
+    assert isinstance(led.end(), NotCoordinator)
+    led.node.let_the_transfer_fail()
+    assert isinstance(led.end(), Ended)

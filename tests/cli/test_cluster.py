@@ -1,9 +1,11 @@
 """`kafkaesque cluster up`: one command, several brokers, and again in the same folders."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,18 +19,37 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "cluster"
 
 
-def up_and_down(folder: Path, brokers: int) -> tuple[list[int], list[str]]:
+def end(process: subprocess.Popen[str], _: list[str]) -> None:
+    """Tell the command to stop."""
+    process.send_signal(signal.SIGTERM)
+
+
+def interrupt(process: subprocess.Popen[str], lines: list[str]) -> None:
+    """Do what a terminal does on ctrl-C: signal all that runs in its foreground."""
+    pids = [int(line.split("\t")[2]) for line in lines[:-1]]
+    # Two signals end a broker as a crash does, if it has not stopped between them.
+    assert process.pid not in map(os.getpgid, pids), "brokers hear of it from one alone"
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def up_and_down(
+    folder: Path, brokers: int, stop: Callable[[subprocess.Popen[str], list[str]], None] = end
+) -> tuple[list[int], list[str]]:
     """Start a cluster, look who is in it, and stop it; return that, and what it printed."""
     command = [sys.executable, "-m", "kafkaesque", "cluster", "up", "--port", "0"]
     command += ["--brokers", str(brokers), "--data", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(brokers + 1)]
-        found = re.search(r"bootstrap: (\S+)", lines[-1])
-        assert found is not None, lines
-        known = AdminClient({"bootstrap.servers": found[1]}).list_topics(timeout=20).brokers
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS_MAX) == 0
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, text=True, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(brokers + 1)]
+            found = re.search(r"bootstrap: (\S+)", lines[-1])
+            assert found is not None, lines
+            known = AdminClient({"bootstrap.servers": found[1]}).list_topics(timeout=20).brokers
+            stop(process, lines)
+            assert process.wait(STOP_SECONDS_MAX) == 0
+        finally:
+            process.terminate()  # if it has not ended by now; we would wait for it
     return sorted(known), lines
 
 
@@ -38,3 +59,7 @@ def test_a_cluster_starts_grows_and_starts_again_in_its_folders(folder: Path) ->
     assert numbers == [1, 2, 3]
     assert [line.split("\t")[0] for line in lines[:3]] == ["1", "2", "3"]
     assert up_and_down(folder, 3)[0] == [1, 2, 3]
+
+
+def test_ctrl_c_in_a_terminal_stops_all_brokers_cleanly(folder: Path) -> None:
+    assert up_and_down(folder, 3, stop=interrupt)[0] == [1, 2, 3]

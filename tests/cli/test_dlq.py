@@ -11,6 +11,18 @@ from confluent_kafka.admin._resource import ResourceType
 
 from kafkaesque.cli.main import cli, run
 from kafkaesque.patterns import Delivery, RetryPlan, WorkerSettings, worker
+from kafkaesque.patterns.dead_letter import (
+    ATTEMPTS,
+    DIGEST,
+    ERROR,
+    FAILED_AT,
+    GROUP,
+    ORIGIN_OFFSET,
+    ORIGIN_PARTITION,
+    ORIGIN_TIMESTAMP,
+    ORIGIN_TOPIC,
+    REASON,
+)
 from kafkaesque.testing import Broker
 from tests.patterns import waiting
 
@@ -72,6 +84,15 @@ def test_dead_letters_are_kept_for_the_time_that_was_set(bootstrap: str) -> None
     admin = AdminClient({"bootstrap.servers": bootstrap})
     [future] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, DEAD)]).values()
     assert future.result(10)["retention.ms"].value == str(KEPT_MS)
+
+
+def test_a_letter_with_a_time_that_cannot_be_is_shown_without_it(bootstrap: str) -> None:
+    texts = (ORIGIN_TOPIC, ERROR, REASON, DIGEST, GROUP)
+    numbers = (ORIGIN_PARTITION, ORIGIN_OFFSET, ORIGIN_TIMESTAMP, ATTEMPTS)
+    headers = (*((name, b"x") for name in texts), *((name, b"1") for name in numbers))
+    headers = (*headers, (FAILED_AT, b"9" * 18))
+    waiting.run(waiting.send_all(bootstrap, "strange", "a", headers=headers))
+    assert call(bootstrap, "show", "strange").stdout == "0:0\tx:1:1\tx\tx\t1\t0\t-\tx\n"
 
 
 def test_a_topic_that_is_not_there_is_said(

@@ -1,6 +1,8 @@
 """`kafkaesque log dump`: what lies on disk, and where it is damaged."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -135,6 +137,17 @@ def test_a_replica_that_may_have_forgotten_is_trusted_once(
     assert not any(group["recovering"] for group in groups)
     assert run(["log", "trust", str(data), "orders-0"]) == 1
     assert "needed no trust" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_used_is_one_sentence(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("kafkaesque.log.posix_disk.make_durable_folder", refuse)
+    assert run(["log", "trust", str(data), "orders-0"]) == 1
+    assert capsys.readouterr().err == f"Error: cannot use {data}: Permission denied\n"
 
 
 def test_a_folder_of_no_broker_is_not_trusted(

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from kafkaesque.cli.main import cli
 from kafkaesque.client.admin import Admin
 from kafkaesque.testing.process import BrokerProcess
 from kafkaesque.wire.messages.join_group import JoinGroupRequest
@@ -142,6 +144,18 @@ def test_a_line_that_is_no_record_stops_it_and_the_ones_before_are_counted(
     assert b"is not JSON" in done.stderr
     assert b"Traceback" not in done.stderr
     assert done.stdout == b"acknowledged: 1, failed: 0, unknown: 0\n"
+
+
+def test_a_line_that_is_too_long_stops_it_and_the_ones_before_are_counted(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = a_topic(broker, "long")
+    monkeypatch.setattr("kafkaesque.cli.produce.LINE_BYTES_MAX", 2_000)
+    words = ["produce", topic, "--bootstrap", broker.bootstrap]
+    done = CliRunner().invoke(cli, words, input=b"a\n" + b"x" * 2_001, standalone_mode=False)
+    assert done.return_value == 1
+    assert done.stderr == "kafkaesque: a line is longer than 2000 bytes\n"
+    assert done.stdout == "acknowledged: 1, failed: 0, unknown: 0\n"
 
 
 def test_a_record_larger_than_the_topic_takes_has_failed(broker: BrokerProcess) -> None:

@@ -66,6 +66,7 @@ def test_a_key_given_for_all_wins() -> None:
         b"",
         b"not json",
         b"[1]",
+        b"[" * 100_000,
         b'{"value": 1}',
         b'{"value": {"base64": "?"}}',
         b'{"value": {"base64": "", "more": 1}}',

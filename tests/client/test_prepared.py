@@ -14,6 +14,7 @@ from kafkaesque.testing import Broker
 from kafkaesque.transactional_ids import BatchTransactionId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.decide_batch import DecideBatchRequest, DecideBatchResponse
+from kafkaesque.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafkaesque.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -191,6 +192,18 @@ def test_a_decision_whose_answer_is_lost_is_asked_for_again() -> None:
         decided = admin.batches.decide("q", SINK, 0, 1, [])
     assert decided.transactional_ids == ("a",)
     assert len(set(fake.requests(DecideBatchRequest))) == 1
+
+
+def test_an_end_whose_answer_is_lost_is_asked_for_again() -> None:
+    done = EndTxnResponse(error_code=ErrorCode.NONE, producer_id=7, producer_epoch=1)
+    answers: list[object] = [HANG_UP, done]
+    waiting = PreparedTransaction(transactional_id="id", producer_id=7, epoch=0)
+    with (
+        FakeBroker({EndTxnRequest: lambda _: answers.pop(0)}) as fake,
+        Admin(fake.bootstrap) as admin,
+    ):
+        admin.transactions.commit(waiting)
+    assert len(fake.requests(EndTxnRequest)) == 2
 
 
 @pytest.mark.parametrize(

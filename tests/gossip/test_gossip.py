@@ -93,16 +93,6 @@ def test_a_member_that_restarts_elsewhere_is_known_by_its_new_place() -> None:
     assert crowd.verdicts == []
 
 
-def test_who_leads_is_known_everywhere_and_a_later_term_counts() -> None:
-    crowd = a_crowd()
-    crowd.gossips[3].lead(4, 3)
-    crowd.gossips[8].lead(6, 8)
-    crowd.run_until(lambda: all(g.hint.node == 8 for g in crowd.gossips.values()), 20 * PERIOD)
-    crowd.gossips[3].lead(5, 3)
-    crowd.run(5 * PERIOD)
-    assert all(gossip.hint.term == 6 for gossip in crowd.gossips.values())
-
-
 def test_a_packet_carries_a_bounded_number_of_news_unless_everything_is_compared() -> None:
     crowd = Crowd(50, seed=3, loss=0.3)
     crowd.run(40 * PERIOD)

@@ -35,15 +35,11 @@ class End:
         self.node = identity.node or 0
         self.messages: list[tuple[GroupId, Message]] = []
         self.beats: list[Beat] = []
-        self.events: list[tuple[str, int] | tuple[str, int, int]] = []
+        self.suspects: list[NodeId] = []
         defaults: dict[str, Any] = {
             "deliver": lambda group, message: self.messages.append((group, message)),
             "receive": self.beats.append,
-            "on_session": lambda node, session: self.events.append(("session", node, session)),
-            "on_open": lambda node: self.events.append(("open", node)),
-            "on_lost": lambda node: self.events.append(("lost", node)),
-            "on_suspect": lambda node: self.events.append(("suspect", node)),
-            "on_room": lambda node: self.events.append(("room", node)),
+            "on_suspect": self.suspects.append,
             "on_question": echo,
         }
         self.links = Links(identity, LinkPorts(**(defaults | ports)), config, random.Random(7))
@@ -62,6 +58,10 @@ class End:
     async def stop(self) -> None:
         self._server.close()
         await self.links.close()
+
+    def opened(self, node: NodeId) -> int:
+        """How many links to a node there have been."""
+        return self.links.counters[node].opened
 
     def heartbeat(self, target: NodeId, group: GroupId = "g", commit: int = 0) -> bool:
         message = Heartbeat(source=self.node, target=target, term=1, commit=commit)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from kafkaesque.errors import MalformedLink
 from kafkaesque.gossip.messages import (
     Ack,
-    LeaderHint,
     Member,
     Packet,
     Ping,
@@ -32,7 +31,6 @@ members = st.builds(
 )
 common: dict[str, Any] = {
     "sender": members,
-    "hint": st.builds(LeaderHint, term=naturals, node=st.none() | naturals),
     "news": st.lists(members, max_size=4).map(tuple),
 }
 packets = st.one_of(
@@ -46,6 +44,14 @@ packets = st.one_of(
 @given(packet=packets)
 def test_a_packet_comes_out_as_it_went_in(packet: Packet) -> None:
     assert decode_packet(memoryview(encode_packet(packet))) == packet
+
+
+def test_what_a_broker_may_say_of_who_leads_is_passed_over() -> None:
+    """The format has a place for it, which is left empty."""
+    told = memoryview(msgspec.msgpack.encode([1, SENDER, 7, 2, [], 5]))
+    packet = decode_packet(told)
+    assert isinstance(packet, Ping)
+    assert msgspec.msgpack.decode(encode_packet(packet)) == [1, SENDER, 0, None, [], 5]
 
 
 @given(packet=packets)

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kafkaesque.errors import InvalidPattern, PatternError
 from kafkaesque.patterns import (
@@ -14,6 +15,7 @@ from kafkaesque.patterns import (
     worker,
 )
 from kafkaesque.patterns.letters import read_all
+from kafkaesque.patterns.marks import REDRIVEN_SUFFIX
 from tests.patterns.waiting import QUICK, run, send_all, until
 
 pytestmark = pytest.mark.compat
@@ -49,6 +51,41 @@ def test_letters_go_back_to_their_origin_once(bootstrap: str, topic: str) -> Non
     assert run(redrive(bootstrap, dead)).moved == 2
     assert run(redrive(bootstrap, dead)).seen == 0
     assert texts(bootstrap, topic) == ["a", "a", "b", "b"]
+
+
+class CannotReadMarks(Consumer):
+    """A client that is not answered about topics of marks."""
+
+    def get_watermark_offsets(
+        self, partition: TopicPartition, timeout: float = -1, cached: bool = False
+    ) -> tuple[int, int]:
+        """Fail as a broker's disk does."""
+        if partition.topic.endswith(REDRIVEN_SUFFIX):
+            raise KafkaException(KafkaError(KafkaError.KAFKA_STORAGE_ERROR))
+        return super().get_watermark_offsets(partition, timeout, cached)
+
+
+@pytest.mark.requirement("PAT-5")
+def test_marks_that_cannot_be_read_are_an_error_and_nothing_is_sent_again(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = bury(bootstrap, topic, "a")
+    assert run(redrive(bootstrap, dead)).moved == 1
+    monkeypatch.setattr("kafkaesque.patterns.letters.Consumer", CannotReadMarks)
+    for settings in (RedriveSettings(), RedriveSettings(dry_run=True)):
+        with pytest.raises(PatternError, match="cannot be read"):
+            run(redrive(bootstrap, dead, settings))
+    assert texts(bootstrap, topic) == ["a", "a"]
+
+
+def test_a_queue_of_one_is_room_enough_for_the_marks_of_many_partitions(
+    bootstrap: str, topic: str
+) -> None:
+    dead = bury(bootstrap, topic, *map(str, range(20)))
+    assert len({one.partition for one in read_all(bootstrap, dead)}) > 1
+    small = {"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 1}
+    assert run(redrive(small, dead)).moved == 20
+    assert run(redrive(bootstrap, dead)).seen == 0
 
 
 def test_a_filter_chooses_and_the_rest_can_go_later(bootstrap: str, topic: str) -> None:

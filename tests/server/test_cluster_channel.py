@@ -49,6 +49,7 @@ from kafkaesque.wire.messages.produce import (
 )
 from tests.net.identities import an_identity
 from tests.net.linking import QUICK, End, introduce, linked, listening, until
+from tests.server.memory_broker import MemoryBroker
 from tests.sim.test_broker_world import broker_of, create, ready_world, wait
 
 LONG_MS = 30_000
@@ -267,3 +268,13 @@ def test_a_leader_that_is_lost_leaves_the_fate_of_its_own_messages_unknown() -> 
             assert "the outcome is unknown" in str(fates[3])
 
     asyncio.run(go())
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\3\0", b"\x7f\xff\0\0", b"\0\3\0\x0c", b"\0\3\x7f\xff"])
+def test_what_cannot_be_read_is_refused_and_breaks_nothing(data: bytes) -> None:
+    answers: list[Failure | Reply] = []
+    question = Question(2, Ask.REQUEST, memoryview(data), 7, answers.append)
+    Forwarded(LocalChannel(MemoryBroker().broker, "broker.example", 1234)).answer(question)
+    [answer] = answers
+    assert isinstance(answer, Failure)
+    assert answer.reason.startswith("the request cannot be read")

@@ -4,7 +4,14 @@ import asyncio
 
 import pytest
 
-from kafkaesque.server.handlers import describe_topic_partitions, fetch, metadata, produce
+from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.server.handlers import (
+    describe_topic_partitions,
+    fetch,
+    init_producer_id,
+    metadata,
+    produce,
+)
 from kafkaesque.server.session import Session
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -18,8 +25,10 @@ from kafkaesque.wire.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
+from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
 from kafkaesque.wire.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponsePartition,
 )
@@ -251,3 +260,28 @@ def test_a_follower_refuses_terms_that_are_over_or_unknown() -> None:
     assert code(term) == ErrorCode.NONE
     assert code(term - 1) == ErrorCode.FENCED_LEADER_EPOCH
     assert code(term + 1) == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+# ── while nobody leads the catalog ───────────────────────────────────────────────────────────
+
+
+def a_lonely_broker() -> Session:
+    """One that is cut off from the others, and knows it."""
+    world = a_cluster()
+    cut_off(world, 1)
+    wait(world, lambda: broker_of(world, 1).leader_of(CATALOG_GROUP).node is None)
+    return session_of(world, 1)
+
+
+def test_a_topic_that_cannot_be_made_just_now_may_be_there_soon() -> None:
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(name="new"),), allow_auto_topic_creation=True
+    )
+    answer = asyncio.run(metadata.handle(request, 12, a_lonely_broker()))
+    assert answer.topics[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def test_who_asks_for_a_producer_id_is_told_to_ask_again() -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
+    answer = asyncio.run(init_producer_id.handle(request, 4, a_lonely_broker()))
+    assert answer.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

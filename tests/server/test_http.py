@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.config import LimitsConfig
+from kafkaesque.errors import LogError
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.guest import GuestProtocol
 from kafkaesque.server.http import BadRequest, HttpConnection, parse
@@ -160,6 +161,19 @@ def test_metrics_tell_what_happened(tmp_path: Path, loop: str) -> None:
             assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 
     run_on(loop, go())
+
+
+def test_health_says_why_a_broker_ends_whatever_the_reason(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            peer = await broker.connect()
+            broker.node.failure.set_result(LogError("broker 3 was removed"))
+            peer.send(get(b"/health", HOST + b"Connection: close\r\n"))
+            answer = await peer.rest()
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            assert answer.rstrip().endswith(b"the broker stops: broker 3 was removed")
+
+    run_on("uvloop", go())
 
 
 def test_topics_and_partitions_beyond_the_limit_have_no_lines_of_their_own(tmp_path: Path) -> None:

@@ -47,6 +47,20 @@ def test_a_broker_tells_its_settings_under_kafkas_names(tmp_path: Path) -> None:
     serve(tmp_path / "data", go)
 
 
+@pytest.mark.parametrize("digits", [5_000, 32_767])
+def test_a_number_with_far_too_many_digits_is_no_broker(tmp_path: Path, digits: int) -> None:
+    async def go(admin: Admin) -> None:
+        name = "1" * digits
+        assert (await admin.describe(BROKER, name)).error_code == ErrorCode.INVALID_REQUEST
+        change = ("draining", SET, "true")
+        code, message = await admin.alter(change, topic=name, resource_type=BROKER)
+        assert code == ErrorCode.INVALID_REQUEST
+        assert message is not None
+        assert message.startswith("there is no broker")
+
+    serve(tmp_path / "data", go)
+
+
 def test_single_settings_are_changed_and_act_at_once(tmp_path: Path) -> None:
     async def go(admin: Admin) -> None:
         await admin.create("orders", settings=[("retention.ms", "1000")])

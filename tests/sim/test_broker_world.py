@@ -14,6 +14,7 @@ from kafkaesque.errors import (
     NotLeader,
     OutcomeUnknown,
     RaftError,
+    SettingsChanged,
     TopicExists,
 )
 from kafkaesque.record.build import build_batch
@@ -106,6 +107,22 @@ def test_what_the_catalog_refuses_is_told_by_any_broker() -> None:
     assert create(world, 1, "orders") is None
     follower = next(node for node in world.nodes if node != catalog_leader(world))
     assert isinstance(create(world, follower, "orders"), TopicExists)
+
+
+def test_settings_that_others_have_changed_meanwhile_are_not_replaced() -> None:
+    world = ready_world()
+    assert create(world, 1, "orders") is None
+    wait(world, lambda: is_of_one_mind(world))
+    answers: list[KafkaesqueError | None] = []
+
+    def change(name: str) -> Callable[[Broker], None]:
+        after = {name: "60000"}
+        return lambda broker: broker.set_settings("orders", after, answers.append, expected={})
+
+    world.ask_broker(world.nodes[1], change("retention.ms"))
+    world.ask_broker(world.nodes[2], change("segment.ms"))
+    wait(world, lambda: len(answers) == 2)
+    assert {type(one) for one in answers} == {type(None), SettingsChanged}
 
 
 @pytest.mark.requirement("REP-1")

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkaesque.clock import SystemClock
+from kafkaesque.record.aborted import AbortedBatches
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.key_partition import partition_of
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
-from kafkaesque.spark.decode import AbortedBatches
 from kafkaesque.spark.pipelines.messages import Message
 from kafkaesque.spark.pipelines.running import Fare, run
 from kafkaesque.spark.pipelines.settings import PipelineSettings

@@ -1,5 +1,6 @@
 """Groups whose coordinator assigns, over a cluster of real processes whose brokers are killed."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
+from kafkaesque.cli.main import run
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.testing import Cluster
 
@@ -100,3 +102,21 @@ def test_members_go_on_when_their_coordinator_is_killed(cluster: Cluster) -> Non
         produce(cluster, 2 * COUNT)
         poll_until(members, lambda: len(set(seen)) == 3 * COUNT, seen)
     assert sorted(set(seen), key=int) == [str(number) for number in range(3 * COUNT)]
+
+
+def test_groups_commit_and_are_listed_whoever_holds_the_partition_and_coordinates(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic("single", 3, 1)])["single"].result(SECONDS_MAX)
+    places = [TopicPartition("single", index, 0) for index in range(3)]
+    names = {f"readers-{number}" for number in range(6)}  # of coordinators on all brokers
+    for name in sorted(names):
+        reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": name})
+        committed = reader.commit(offsets=places, asynchronous=False)
+        assert [one.error for one in committed] == [None] * 3
+        reader.close()
+    capsys.readouterr()
+    assert run(["group", "list", "--json", "--bootstrap", cluster.bootstrap]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert names <= {json.loads(line)["group"] for line in lines}

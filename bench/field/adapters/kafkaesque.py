@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.field.fetched import CACHE
 from bench.field.processes import ServerProcess, free_port
 from bench.field.system import Durability, Protocol, Running, System, Variant, clustered
 from bench.field.together import leader_of, started_together
@@ -57,8 +58,11 @@ def command(port: int, folder: Path, join: str = "") -> list[str]:
     """Return how it is called.
 
     The address is given, for otherwise clients of a cluster hear of two names for one broker, that
-    by which they came from itself and `localhost` from the others, and connect anew each time.
+    by which they came from itself and `localhost` from the others, and connect anew each time. As
+    in an installed package, Python keeps compiled modules, also where the environment forbids it.
     """
-    serve = [sys.executable, "-m", "kafkaesque", "serve", "--listen", HOST, "--port", str(port)]
+    compiled = ("env", "PYTHONDONTWRITEBYTECODE=", f"PYTHONPYCACHEPREFIX={CACHE / 'compiled'}")
+    called = [*compiled, sys.executable, "-m", "kafkaesque"]
+    serve = [*called, "serve", "--listen", HOST, "--port", str(port)]
     data = folder / (f"data-{port}" if join else "data")
     return [*serve, "--data", str(data), *(["--join", join] if join else [])]

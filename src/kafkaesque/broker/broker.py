@@ -313,18 +313,9 @@ class Broker:
         """Return a name that nobody has had before."""
         return str(UUID(int=self._chance.getrandbits(128), version=4))
 
-    def partitions(self, topic: str) -> list[Partition]:
-        """Return a topic's partitions in order, but for those offline; raises UnknownTopic."""
-        return self.topics.partitions(topic)
-
     def partition(self, topic: str, index: int) -> Partition:
         """Return one partition; raises UnknownTopic, PartitionOffline."""
         return self.topics.partition(topic, index)
-
-    @property
-    def open_partitions(self) -> Mapping[str, Sequence[Partition]]:
-        """The partitions of every topic that can be used."""
-        return {name: self.topics.partitions(name) for name in self.topics.names}
 
     @property
     def sync_rounds(self) -> tuple[int, int]:
@@ -369,9 +360,16 @@ class Broker:
         command = AddPartitions(name=name, partitions=partitions, assignment=assigned)
         self._change(command, answer, name)
 
-    def set_settings(self, name: str, settings: Mapping[str, str], answer: Answer) -> None:
+    def set_settings(
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        answer: Answer,
+        expected: Mapping[str, str] | None = None,
+    ) -> None:
         """Replace what was set for a topic; raises as `create_topic` does."""
-        self._change(SetSettings(name=name, settings=dict(settings)), answer, name)
+        known = None if expected is None else dict(expected)
+        self._change(SetSettings(name=name, settings=dict(settings), expected=known), answer, name)
 
     def move_partitions(
         self, moves: Sequence[tuple[bytes, int, Sequence[NodeId]]], answer: Answer

@@ -147,7 +147,7 @@ class Changes:
                     added = self._new_replicas(catalog, count, replication)
                 return catalog.add_partitions(command.name, command.partitions, added)
             case SetSettings():
-                return catalog.set_settings(command.name, command.settings)
+                return catalog.set_settings(command.name, command.settings, command.expected)
             case TakeProducerIds():
                 return catalog.give_producer_ids(command.count)
             case RegisterBroker():

@@ -95,8 +95,6 @@ class Coordinators(Generic[C]):
         self._is_creating = True
         try:
             self._create(self._created)
-        except TopicExists:
-            pass  # it is being opened; `open` tells those who wait
         except KafkaesqueError as error:
             self._created(error)
 
@@ -135,6 +133,8 @@ class Coordinators(Generic[C]):
         self._is_creating = False
         if error is not None and not isinstance(error, TopicExists):
             self._tell(error)
+        # Else it is being opened, and `open` tells those who wait; or it was only decided on and
+        # never comes to be, and the next one who asks tries again.
 
     def _tell(self, error: KafkaesqueError | None) -> None:
         waiting, self._waiting = self._waiting, []

@@ -57,10 +57,11 @@ class GroupCoordinator:
         self._expires_ms = clock.monotonic_ms() + config.offsets_check_ms
         self._host = MachineHost(replica, clock, lambda: Groups(config), _ignore, failed, snapshots)
         self._host.on_lost = self._on_lost
-        self._replica = replica
         self._snapshots = snapshots
         self._ended: dict[int, int] = {}
         """By producer the number of its last transaction that has ended here in this term."""
+        self._gone_topics: list[bytes] = []
+        """Topics whose offsets are to be forgotten: few, those deleted during a hand-over."""
         self._saver = MachineSaver(replica, clock, lambda: Groups(config), failed, snapshots)
 
     @property
@@ -70,13 +71,11 @@ class GroupCoordinator:
 
     def ask(self, decide: Decide, to: ReplyTo) -> None:
         """Have something decided, and `to` told the answer; an error is an answer too."""
-        try:
-            groups = self._host.machine
-        except RaftError:
+        if not self._host.may_decide:
             to(NotCoordinator("this broker does not coordinate the group now"))
             return
         try:
-            decision = decide(groups, self._now())
+            decision = decide(self._host.machine, self._now())
         except GroupError as error:
             decision = Decision(replies=[Reply(to, error)])
         self._carry_out(decision)
@@ -87,22 +86,32 @@ class GroupCoordinator:
         A marker that comes again, and late, must not end the next transaction: it changes nothing.
         """
         producer_id = marker.producer.producer_id
-        if self._host.is_hosted and marker.number != NO_NUMBER:
-            if self.has_ended(producer_id, marker.number):
-                self._host.when_committed(
-                    lambda outcome: told(None if outcome is Outcome.COMMITTED else _lost())
-                )
-                return
-            self._ended[producer_id] = marker.number
-            if len(self._ended) > ENDED_MAX:
-                del self._ended[next(iter(self._ended))]
+        if (
+            self._host.is_hosted
+            and marker.number != NO_NUMBER
+            and self.has_ended(producer_id, marker.number)
+        ):
+            self._host.when_committed(
+                lambda outcome: told(None if outcome is Outcome.COMMITTED else _lost())
+            )
+            return
         self.guards.marked(producer_id)
         command = TransactionEnd(producer_id=producer_id, is_commit=marker.is_commit)
 
         def reply(answer: Answer) -> None:
             told(answer if isinstance(answer, GroupError) else None)
 
-        self.ask(lambda groups, _: groups.end_transaction(command, reply), reply)
+        def decide(groups: Groups, _: Now) -> Decision:
+            if marker.number != NO_NUMBER:
+                self._note_end(producer_id, marker.number)
+            return groups.end_transaction(command, reply)
+
+        self.ask(decide, reply)
+
+    def _note_end(self, producer_id: int, number: int) -> None:
+        self._ended[producer_id] = number
+        if len(self._ended) > ENDED_MAX:
+            del self._ended[next(iter(self._ended))]
 
     def has_ended(self, producer_id: int, number: int) -> bool:
         """Return whether a producer's transaction of this number is known to have ended here."""
@@ -112,24 +121,25 @@ class GroupCoordinator:
         """Let time pass for the groups, and save their state now and then."""
         self._host.tick()
         self._saver.tick()
-        trim_covered(self._replica, self._snapshots)
-        try:
-            groups = self._host.machine
-        except RaftError:
+        trim_covered(self.replica, self._snapshots)
+        self._forget_topics()
+        if not self._host.may_decide:
             return
-        now = self._now()
+        groups, now = self._host.machine, self._now()
         self._carry_out(groups.tick(now))
         if now.monotonic_ms >= self._expires_ms:
             self._expires_ms = now.monotonic_ms + self._config.offsets_check_ms
             self._carry_out(groups.expire_offsets(now))
 
     def forget_topic(self, topic_id: bytes) -> None:
-        """Forget all offsets of a topic that was deleted."""
-        try:
-            groups = self._host.machine
-        except RaftError:
-            return
-        self._carry_out(groups.forget_topic(topic_id))
+        """Forget all offsets of a topic that was deleted, as soon as that can be written."""
+        if self._host.is_hosted:
+            self._gone_topics.append(topic_id)
+            self._forget_topics()
+
+    def _forget_topics(self) -> None:
+        while self._gone_topics and self._host.may_decide:
+            self._carry_out(self._host.machine.forget_topic(self._gone_topics.pop()))
 
     def stop(self) -> None:
         """Save the state before a clean stop."""
@@ -166,6 +176,7 @@ class GroupCoordinator:
 
     def _on_lost(self, groups: Groups) -> None:
         self._ended.clear()
+        self._gone_topics.clear()
         for to in groups.waiting():
             to(_lost())
 

@@ -80,6 +80,16 @@ class MachineHost(Generic[M]):
         return self._machine is not None and self._replica.is_serving
 
     @property
+    def may_decide(self) -> bool:
+        """Whether what is decided now can be written, but for a full disk.
+
+        Nothing may be decided while leadership is being handed over. A machine that has decided
+        takes it for done: time-outs are struck off, who waited is answered. If the hand-over is
+        called off this broker leads on with the same machine, and the log knows nothing of it.
+        """
+        return self._machine is not None and self._replica.may_propose
+
+    @property
     def voters(self) -> Collection[NodeId]:
         """Who votes on what the machine decides."""
         return self._replica.raft.voters.voters

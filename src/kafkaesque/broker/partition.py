@@ -20,6 +20,7 @@ from kafkaesque.errors import (
     FutureTerm,
     KafkaesqueError,
     LeaderNotReady,
+    LogError,
     NotEnoughReplicas,
     NotHere,
     NotLeader,
@@ -37,8 +38,6 @@ from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
 EMPTY = memoryview(b"")
-_SCAN_BYTES = 1 << 20
-
 
 NO_APPEND_TIME = -1
 
@@ -82,7 +81,8 @@ class Partition:
     def configure(self, settings: TopicSettings) -> None:
         """Let these settings hold from now on; those of the log do from its next append.
 
-        What machines live on is always synced and compacted, whatever is set.
+        What machines live on is always synced, and neither deleted by age nor compacted, whatever
+        is set.
         """
         log = self.replica.log
         self.settings = internal(settings, log.segments.config) if self._is_internal else settings
@@ -419,7 +419,7 @@ class Partition:
             if self._gone is not None:
                 raise type(self._gone)(str(self._gone))
             if self.replica.error is not None:
-                raise PartitionOffline(str(self.replica.error))
+                raise self._offline(self.replica.error)
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
@@ -429,9 +429,17 @@ class Partition:
         if self._gone is not None:
             raise type(self._gone)(str(self._gone))
         if replica.error is not None:
-            raise PartitionOffline(str(replica.error))
+            raise self._offline(replica.error)
         if replica.raft.leader is None:
             raise NotLeader(None)
+
+    def _offline(self, error: LogError) -> PartitionOffline | NotLeader:
+        """Return what is told of a replica that failed: where there are others, one of them leads.
+
+        aiokafka asks the same broker again and again at any other code than that.
+        """
+        has_others = len(self.replica.raft.voters.voters) > 1
+        return NotLeader(None) if has_others else PartitionOffline(str(error))
 
     def _check_replicas(self) -> None:
         """Look anew before refusing: the last look may be a heartbeat old."""

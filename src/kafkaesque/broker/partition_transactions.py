@@ -46,6 +46,11 @@ class PartitionTransactions:
         return len(self._markers)
 
     @property
+    def ended_count(self) -> int:
+        """How many ended transactions are remembered because they may not be committed yet."""
+        return len(self._ended)
+
+    @property
     def open_count(self) -> int:
         """How many transactions are open."""
         return len(self._open)
@@ -72,10 +77,8 @@ class PartitionTransactions:
 
     def stable_offset(self, high_watermark: Offset) -> Offset:
         """Return up to where everything is decided for good."""
-        ended = self._ended
-        while ended and ended[0][0] < high_watermark:
-            ended.popleft()
-        stable = min((first for _, first in ended), default=high_watermark)
+        self._forget_committed(high_watermark)
+        stable = min((first for _, first in self._ended), default=high_watermark)
         first_open = next(iter(self._open.values()), high_watermark)
         return min(stable, first_open, high_watermark)
 
@@ -89,12 +92,18 @@ class PartitionTransactions:
                 break
         return found
 
-    def trim(self, start: Offset) -> None:
-        """Forget the aborts of which the log holds nothing any more."""
+    def trim(self, start: Offset, high_watermark: Offset) -> None:
+        """Forget aborts of which the log holds nothing any more, and ends that are committed."""
+        self._forget_committed(high_watermark)
         gone = bisect_left(self._markers, start)
         if gone:
             for column in (self._producers, self._firsts, self._markers, self._stables):
                 del column[:gone]
+
+    def _forget_committed(self, high_watermark: Offset) -> None:
+        ended = self._ended
+        while ended and ended[0][0] < high_watermark:
+            ended.popleft()
 
     # ── on disk ──────────────────────────────────────────────────────────────────────────────
 

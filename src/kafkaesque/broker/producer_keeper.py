@@ -182,7 +182,8 @@ class ProducerKeeper:
         self._forget_offer()
         assert self._producers is not None
         self._producers.expire(self._clock.now_ms())
-        self._producers.transactions.trim(self._replica.log.start.first_offset)
+        transactions = self._producers.transactions
+        transactions.trim(self._replica.log.start.first_offset, self._replica.high_watermark)
         if self._taken is None and not self._is_writing and self._is_snapshot_due():
             self._taken = (self._applied, self._producers.state())
             self._bytes_since = 0

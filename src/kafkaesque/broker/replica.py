@@ -118,6 +118,12 @@ class Replica:
         leadership = self.raft.leadership
         return self.error is None and leadership is not None and leadership.may_serve
 
+    @property
+    def may_propose(self) -> bool:
+        """Whether `propose` takes a batch, if there is room: it serves, and does not hand over."""
+        leadership = self.raft.leadership
+        return self.is_serving and leadership is not None and leadership.transferee is None
+
     def campaign(self) -> None:
         """Ask for votes at once; the only voter of a group wins them at once."""
         self.raft.campaign()
@@ -252,6 +258,7 @@ class Replica:
         index = self.raft.change_voters(voters)
         self._watermark.wait(index + 1, done)
         self._carry_out()
+        self.look_in_sync()  # there is no progress any more of one who was removed
         return index
 
     def transfer(self, target: NodeId) -> None:

@@ -128,6 +128,11 @@ class Topics:
         """Return those partitions that are not offline, in order; raises UnknownTopic."""
         return [slot for slot in self._find(name).slots if isinstance(slot, Partition)]
 
+    @property
+    def open_partitions(self) -> dict[str, list[Partition]]:
+        """The partitions of every topic that can be used here."""
+        return {name: self.partitions(name) for name in self.names}
+
     def partition(self, name: str, index: int) -> Partition:
         """Return one partition; raises UnknownTopic, PartitionOffline, NotHere."""
         slots = self._find(name).slots

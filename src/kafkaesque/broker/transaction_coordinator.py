@@ -117,11 +117,6 @@ class TransactionCoordinator:
         """How many transactions are not ended everywhere."""
         return self._host.machine.open_count if self._host.is_hosted else 0
 
-    @property
-    def id_count(self) -> int:
-        """How many transactional ids are known."""
-        return len(self._host.machine) if self._host.is_hosted else 0
-
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
     def ask(self, transactional_id: str, decide: Decide, to: ReplyTo) -> None:
@@ -153,13 +148,11 @@ class TransactionCoordinator:
 
     def _decide(self, question: _Question, fresh_id: int) -> None:
         to = question.to
-        try:
-            machine = self._host.machine
-        except RaftError:
+        if not self._host.may_decide:
             to(_lost())
             return
         try:
-            decision = question.decide(machine, self._now(), fresh_id)
+            decision = question.decide(self._host.machine, self._now(), fresh_id)
         except ProducerIdNeeded:
             self._fetch_id(question)
             return
@@ -175,7 +168,7 @@ class TransactionCoordinator:
     def _fetch_id(self, question: _Question) -> None:
         def give(given: int | KafkaesqueError) -> None:
             if isinstance(given, KafkaesqueError):
-                question.to(given)
+                question.to(ProducerIdNeeded(f"no producer id can be had just now: {given}"))
             else:
                 self._decide(question, given)
 
@@ -200,7 +193,7 @@ class TransactionCoordinator:
     def tick(self) -> None:
         """Let time pass: abort what is open for too long, tell partitions again."""
         self._host.tick()
-        if not self._host.is_hosted:
+        if not self._host.may_decide:
             return
         if self._is_new:
             self._is_new = False
@@ -215,7 +208,8 @@ class TransactionCoordinator:
             if ending is not None and now.monotonic_ms >= ending.due_ms:
                 self._tell(name, ending)
         for name in list(self._waiting):
-            if self._waiting[name][0].deadline_ms <= now.monotonic_ms:
+            questions = self._waiting.get(name)  # none if a full disk has sent all of them away
+            if questions and questions[0].deadline_ms <= now.monotonic_ms:
                 self._retry(name)
 
     def stop(self) -> None:
@@ -312,8 +306,8 @@ class TransactionCoordinator:
         self._complete_if_all_know(name, ending)
 
     def _complete_if_all_know(self, name: str, ending: _Ending) -> None:
-        if ending.left or self._endings.get(name) is not ending or not self._host.is_hosted:
-            return
+        if ending.left or self._endings.get(name) is not ending or not self._host.may_decide:
+            return  # during a hand-over it is looked at again with the next tick after that
         del self._endings[name]
         machine = self._host.machine
         self._carry_out(machine.completed(name, ending.marker.number, self._now()))

@@ -2,8 +2,9 @@
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -13,6 +14,7 @@ from kafkaesque.cli.cluster_upgrade import upgrade
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.cli.recover import recover
 from kafkaesque.config import ServerConfig
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.testing.process import HOST, BrokerProcess, free_port
 
 LOOK_EVERY_S = 0.2
@@ -53,6 +55,7 @@ def up(brokers: int, port: int, data: Path) -> int:
     They form one cluster and keep its records. Started again in the same folder it goes on.
     """
     running: list[BrokerProcess] = []
+    _on_signals(signal.default_int_handler)
     try:
         rows = _start(running, [data / f"broker-{n + 1}" for n in range(brokers)], port)
         columns = ("broker", "address", "pid", "start ms", "data")
@@ -61,8 +64,7 @@ def up(brokers: int, port: int, data: Path) -> int:
         click.echo(f"bootstrap: {where}    (ctrl-C stops all of them)")
         return _watch(running)
     finally:
-        for one in running:
-            one.stop()
+        _stop(running)
 
 
 def _start(
@@ -83,7 +85,8 @@ def _start(
         if is_new:
             rows += map(_started, starting)
             starting.clear()
-        broker = BrokerProcess(folder, flags, port=ours)
+        # Apart, for a second signal beside ours would end them as a crash does.
+        broker = BrokerProcess(folder, flags, port=ours, is_apart=True)
         running.append(broker)
         starting.append((broker, time.perf_counter()))
         broker.launch()
@@ -107,8 +110,7 @@ def _watch(running: list[BrokerProcess]) -> int:
     def stop(number: int, _: object) -> None:
         stopped.append(number)
 
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
+    _on_signals(stop)
     ended: set[int] = set()
     while not stopped and len(ended) < len(running):
         time.sleep(LOOK_EVERY_S)
@@ -117,3 +119,29 @@ def _watch(running: list[BrokerProcess]) -> int:
                 ended.add(one.node)
                 click.echo(f"broker {one.node} has ended: see {one.output}", err=True)
     return 0 if stopped else 1
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    """Set what ctrl-C, a request to end and the loss of the terminal do: brokers hear of none."""
+    signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGTERM, handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else nohup has said to stay
+        signal.signal(signal.SIGHUP, handler)
+
+
+def _stop(running: Sequence[BrokerProcess]) -> None:
+    """Stop all of them, whatever becomes of one; raises the first error."""
+    _on_signals(signal.SIG_IGN)  # else an impatient one would leave the others running
+    errors: list[KafkaesqueError] = []
+    for one in running:
+        is_running = one.is_running
+        try:
+            code = one.stop()
+        except KafkaesqueError as error:
+            errors.append(error)
+        else:
+            # One that was still starting knows no better than to die of our signal.
+            if is_running and code not in (0, -signal.SIGTERM):
+                errors.append(KafkaesqueError(f"broker {one.node} crashed: see {one.output}"))
+    if errors:
+        raise errors[0]

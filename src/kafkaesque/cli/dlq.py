@@ -191,10 +191,18 @@ def _row(letter: "Letter") -> tuple[object, ...]:
     if dead is None:
         return (at, None, None, "its headers are not ours", None, None, None, None)
     origin = f"{dead.origin.topic}:{dead.origin.partition}:{dead.origin.offset}"
-    failed_at = datetime.fromtimestamp(dead.failed_at_ms / 1000, UTC).isoformat(timespec="seconds")
     failure = dead.failure
     numbers = (dead.attempts, dead.redrives)
+    failed_at = _moment(dead.failed_at_ms)
     return (at, origin, failure.error, failure.reason, *numbers, failed_at, failure.digest)
+
+
+def _moment(time_ms: int) -> str | None:
+    """Return a time as people read it; None if a stranger's header says one that cannot be."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # which of them is up to the system
+        return None
 
 
 def _content(message: "Message") -> Sequence[object]:

@@ -68,7 +68,10 @@ def trust(*, data: Path, groups: tuple[str, ...]) -> int:
     leader, trust those replicas on a majority of their brokers: what none of them had synced is
     lost then.
     """
-    disk = PosixDisk(data)
+    try:
+        disk = PosixDisk(data)
+    except OSError as error:
+        raise click.ClickException(f"cannot use {data}: {error.strerror}") from error
     try:
         disk.lock()
         trusted = trust_groups(disk, LogConfig(), groups)

@@ -12,7 +12,7 @@ import click
 from kafkaesque.cli.main import FAILED, INTERRUPTED, UNKNOWN
 from kafkaesque.cli.options import bootstrap_option, json_option, pairs
 from kafkaesque.cli.output import Output
-from kafkaesque.cli.record_text import Outgoing, read_json, read_line
+from kafkaesque.cli.record_text import InvalidRecord, Outgoing, read_json, read_line
 from kafkaesque.client.admin import Admin
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
@@ -242,7 +242,7 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
     """Yield the lines without their ends; the last one needs none."""
     while line := file.readline(LINE_BYTES_MAX + 1):  # ends with the input
         if len(line) > LINE_BYTES_MAX:
-            raise click.ClickException(f"a line is longer than {LINE_BYTES_MAX} bytes")
+            raise InvalidRecord(f"a line is longer than {LINE_BYTES_MAX} bytes")
         yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 

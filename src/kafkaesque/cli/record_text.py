@@ -66,7 +66,7 @@ def read_json(line: bytes, key: bytes | None, headers: Headers) -> Outgoing:
     """Read a line of JSON; a key given here wins, and headers given here come last."""
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidRecord(f"a line is not JSON, {error}: {_short(line)}") from None
     if not isinstance(record, dict):
         raise InvalidRecord(f"a record is a JSON object: {_short(line)}")

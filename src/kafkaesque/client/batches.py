@@ -11,7 +11,7 @@ from kafkaesque.client.decisions import Decision
 from kafkaesque.client.prepared import PreparedTransaction
 from kafkaesque.client.refusals import check, first
 from kafkaesque.client.router import Router
-from kafkaesque.client.topics import READ_COMMITTED, READ_UNCOMMITTED
+from kafkaesque.client.topics import READ_COMMITTED, READ_UNCOMMITTED, VERSION_MAX_BY_NAME
 from kafkaesque.record.view import LENGTH_OVERHEAD, NO_PRODUCER_ID, BatchView, peek_size
 from kafkaesque.types import Buffer, Offset
 from kafkaesque.wire.messages.fetch import (
@@ -27,9 +27,6 @@ from kafkaesque.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-
-VERSION_MAX_BY_NAME = 12
-"""Fetch and Produce: later versions name topics by ids."""
 
 _ALL = -1
 

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kafkaesque.client.batches import VERSION_MAX_BY_NAME
 from kafkaesque.client.blocking import BlockingConnection
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
-from kafkaesque.client.topics import Place
+from kafkaesque.client.topics import VERSION_MAX_BY_NAME, Place
 from kafkaesque.errors import ConnectionLost, Refused, RefusedForNow, Unreachable
 from kafkaesque.types import Buffer, Offset
 from kafkaesque.wire.error_codes import ErrorCode

@@ -9,18 +9,15 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kafkaesque.client.producers import new_producer
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
-from kafkaesque.client.topics import Place
+from kafkaesque.client.topics import VERSION_MAX_BY_NAME, Place
 from kafkaesque.errors import Refused
 from kafkaesque.record.build import ProducerStamp, wrap_records
 from kafkaesque.record.view import Codec
 from kafkaesque.types import Buffer
 from kafkaesque.wire.error_codes import ErrorCode
-from kafkaesque.wire.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
 from kafkaesque.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -28,9 +25,7 @@ from kafkaesque.wire.messages.produce import (
     TopicProduceData,
 )
 
-_VERSION_MAX_BY_NAME = 12
 _ALL = -1
-_NO_TIMEOUT_MS = 2**31 - 1
 _SEQUENCE_END = 1 << 31
 
 
@@ -104,7 +99,7 @@ class BatchSender:
             ),
         )
         said = self._router.ask_node(
-            leader, request, ProduceResponse, version_max=_VERSION_MAX_BY_NAME
+            leader, request, ProduceResponse, version_max=VERSION_MAX_BY_NAME
         )
         answers = [
             (topic.name, one) for topic in said.responses for one in topic.partition_responses
@@ -137,14 +132,7 @@ class Producer:
         assert not self.is_spent, "a producer that failed is not used again"
         self.is_spent = True
         if self._identity is None:
-            self._identity = self._router.question(self._ask_identity)
+            fresh = new_producer(self._router)
+            self._identity = fresh.producer_id, fresh.producer_epoch
         self._sender.send(self._identity, records)
         self.is_spent = False
-
-    def _ask_identity(self) -> tuple[int, int]:
-        request = InitProducerIdRequest(
-            transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS
-        )
-        said = self._router.ask_any(request, InitProducerIdResponse)
-        check(said.error_code, "a producer id")
-        return said.producer_id, said.producer_epoch

@@ -10,7 +10,7 @@ from kafkaesque.wire.messages.init_producer_id import (
 )
 
 _NO_TIMEOUT_MS = -1
-"""Of transactions, of which an idempotent producer has none; Kafka's own clients say the same."""
+"""Of transactions, of which an idempotent producer has none; librdkafka says the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,9 @@ NOT_FOUND = -1
 AS_THE_BROKER_LIKES = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
+VERSION_MAX_BY_NAME = 12
+"""Fetch and Produce: later versions name topics by ids."""
+
 _TOPIC = 2
 _SET, _DELETE = 0, 1
 _TOPIC_SETTING = 1

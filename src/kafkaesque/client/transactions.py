@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafkaesque.client.prepared import PreparedTransaction
+from kafkaesque.client.prepared import PreparedTransaction, end_transaction
 from kafkaesque.client.refusals import check, first
 from kafkaesque.client.router import Router
 from kafkaesque.client.topics import Place
@@ -11,7 +11,6 @@ from kafkaesque.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from kafkaesque.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafkaesque.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -151,20 +150,10 @@ class Transactions:
         self._router.change(ask)
 
     def _end(self, info: TransactionInfo | PreparedTransaction, *, is_commit: bool) -> None:
-        request = EndTxnRequest(
-            transactional_id=info.transactional_id,
-            producer_id=info.producer_id,
-            producer_epoch=info.epoch,
-            committed=is_commit,
+        ending = PreparedTransaction(
+            transactional_id=info.transactional_id, producer_id=info.producer_id, epoch=info.epoch
         )
-
-        def ask() -> None:
-            said = self._router.ask_transaction_coordinator(
-                info.transactional_id, request, EndTxnResponse
-            )
-            check(said.error_code, f"transactional id {info.transactional_id}", is_change=True)
-
-        self._router.change(ask)
+        end_transaction(self._router, ending, is_commit=is_commit)
 
 
 def _prepared(one: PreparedState) -> PreparedInfo:

@@ -7,6 +7,7 @@ from kafkaesque.errors import BadCommand
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_errors import refusal
 from kafkaesque.gateway.text_topics import TopicPlace
+from kafkaesque.record.aborted import AbortedBatches
 from kafkaesque.record.read import iterate_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import split_batches
@@ -112,22 +113,16 @@ def visible_records(data: PartitionData, position: Offset, records_max: int = RE
     """Return the records from `position` on that are for consumers' eyes, up to so many.
 
     Markers are not, nor is what belongs to aborted transactions, which Kafka leaves to its clients
-    to pass over: those of a producer from a first offset on, up to that producer's next marker.
+    to pass over.
     """
-    aborted = sorted(
-        ((one.first_offset, one.producer_id) for one in data.aborted_transactions or ()),
-        reverse=True,
+    aborted = AbortedBatches(
+        (one.producer_id, one.first_offset) for one in data.aborted_transactions or ()
     )
-    aborting: set[int] = set()
     records: list[Record] = []
     end = position
     for batch in split_batches(data.records or b""):
-        while aborted and aborted[-1][0] <= batch.last_offset:
-            aborting.add(aborted.pop()[1])
         end = max(end, batch.end_offset)
-        if batch.is_control:
-            aborting.discard(batch.producer_id)
-        elif not (batch.is_transactional and batch.producer_id in aborting):
+        if not aborted.leaves_out(batch) and not batch.is_control:
             for record in iterate_records(batch):
                 if record.offset >= position:
                     records.append(record)

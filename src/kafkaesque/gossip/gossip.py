@@ -9,7 +9,7 @@ A cluster of any size costs each member the same: one ping a period. News travel
 answers, so that everyone has it after some log N periods. Now and then two members compare all that
 they know, the dead included; that joins what a cut network has split.
 
-Gossip spreads addresses and hints. Whether a leader is alive, only the links to it decide. No clock
+Gossip spreads addresses. Whether a leader is alive, only the links to it decide. No clock
 and no I/O here: the driver ticks, sends what is returned, and hands in what it receives.
 """
 
@@ -21,7 +21,6 @@ from typing import NamedTuple, TypeAlias, assert_never
 from kafkaesque.cluster_config import GossipConfig
 from kafkaesque.gossip.messages import (
     Ack,
-    LeaderHint,
     Member,
     Packet,
     Ping,
@@ -30,7 +29,7 @@ from kafkaesque.gossip.messages import (
     Sync,
 )
 from kafkaesque.gossip.roll import Roll
-from kafkaesque.types import NodeId, Term
+from kafkaesque.types import NodeId
 
 Address: TypeAlias = tuple[str, int]
 
@@ -70,8 +69,6 @@ class Gossip:
         config: GossipConfig,
         chance: random.Random,
     ) -> None:
-        self.hint = LeaderHint()
-        """Who is said to lead the metadata group."""
         self._config = config
         self._chance = chance
         self._seeds = [seed for seed in seeds if seed != (me.host, me.port)]
@@ -96,10 +93,6 @@ class Gossip:
         """Return what was found out since the last call."""
         changes, self._roll.changes = self._roll.changes, {}
         return list(changes.values())
-
-    def lead(self, term: Term, node: NodeId) -> None:
-        """Learn, from Raft, who leads the metadata group."""
-        self._take_hint(LeaderHint(term=term, node=node))
 
     def leave(self) -> list[Outgoing]:
         """Say good-bye to a few, who pass it on; send this, then stop."""
@@ -128,7 +121,6 @@ class Gossip:
         """Take a packet; return what is to be sent because of it."""
         sender = packet.sender
         contradicted = self._roll.hear((sender, *packet.news))
-        self._take_hint(packet.hint)
         address = (sender.host, sender.port)
         match packet:
             case Ping():
@@ -202,7 +194,6 @@ class Gossip:
                     sender=self.me,
                     number=probe.number,
                     subject=probe.subject,
-                    hint=self.hint,
                     news=self._roll.news(),
                 ),
             )
@@ -242,17 +233,13 @@ class Gossip:
         horizon = self._ticks - self._config.period_ticks
         self._relays = {n: r for n, r in self._relays.items() if r.asked_at > horizon}
 
-    def _take_hint(self, hint: LeaderHint) -> None:
-        if hint.term > self.hint.term:
-            self.hint = hint
-
     # ── packets ──────────────────────────────────────────────────────────────────────────────
 
     def _ping(self, number: int, target: NodeId) -> Ping:
-        return Ping(sender=self.me, number=number, hint=self.hint, news=self._news_for(target))
+        return Ping(sender=self.me, number=number, news=self._news_for(target))
 
     def _ack(self, number: int, target: NodeId | None) -> Ack:
-        return Ack(sender=self.me, number=number, hint=self.hint, news=self._news_for(target))
+        return Ack(sender=self.me, number=number, news=self._news_for(target))
 
     def _news_for(self, target: NodeId | None) -> tuple[Member, ...]:
         """Return news, first of all what we think of the target if that is not well."""
@@ -264,7 +251,7 @@ class Gossip:
 
     def _sync_to(self, address: Address, *, is_answer: bool = False) -> Outgoing:
         everyone = tuple(self.members.values())
-        packet = Sync(sender=self.me, is_answer=is_answer, hint=self.hint, news=everyone)
+        packet = Sync(sender=self.me, is_answer=is_answer, news=everyone)
         return Outgoing(address, packet)
 
     def _some_others(self, count: int) -> list[Member]:

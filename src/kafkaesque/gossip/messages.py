@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
-from kafkaesque.types import NO_TERM, NodeId, Term
+from kafkaesque.types import NodeId
 
 
 class State(IntEnum):
@@ -41,20 +41,11 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderHint:
-    """Who was last heard to lead the metadata group; a later term is a better hint."""
-
-    term: Term = NO_TERM
-    node: NodeId | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
     """Are you there?"""
 
     sender: Member
     number: int
-    hint: LeaderHint
     news: tuple[Member, ...]
 
 
@@ -65,7 +56,6 @@ class PingRequest:
     sender: Member
     number: int
     subject: NodeId
-    hint: LeaderHint
     news: tuple[Member, ...]
 
 
@@ -75,7 +65,6 @@ class Ack:
 
     sender: Member
     number: int
-    hint: LeaderHint
     news: tuple[Member, ...]
 
 
@@ -85,7 +74,6 @@ class Sync:
 
     sender: Member
     is_answer: bool
-    hint: LeaderHint
     news: tuple[Member, ...]
 
 

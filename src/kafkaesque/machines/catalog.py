@@ -13,6 +13,7 @@ from kafkaesque.errors import (
     InvalidAssignment,
     InvalidPartitions,
     InvalidTopic,
+    SettingsChanged,
     TopicExists,
     UnknownTopic,
     UnknownTopicId,
@@ -234,10 +235,18 @@ class Catalog:
         _check_replicas(partitions, replicas)
         return [topic_record(replace(topic, replicas=replicas))]
 
-    def set_settings(self, name: str, settings: Mapping[str, str]) -> list[MachineRecord]:
-        """Decide what replaces all settings of a topic; raises UnknownTopic, InvalidSetting."""
+    def set_settings(
+        self, name: str, settings: Mapping[str, str], expected: Mapping[str, str] | None = None
+    ) -> list[MachineRecord]:
+        """Decide what replaces all settings of a topic; raises UnknownTopic, InvalidSetting.
+
+        Who has made them from `expected` loses nothing that others have set: SettingsChanged.
+        """
         resolve(settings)
-        return [topic_record(replace(self.topic(name), settings=settings))]
+        topic = self.topic(name)
+        if expected is not None and topic.settings != expected:
+            raise SettingsChanged(f"the settings of {name} were changed meanwhile")
+        return [topic_record(replace(topic, settings=settings))]
 
     def give_producer_ids(self, count: int) -> list[MachineRecord]:
         """Decide what gives away the next ids, from `next_producer_id` on."""

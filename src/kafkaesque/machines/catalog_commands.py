@@ -44,10 +44,11 @@ class AddPartitions(msgspec.Struct, array_like=True, frozen=True, kw_only=True, 
 
 
 class SetSettings(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=4):
-    """Replace what was set for a topic."""
+    """Replace what was set for a topic; refused if that is not what is expected."""
 
     name: str
     settings: dict[str, str]
+    expected: dict[str, str] | None = None
 
 
 class TakeProducerIds(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=5):
@@ -188,6 +189,7 @@ _ERRORS = {
         errors.InvalidSetting,
         errors.InvalidTopic,
         errors.NoMove,
+        errors.SettingsChanged,
         errors.TopicExists,
         errors.UnknownBroker,
         errors.UnknownTopic,

@@ -11,7 +11,6 @@ from msgspec import Meta, Struct
 from kafkaesque.errors import MalformedLink
 from kafkaesque.gossip.messages import (
     Ack,
-    LeaderHint,
     Member,
     Packet,
     Ping,
@@ -39,8 +38,8 @@ class _Member(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
 
 class _Packet(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     sender: _Member
-    hint_term: Natural
-    hint_node: Natural | None
+    unused_number: Natural
+    unused_node: Natural | None
     news: Annotated[tuple[_Member, ...], Meta(max_length=NEWS_MAX)]
 
 
@@ -61,14 +60,16 @@ class _Sync(_Packet, tag=4, frozen=True):
     is_answer: bool
 
 
+_UNUSED = 0, None
+"""A place for who leads the catalog, which nobody tells; older brokers read nothing without it."""
+
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(_Ping | _PingRequest | _Ack | _Sync).decode
 
 
 def encode_packet(packet: Packet) -> bytes:
     """Return a packet as bytes."""
-    hint = packet.hint
-    common = _packed(packet.sender), hint.term, hint.node, [_packed(m) for m in packet.news]
+    common = _packed(packet.sender), *_UNUSED, [_packed(m) for m in packet.news]
     match packet:
         case Ping():
             return _ENCODE((1, *common, packet.number))
@@ -87,17 +88,16 @@ def decode_packet(data: memoryview) -> Packet:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedLink(f"a packet of gossip cannot be read: {error}") from None
     sender = _member(found.sender)
-    hint = LeaderHint(term=found.hint_term, node=found.hint_node)
     news = tuple(map(_member, found.news))
     match found:
         case _Ping(number=number):
-            return Ping(sender=sender, number=number, hint=hint, news=news)
+            return Ping(sender=sender, number=number, news=news)
         case _PingRequest(number=number, subject=subject):
-            return PingRequest(sender=sender, number=number, subject=subject, hint=hint, news=news)
+            return PingRequest(sender=sender, number=number, subject=subject, news=news)
         case _Ack(number=number):
-            return Ack(sender=sender, number=number, hint=hint, news=news)
+            return Ack(sender=sender, number=number, news=news)
         case _Sync(is_answer=is_answer):
-            return Sync(sender=sender, is_answer=is_answer, hint=hint, news=news)
+            return Sync(sender=sender, is_answer=is_answer, news=news)
 
 
 def _packed(member: Member) -> tuple[object, ...]:

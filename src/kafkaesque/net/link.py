@@ -57,10 +57,6 @@ class LinkOwner(Protocol):
         """Learn that it is over, and why if we know; also if it was never open."""
         ...
 
-    def drained(self, link: "Link") -> None:
-        """Learn that there is room again after messages were refused."""
-        ...
-
 
 class LinkCounters:
     """What went to a peer and came from it, over all links to it so far."""
@@ -120,7 +116,6 @@ class Link(asyncio.BufferedProtocol):
         self._error: KafkaesqueError | None = None
         self._is_writable = True
         self._is_write_due = False
-        self._was_full = False
         self._loop: asyncio.AbstractEventLoop
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle
@@ -134,11 +129,6 @@ class Link(asyncio.BufferedProtocol):
     def is_visit(self) -> bool:
         """Whether we dialed as a visitor: then it is nobody's link."""
         return self._handshake.node is None
-
-    @property
-    def has_room(self) -> bool:
-        """Whether bulk is welcome."""
-        return self._outbox.has_room
 
     # ── what the transport tells ─────────────────────────────────────────────────────────────
 
@@ -219,9 +209,7 @@ class Link(asyncio.BufferedProtocol):
         dropped = self._outbox.dropped
         is_taken = not self.is_lost and self._outbox.put(parts, sort)
         self.counters.dropped_messages += self._outbox.dropped - dropped
-        if not is_taken:
-            self._was_full = True
-        elif self._is_writable and not self._is_write_due:
+        if is_taken and self._is_writable and not self._is_write_due:
             self._is_write_due = True
             self._loop.call_soon(self._write)
         return is_taken
@@ -294,9 +282,6 @@ class Link(asyncio.BufferedProtocol):
             for part in joined(parts):
                 counters.sent_bytes += len(part)
                 transport.write(part)
-        if self._was_full and outbox.has_room and not self.is_lost:
-            self._was_full = False
-            self._owner.drained(self)
 
 
 def _check_visitor(items: list[Received]) -> None:

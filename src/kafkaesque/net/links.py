@@ -92,7 +92,6 @@ class Links:
         self._open: dict[NodeId, Link] = {}
         self._guests: set[Link] = set()
         """Links that are not open yet, or belong to visitors."""
-        self._sessions: dict[NodeId, int] = {}
         self._dialers: dict[NodeId, asyncio.Task[None]] = {}
         self._knocks: set[asyncio.Task[None]] = set()
         self._numbers = 0
@@ -186,11 +185,6 @@ class Links:
             encode_exchange(Note(kind=kind, data=data)), Sort.SMALL
         )
 
-    def has_room(self, node: NodeId) -> bool:
-        """Whether appends for a node are welcome; if not, `on_room` may tell when they are."""
-        link = self._open.get(node)
-        return link is not None and link.has_room
-
     async def call(
         self,
         node: NodeId,
@@ -280,10 +274,6 @@ class Links:
         total.opened += 1
         link.counters = total
         log.info("link_opened node=%d session=%d peer=%s", node, peer.session, link.address)
-        if self._sessions.get(node) != peer.session:
-            self._sessions[node] = peer.session
-            self._ports.on_session(node, peer.session)
-        self._ports.on_open(node)
 
     def received(self, link: Link, items: list[Received]) -> None:
         """Hand on what came over a link."""
@@ -311,7 +301,7 @@ class Links:
         ports.on_received()
 
     def lost(self, link: Link, error: KafkaesqueError | None) -> None:
-        """Give up what was waited for; tell the broker, unless another link took its place."""
+        """Give up what was waited for; see whether the peer is gone, unless it has another link."""
         self._guests.discard(link)
         for answer in link.calls.values():
             if not answer.done():
@@ -330,12 +320,6 @@ class Links:
             knock = self._loop.create_task(self._knock(self._peers[node]))
             self._knocks.add(knock)
             knock.add_done_callback(self._knocks.discard)
-        self._ports.on_lost(node)
-
-    def drained(self, link: Link) -> None:
-        """Tell the broker that there is room again."""
-        if link.peer is not None and link.peer.node is not None:
-            self._ports.on_room(link.peer.node)
 
     def _on_call(self, link: Link, call: Call) -> None:
         assert link.peer is not None

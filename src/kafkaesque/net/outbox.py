@@ -45,11 +45,6 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._items)
 
-    @property
-    def has_room(self) -> bool:
-        """Whether bulk is welcome: less than half of what may wait does."""
-        return self.size * 2 < self._bytes_max and len(self._items) * 2 < self._messages_max
-
     def put(self, parts: list[Buffer], sort: Sort) -> bool:
         """Take a message, or return False: then it is lost."""
         size = sum(map(len, parts)) + _ITEM_BYTES

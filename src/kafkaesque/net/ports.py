@@ -73,20 +73,8 @@ class LinkPorts:
     on_received: Callable[[], None] = _ignore
     """Everything of one read has been handed over: the time to flush what was gathered."""
 
-    on_session: Callable[[NodeId, int], None] = _ignore
-    """A link is open to a node that has another session than before: it restarted."""
-
-    on_open: Callable[[NodeId], None] = _ignore
-    """A link to a node is open; told after `on_session`."""
-
-    on_lost: Callable[[NodeId], None] = _ignore
-    """The link to a node is lost; what was sent last may not have arrived."""
-
     on_suspect: Callable[[NodeId], None] = _ignore
     """The link was lost and the node's machine answers that nobody listens: it is gone."""
-
-    on_room: Callable[[NodeId], None] = _ignore
-    """There is room for a node's appends again, after some were dropped."""
 
     admits: Callable[[NodeId | None, bytes], str | None] = _admit
     """Says in a sentence why a node with this directory may have no link, or None."""

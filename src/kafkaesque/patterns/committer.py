@@ -20,8 +20,6 @@ class Progress:
     def __init__(self) -> None:
         self.prefix = DonePrefix()
         self.intents: dict[Offset, Intent] = {}
-        self.inherited: dict[Offset, bool] = {}
-        """Failed messages of whoever had the partition before, and whether their copies exist."""
         self._committed: tuple[Offset, str] | None = None
 
     def to_commit(self) -> tuple[Offset, str] | None:

@@ -86,15 +86,21 @@ def make_topics(
     raise PatternError(f"topics {', '.join(topics)} did not come to be")
 
 
-def partitions_of(client: Client, topic: str) -> int:
-    """Return how many partitions a topic has; raises PatternError if there is no such topic."""
+def topic_counts(client: Client) -> dict[str, int]:
+    """Return how many partitions each topic has; blocks, raises PatternError."""
     try:
         found = AdminClient(settings(client, {}, {})).list_topics(timeout=ADMIN_SECONDS_MAX)
     except KafkaException as error:
         raise PatternError(f"no broker answers: {error.args[0].str()}") from error
-    if topic not in found.topics:
+    return {name: len(topic.partitions) for name, topic in found.topics.items()}
+
+
+def partitions_of(client: Client, topic: str) -> int:
+    """Return how many partitions a topic has; raises PatternError if there is no such topic."""
+    counts = topic_counts(client)
+    if topic not in counts:
         raise PatternError(f"there is no topic {topic}")
-    return len(found.topics[topic].partitions)
+    return counts[topic]
 
 
 def delete_topic(client: Client, topic: str) -> None:

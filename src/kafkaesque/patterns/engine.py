@@ -112,7 +112,7 @@ class Engine:
         """Messages that are done with, whatever became of them."""
 
     async def start(self, topics: list[str]) -> None:
-        """Join the group and return once partitions were assigned, or after a while."""
+        """Join the group and return once partitions came, reading failed, or a while has passed."""
         self._loop = asyncio.get_running_loop()
         self._queue: KeyedQueue[Delivery] = KeyedQueue()
         self._sleepers: deque[asyncio.Future[None]] = deque()
@@ -135,9 +135,11 @@ class Engine:
         self._tasks = [asyncio.ensure_future(self._work(lane)) for lane in self._lanes]
         self._tasks.append(asyncio.ensure_future(self._watch()))
         self._tasks.append(asyncio.ensure_future(self.committer.run()))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(JOIN_SECONDS_MAX):
-                await self._joined.wait()
+        try:
+            await self._reader.wait(self._joined, JOIN_SECONDS_MAX)
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """Let handlers finish for a while, commit, leave the group; raises what broke inside."""

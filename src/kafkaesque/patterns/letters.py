@@ -7,17 +7,16 @@ from functools import partial
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as ClientMessage
-from confluent_kafka.admin import AdminClient
 
 from kafkaesque.clock import SystemClock
 from kafkaesque.errors import PatternError
 from kafkaesque.patterns.connection import (
-    ADMIN_SECONDS_MAX,
     CONSUME_BATCH_MAX,
     Client,
     partitions_of,
     patiently,
     settings,
+    topic_counts,
 )
 from kafkaesque.patterns.dead_letter import DeadLetter, decode
 from kafkaesque.patterns.marks import REDRIVEN_SUFFIX, Marks
@@ -44,20 +43,15 @@ class Letter:
 
 def dead_letter_topics(client: Client) -> list[str]:
     """Return the topics that are called like dead-letter topics, sorted. Blocks."""
-    try:
-        found = AdminClient(settings(client, {}, {})).list_topics(timeout=ADMIN_SECONDS_MAX)
-    except KafkaException as error:
-        raise PatternError(f"no broker answers: {error.args[0].str()}") from error
-    return sorted(name for name in found.topics if name.endswith(DEAD_LETTER_SUFFIX))
+    return sorted(name for name in topic_counts(client) if name.endswith(DEAD_LETTER_SUFFIX))
 
 
 def read_all(client: Client, topic: str) -> Iterator[Message]:
     """Yield the messages that a topic holds now, partition by partition mixed. Blocks."""
-    return map(from_client, _read_all(client, topic))
+    return map(from_client, _read_all(client, topic, partitions_of(client, topic)))
 
 
-def _read_all(client: Client, topic: str) -> Iterator[ClientMessage]:
-    count = partitions_of(client, topic)
+def _read_all(client: Client, topic: str, count: int) -> Iterator[ClientMessage]:
     consumer = Consumer(
         settings(
             client,
@@ -110,15 +104,22 @@ def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[ClientMe
                 ends.pop(partition, None)
 
 
-def read_marks(client: Client, topic: str) -> Mapping[int, Marks]:
-    """Return which letters of a topic were sent back, by partition. Blocks."""
+def read_marks(client: Client, topic: str, count: int | None = None) -> Mapping[int, Marks]:
+    """Return which letters of a topic were sent back, by partition; blocks, raises PatternError.
+
+    Who knows that the topic of the marks is there says how many partitions it has: a broker that
+    was away may not know of it yet. Else it is looked for, and no such topic has no marks.
+    """
     marks: dict[int, Marks] = defaultdict(Marks)
-    try:
-        notes = list(read_all(client, topic + REDRIVEN_SUFFIX))
-    except PatternError:
-        partitions_of(client, topic)  # raises if it is the topic itself that is not there
+    if count is None:
+        counts = topic_counts(client)
+        if topic not in counts:
+            raise PatternError(f"there is no topic {topic}")
+        count = counts.get(topic + REDRIVEN_SUFFIX)
+    if count is None:
         return marks
-    for note in notes:
+    for raw in _read_all(client, topic + REDRIVEN_SUFFIX, count):
+        note = from_client(raw)
         key = note.key or b""
         if key.isdigit() and len(key) <= 10:
             for start, end in decode_marks(note.value):
@@ -136,7 +137,7 @@ def open_messages(
     client: Client, topic: str, marks: Mapping[int, Marks]
 ) -> Iterator[ClientMessage]:
     """Yield the same as the client gives them, for those who read many. Blocks."""
-    for raw in _read_all(client, topic):
+    for raw in _read_all(client, topic, partitions_of(client, topic)):
         sent_back = marks.get(raw.partition() or 0)
         if sent_back is None or (raw.offset() or 0) not in sent_back:
             yield raw

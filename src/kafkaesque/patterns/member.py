@@ -3,6 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -50,8 +51,11 @@ class Member(ABC):
 
     async def __aenter__(self: Self) -> Self:
         self._partitions = await asyncio.to_thread(make_topics, self._client, self._topics())
-        await self._sender.__aenter__()
-        await self._engine.start(self._read())
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._sender)
+            await self._engine.start(self._read())
+            stack.push_async_callback(self._engine.stop)
+            self._opened = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -60,10 +64,7 @@ class Member(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            await self._engine.stop()
-        finally:
-            await self._sender.__aexit__(kind, error, trace)
+        await self._opened.__aexit__(kind, error, trace)
 
     async def run(self) -> None:
         """Wait until cancelled; raises if it cannot go on."""

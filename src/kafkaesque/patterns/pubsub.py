@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from types import TracebackType
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
@@ -63,11 +64,15 @@ class Subscription:
         )
 
     async def __aenter__(self) -> "Subscription":
-        self._ends = Ends(self._client)
-        await self._reader.start(lambda _: None)
-        self._follower.start()
-        for topic in self._first:
-            await self.add(topic)
+        async with AsyncExitStack() as stack:
+            self._ends = Ends(self._client)
+            await self._reader.start(lambda _: None)
+            stack.push_async_callback(self._reader.stop)
+            self._follower.start()
+            stack.push_async_callback(self._follower.stop)
+            for topic in self._first:
+                await self.add(topic)
+            self._opened = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -76,8 +81,7 @@ class Subscription:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._follower.stop()
-        await self._reader.stop()
+        await self._opened.__aexit__(kind, error, trace)
 
     @property
     def topics(self) -> frozenset[str]:

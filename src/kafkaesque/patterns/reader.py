@@ -64,7 +64,12 @@ class Reader:
         self._loop = asyncio.get_running_loop()
         self.failure = self._loop.create_future()
         self.consumer = Consumer(self._settings)
-        await asyncio.to_thread(begin, self.consumer)
+        try:
+            await asyncio.to_thread(begin, self.consumer)
+        except Exception:
+            # Not when cancelled: `begin` may run still, and a consumer that nobody holds is closed.
+            self.consumer.close()
+            raise
         self._thread = threading.Thread(target=self._run, name="kafkaesque-reader", daemon=True)
         self._thread.start()
 
@@ -90,8 +95,8 @@ class Reader:
                 return
             try:
                 done.set_result(function(self.consumer))
-            except KafkaException as error:
-                done.set_exception(PatternError(error.args[0].str()))
+            except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
+                done.set_exception(_told(error))
 
         self._calls.put(run)
         if self._is_over:
@@ -122,12 +127,10 @@ class Reader:
         try:
             while not self._is_stopping:
                 self._turn()
-        except KafkaException as error:
-            self._tell(self._fail, PatternError(error.args[0].str()))
-        except PatternError as error:
-            self._tell(self._fail, error)
+        except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
+            self._tell(self._fail, _told(error))
         finally:
-            with suppress(KafkaException):
+            with suppress(Exception):  # nobody can do anything about it any more
                 self.consumer.close()
             self._is_over = True
             self._serve()
@@ -198,3 +201,14 @@ class Reader:
     def _fail(self, error: PatternError) -> None:
         if not self.failure.done():
             self.failure.set_exception(error)
+
+
+def _told(error: Exception) -> PatternError:
+    """Return what is told of an error: librdkafka's, or one of a callback in the settings."""
+    if isinstance(error, PatternError):
+        return error
+    if isinstance(error, KafkaException):
+        return PatternError(error.args[0].str())
+    told = PatternError(f"reading failed: {type(error).__name__}: {error}")
+    told.__cause__ = error
+    return told

@@ -102,10 +102,9 @@ class Redriver:
         """Send back what is wanted and was not sent before; raises Undelivered."""
         wanted = self._wanted
         partitions_of(self._client, self._topic)
-        if not wanted.dry_run:
-            self._open()
+        count = None if wanted.dry_run else self._open()
         pace = _pace(wanted.per_second_max)
-        marks = read_marks(self._client, self._topic)
+        marks = read_marks(self._client, self._topic, count)
         # Each is left as the client gives it: to make a Message of it takes a fifth of the time of
         # sending it back, see `bench/patterns.py`.
         for raw in open_messages(self._client, self._topic, marks):
@@ -134,9 +133,10 @@ class Redriver:
     def _state(self) -> Redriven:
         return Redriven(**self._tally)
 
-    def _open(self) -> None:
+    def _open(self) -> int:
+        """Be ready to send; returns how many partitions the topic of the marks has."""
         marks_topic = self._topic + REDRIVEN_SUFFIX
-        make_topics(self._client, {marks_topic: {"retention.ms": "-1"}}, partitions=1)
+        made = make_topics(self._client, {marks_topic: {"retention.ms": "-1"}}, partitions=1)
         # One request at a time keeps the order; an idempotent producer would start slowly.
         defaults = {
             "linger.ms": 5,
@@ -144,6 +144,7 @@ class Redriver:
             "max.in.flight.requests.per.connection": 1,
         }
         self._producer = Producer(settings(self._client, defaults, {"acks": "all"}))
+        return made[marks_topic]
 
     def _decide(
         self, raw: ClientMessage, headers: Mapping[str, bytes | None], redrives: int
@@ -165,17 +166,8 @@ class Redriver:
 
     def _send(self, raw: ClientMessage, target: str, pairs: Headers) -> None:
         headers: list[tuple[str, str | bytes | None]] = list(pairs)
-        value, key, group = raw.value(), raw.key(), self._group
-        while True:  # ends: what is in the queue is sent or times out, and makes room
-            try:
-                self._producer.produce(
-                    target, value, key, headers=headers, on_delivery=group.report
-                )
-                break
-            except BufferError:
-                self._producer.poll(_QUEUE_SECONDS)
-            except KafkaException as error:
-                raise Undelivered(f"a message to {target}: {error.args[0].str()}") from error
+        group = self._group
+        self._produce(target, raw.value(), raw.key(), headers, group)
         group.add(raw.partition() or 0, raw.offset() or 0)
         if group.sent % _POLL_EVERY == 0:
             self._producer.poll(0)
@@ -198,13 +190,30 @@ class Redriver:
         for partition, marks in group.marks.items():
             ranges = marks.ranges()
             assert len(ranges) <= RANGES_PER_MARK_MAX
-            self._producer.produce(
-                self._topic + REDRIVEN_SUFFIX,
-                encode(ranges),
-                b"%d" % partition,
-                on_delivery=self._noted.report,
-            )
+            key = b"%d" % partition
+            self._produce(self._topic + REDRIVEN_SUFFIX, encode(ranges), key, [], self._noted)
         group.marks.clear()
+
+    def _produce(
+        self,
+        target: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: list[tuple[str, str | bytes | None]],
+        group: "_Group",
+    ) -> None:
+        """Hand a message to librdkafka, whose word of it goes to the group; waits for room."""
+        while True:  # ends: what is in the queue is sent or times out, and makes room
+            try:
+                self._producer.produce(
+                    target, value, key, headers=headers, on_delivery=group.report
+                )
+            except BufferError:
+                self._producer.poll(_QUEUE_SECONDS)
+            except KafkaException as error:
+                raise Undelivered(f"a message to {target}: {error.args[0].str()}") from error
+            else:
+                return
 
     def _flush(self) -> None:
         """Wait until all is acknowledged, and note what was not noted yet."""

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -84,8 +84,12 @@ class Asker:
         keep = {"retention.ms": str(self._settings.reply_retention_ms)}
         topics = {self.reply_to: {**keep, **self._settings.reply_settings}}
         await asyncio.to_thread(make_topics, self._client, topics, partitions=1)
-        await self._sender.__aenter__()
-        await self._reader.start(self._assign)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._delete)
+            await stack.enter_async_context(self._sender)
+            await self._reader.start(self._assign)
+            stack.push_async_callback(self._reader.stop)
+            self._opened = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -94,8 +98,9 @@ class Asker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._reader.stop()
-        await self._sender.__aexit__(kind, error, trace)
+        await self._opened.__aexit__(kind, error, trace)
+
+    async def _delete(self) -> None:
         with suppress(PatternError):  # it stays, and its retention empties it
             await asyncio.to_thread(delete_topic, self._client, self.reply_to)
 

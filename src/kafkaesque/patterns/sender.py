@@ -92,9 +92,11 @@ class Sender:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await asyncio.to_thread(self._producer.flush, 2 * self._timeout_seconds)
-        self._is_stopping = True
-        await asyncio.to_thread(self._thread.join)
+        try:
+            await asyncio.to_thread(self._producer.flush, 2 * self._timeout_seconds)
+        finally:
+            self._is_stopping = True
+            await asyncio.to_thread(self._thread.join)
 
     async def send(
         self,
@@ -120,16 +122,14 @@ class Sender:
                 sent.set_exception(Undelivered(f"a message to {topic}: {error.str()}"))
 
         ends = self._loop.time() + self._timeout_seconds
-        while self._in_flight >= self._in_flight_max:  # ends: each is sent or times out
-            self._freed.clear()
-            await self._freed.wait()
-        self._in_flight += 1
         while True:  # ends: what is in the queue is sent or timed out
+            while self._in_flight >= self._in_flight_max:  # ends: each is sent or times out
+                self._freed.clear()
+                await self._freed.wait()
             try:
                 self._produce(topic, value, key, headers, partition, report)
             except BufferError:
                 if self._loop.time() > ends:
-                    self._in_flight -= 1
                     raise Undelivered(f"a message to {topic}: the queue stays full") from None
                 await asyncio.sleep(_FULL_SECONDS)
             else:
@@ -139,11 +139,9 @@ class Sender:
         """Send one message without waiting; raises TooManyInFlight. `report` is called later."""
         if self._in_flight >= self._in_flight_max:
             raise TooManyInFlight(f"{self._in_flight_max} messages are in flight")
-        self._in_flight += not self._is_silent  # librdkafka's queue is the limit then
         try:
             self._produce(topic, value, key, headers, None, report)
         except BufferError:
-            self._in_flight -= not self._is_silent
             raise TooManyInFlight(f"{QUEUE_KIB_MAX} KiB are in flight") from None
 
     def _produce(
@@ -166,8 +164,10 @@ class Sender:
                 **optional,
             )
         except KafkaException as error:  # it cannot even be queued: too large, for instance
-            self._in_flight -= not self._is_silent
             report(error.args[0], _NOWHERE)
+        else:
+            # Counted only once librdkafka has it, and so will report it, whatever else goes wrong.
+            self._in_flight += not self._is_silent  # librdkafka's queue is the limit then
 
     def _delivered(self, report: Report, error: KafkaError | None, raw: Any) -> None:
         place = _NOWHERE if error else Sent(raw.partition(), raw.offset())
@@ -188,4 +188,10 @@ class Sender:
 
     def _poll(self) -> None:
         while not self._is_stopping:
-            self._producer.poll(_POLL_SECONDS)
+            try:
+                self._producer.poll(_POLL_SECONDS)
+            except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
+                # Others wait for their reports, so it goes on: what cannot be sent times out.
+                told = {"message": "a callback of the client failed", "exception": error}
+                with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+                    self._loop.call_soon_threadsafe(self._loop.call_exception_handler, told)

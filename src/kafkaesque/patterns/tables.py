@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -61,14 +61,18 @@ class Table(Mapping[bytes, bytes]):
     async def __aenter__(self) -> "Table":
         topics = {self._topic: {"cleanup.policy": "compact"}}
         self._count = (await asyncio.to_thread(make_topics, self._client, topics))[self._topic]
-        self._ends = Ends(self._client)
-        await self._sender.__aenter__()
-        await self._reader.start(self._begin)
-        await self.refresh()
-        # From now on records come as they are written: no older one follows a deletion.
-        self._written = {key: self._written[key] for key in self._rows}
-        self._is_live = True
-        self._follower.start()
+        async with AsyncExitStack() as stack:
+            self._ends = Ends(self._client)
+            await stack.enter_async_context(self._sender)
+            await self._reader.start(self._begin)
+            stack.push_async_callback(self._reader.stop)
+            await self.refresh()
+            # From now on records come as they are written: no older one follows a deletion.
+            self._written = {key: self._written[key] for key in self._rows}
+            self._is_live = True
+            self._follower.start()
+            stack.push_async_callback(self._follower.stop)
+            self._opened = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -77,9 +81,7 @@ class Table(Mapping[bytes, bytes]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._follower.stop()
-        await self._reader.stop()
-        await self._sender.__aexit__(kind, error, trace)
+        await self._opened.__aexit__(kind, error, trace)
 
     def __getitem__(self, key: bytes | str) -> bytes:
         self._check()

@@ -6,8 +6,8 @@ links between brokers, where many wait side by side and none holds up another.
 """
 
 import asyncio
+import struct
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from struct import Struct
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -64,7 +64,7 @@ still come through. The broker that answers counts for itself, because it goes o
 were given up.
 """
 
-_HEAD = Struct(">hh")
+_HEAD = struct.Struct(">hh")
 
 
 class ClusterChannel:
@@ -216,7 +216,7 @@ class Forwarded:
             key, version = _HEAD.unpack_from(question.data)
             messages = APIS[key]
             request = decode(messages.request, version, question.data[_HEAD.size :])
-        except (KeyError, WireError, ValueError) as error:
+        except (KeyError, WireError, ValueError, struct.error) as error:
             question.refuse(f"the request cannot be read: {error}")
             return
         tasks = self._tasks.setdefault(question.node, set())

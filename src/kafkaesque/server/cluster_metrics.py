@@ -20,7 +20,7 @@ def _link_metric(name: str, text: str, field: str) -> Metric:
 
 
 def _led(edge: Edge) -> Iterator[tuple[Partition, InSync]]:
-    for partitions in edge.broker.open_partitions.values():
+    for partitions in edge.broker.topics.open_partitions.values():
         for partition in partitions:
             in_sync = partition.replica.in_sync
             if partition.replica.is_serving and in_sync is not None:

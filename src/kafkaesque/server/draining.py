@@ -19,6 +19,8 @@ NAME = "draining"
 _TEXTS = {True: "true", False: "false"}
 _DELETE = 1
 _SET = 0
+_DIGITS_MAX = 10
+_SHOWN_MAX = 100
 
 
 def draining_setting(broker: Broker, node: NodeId) -> Setting:
@@ -39,9 +41,11 @@ def draining_setting(broker: Broker, node: NodeId) -> Setting:
 
 def node_named(name: str, broker: Broker) -> NodeId:
     """Return the broker that a resource names; raises InvalidRequest if there is none."""
-    if name.isdecimal() and int(name) in {broker.node, *broker.catalog.brokers}:
+    # The length is bounded first: int() of thousands of digits raises.
+    is_number = name.isdecimal() and len(name) <= _DIGITS_MAX
+    if is_number and int(name) in {broker.node, *broker.catalog.brokers}:
         return int(name)
-    raise InvalidRequest(f"there is no broker {name!r}")
+    raise InvalidRequest(f"there is no broker {name[:_SHOWN_MAX]!r}")
 
 
 async def alter_broker(

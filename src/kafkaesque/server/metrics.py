@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
+from kafkaesque.broker.partition import Partition
 from kafkaesque.server.cluster_metrics import CLUSTER_METRICS
 from kafkaesque.server.counters import TIME_BOUNDS_S
 from kafkaesque.server.edge import Edge
@@ -29,26 +30,28 @@ def _api_name(key: int) -> str:
 
 def _by_topic(edge: Edge, read: Callable[[Sequence[int]], float], field: str) -> Samples:
     """Read a field of every partition and put it together for each topic."""
-    topics = sorted(edge.broker.open_partitions.items())
+    topics = sorted(edge.broker.topics.open_partitions.items())
     for name, partitions in islice(topics, edge.limits.metrics_series_max):
         yield (name,), read([getattr(one, field) for one in partitions])
 
 
 def _high_watermarks(edge: Edge) -> Samples:
+    topics = edge.broker.topics
     every = (
-        ((name, str(index)), float(partition.high_watermark))
-        for name, partitions in sorted(edge.broker.open_partitions.items())
-        for index, partition in enumerate(partitions)
+        ((name, str(index)), float(slot.high_watermark))
+        for name in topics.names
+        for index, slot in enumerate(topics.slots(name))
+        if isinstance(slot, Partition)
     )
     return islice(every, edge.limits.metrics_series_max)
 
 
 def _count_partitions(edge: Edge) -> int:
-    return sum(map(len, edge.broker.open_partitions.values()))
+    return sum(map(len, edge.broker.topics.open_partitions.values()))
 
 
 def _log_bytes(edge: Edge) -> int:
-    partitions = edge.broker.open_partitions.values()
+    partitions = edge.broker.topics.open_partitions.values()
     return sum(each.size_bytes for some in partitions for each in some)
 
 
@@ -110,7 +113,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         name="kafkaesque_topics",
         text="Topics that can be used.",
-        read=lambda edge: one(len(edge.broker.open_partitions)),
+        read=lambda edge: one(len(edge.broker.topics.open_partitions)),
     ),
     Metric(
         name="kafkaesque_partitions",
@@ -135,7 +138,7 @@ METRICS: tuple[Metric, ...] = (
         read=lambda edge: (
             ((name,), sum(one.high_watermark - one.first_offset for one in partitions))
             for name, partitions in islice(
-                sorted(edge.broker.open_partitions.items()), edge.limits.metrics_series_max
+                sorted(edge.broker.topics.open_partitions.items()), edge.limits.metrics_series_max
             )
         ),
     ),

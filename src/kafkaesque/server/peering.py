@@ -149,6 +149,7 @@ class Peering:
             on_change=self._heard_of,
         )
         self._folder = folder
+        self._me = me
         self._turn = turn
         self._known: dict[NodeId, KnownPeer] = {peer.node: peer for peer in folder.peers}
         self._is_in_event = False
@@ -398,8 +399,13 @@ class Peering:
         await watch_standing(self.links, Ask.STANDING, self._folder.node, addresses, on_removed)
 
     def _admission(self, node: NodeId) -> Buffer:
-        mine = self._broker.committed_catalog.machine.brokers[self._folder.node]
-        me = KnownPeer(node=mine.node, host=mine.host, port=mine.port, directory=mine.directory)
+        # From what this broker tells of itself: its copy of the catalog may lack it for a while.
+        me = KnownPeer(
+            node=self._folder.node,
+            host=self._me.host,
+            port=self._me.port,
+            directory=self._folder.directory,
+        )
         others = tuple(peer for peer in self.known if peer.node != node)
         return _encode(Admission(cluster=self._folder.cluster, node=node, peers=(me, *others)))
 

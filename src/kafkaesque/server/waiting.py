@@ -11,6 +11,7 @@ from kafkaesque.errors import (
     LeaderNotReady,
     NotController,
     NotLeader,
+    SettingsChanged,
 )
 
 WAIT_MS_MAX = 600_000
@@ -51,6 +52,9 @@ async def carried_out(change: Callable[[Answer], None]) -> None:
         except (NotLeader, LeaderNotReady, ChangeInProgress):
             if loop.time() >= late_s:
                 raise NotController("nobody leads the catalog just now") from None
+        except SettingsChanged:  # this broker's copy of them is a moment behind
+            if loop.time() >= late_s:
+                raise
         await asyncio.sleep(_LOOK_S)
 
 

@@ -190,7 +190,7 @@ class BrokerClients:
     def _read(self, broker: Broker) -> None:
         """Read from any replica, as a consumer in its rack may: all that it gives is committed."""
         topics = [t for t in broker.topics.names if not broker.topics.topic(t).is_internal]
-        found = [one for name in topics for one in broker.partitions(name)]
+        found = [one for name in topics for one in broker.topics.partitions(name)]
         if not found:
             return
         partition = self._chance.choice(found)

@@ -16,7 +16,6 @@ import pyarrow as pa
 from kafkaesque.config import RecordLimits
 from kafkaesque.errors import MalformedBatch
 from kafkaesque.record.compression import decompress
-from kafkaesque.record.control import ControlType, read_control
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import HEADER_BYTES, BatchView, Codec
 from kafkaesque.spark.record_loops import MALFORMED, NO_APPEND_TIME, gather, measure, scan
@@ -64,29 +63,6 @@ class Target:
     first: Offset
     end: Offset
     columns: tuple[str, ...] = COLUMNS
-
-
-class AbortedBatches:
-    """Tells the batches of aborted transactions, which a reader of committed records leaves out.
-
-    Batches are shown to it in their order. A transaction that was aborted ends for its producer at
-    the next marker of that producer.
-    """
-
-    def __init__(self, aborted: Iterable[tuple[int, Offset]]) -> None:
-        self._waiting = sorted(aborted, key=lambda one: one[1], reverse=True)
-        self._open: set[int] = set()
-
-    def leaves_out(self, batch: BatchView) -> bool:
-        """Return whether the batch is to be left out."""
-        # Ends: each turn takes one off the list.
-        while self._waiting and self._waiting[-1][1] <= batch.last_offset:
-            self._open.add(self._waiting.pop()[0])
-        if not batch.is_transactional or batch.producer_id not in self._open:
-            return False
-        if batch.is_control and read_control(batch).kind is ControlType.ABORT:
-            self._open.discard(batch.producer_id)
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from kafkaesque.client.batches import Fetched
 from kafkaesque.client.topics import EARLIEST
 from kafkaesque.config import RecordLimits
 from kafkaesque.errors import Refused
+from kafkaesque.record.aborted import AbortedBatches
 from kafkaesque.record.view import BatchView
 from kafkaesque.spark.clients import admin_of
-from kafkaesque.spark.decode import AbortedBatches, Decoder, Target, chunks
+from kafkaesque.spark.decode import Decoder, Target, chunks
 from kafkaesque.spark.options import ReadOptions
 from kafkaesque.spark.ranges import OffsetRange, report_loss
 from kafkaesque.types import Offset

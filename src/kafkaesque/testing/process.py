@@ -32,7 +32,9 @@ def free_port() -> int:
 class BrokerProcess:
     """One broker on one data folder; its port stays the same over restarts.
 
-    What it prints goes to a file beside the folder, so that nobody has to read along.
+    What it prints goes to a file beside the folder, so that nobody has to read along. One that is
+    apart has a session of its own: a terminal's ctrl-C, or the end of the terminal, reaches only
+    whoever started it, who is to stop it then.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class BrokerProcess:
         *,
         port: int = 0,
         environment: Mapping[str, str] | None = None,
+        is_apart: bool = False,
     ) -> None:
         self.data = data
         self.port = port
@@ -49,6 +52,7 @@ class BrokerProcess:
         """Its number in the cluster, once it has started."""
         self.output = data.with_name(f"{data.name}.out")
         self._flags = list(flags)
+        self._is_apart = is_apart
         self.settings = dict(environment or {})
         """Environment variables, for its next start."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -91,6 +95,7 @@ class BrokerProcess:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **self.settings},
+                start_new_session=self._is_apart,
             )
 
     def wait(self) -> None:

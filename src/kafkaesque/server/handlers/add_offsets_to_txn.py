@@ -23,6 +23,9 @@ async def handle(
     """Add the partition of `__consumer_offsets` on which the group lies."""
     try:
         await done(session.broker.coordinators.when_ready)
+    except KafkaesqueError:
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    try:
         topic = session.broker.catalog.topics.get(OFFSETS_TOPIC)
         if topic is None:
             raise NotCoordinator("there is no topic for offsets")

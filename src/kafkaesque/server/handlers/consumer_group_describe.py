@@ -1,6 +1,5 @@
 """ConsumerGroupDescribe: the state and the members of groups whose coordinator assigns."""
 
-from collections import defaultdict
 from collections.abc import Set
 
 from kafkaesque.errors import GroupError, UnknownGroup
@@ -8,6 +7,7 @@ from kafkaesque.machines.consumer_commands import ConsumerMemberView, Place
 from kafkaesque.machines.group_commands import Described, GroupView
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of, message_of
+from kafkaesque.server.named_places import named_places
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.consumer_group_describe import (
@@ -90,13 +90,3 @@ def _assignment(places: Set[Place], session: Session) -> ConsumerGroupDescribeAs
             for topic_id, name, indexes in named_places(places, session)
         )
     )
-
-
-def named_places(places: Set[Place], session: Session) -> list[tuple[bytes, str, tuple[int, ...]]]:
-    """Return partitions by topic, with its id and name; those of topics that are gone are not."""
-    by_topic: defaultdict[bytes, list[int]] = defaultdict(list)
-    for topic_id, index in sorted(places):
-        by_topic[topic_id].append(index)
-    catalog = session.broker.catalog
-    found = [(catalog.topic_by_id(topic_id), some) for topic_id, some in by_topic.items()]
-    return [(topic.topic_id, topic.name, tuple(some)) for topic, some in found if topic is not None]

@@ -59,11 +59,11 @@ async def _create(
     settings = _settings(topic)
     topic_id = NO_UUID
     replication = topic.replication_factor
-    if replication == DEFAULT:
-        replication = min(REPLICATION, len(nodes))
     assignment = sorted(topic.assignments, key=lambda one: one.partition_index)
     if is_dry_run:
         broker.catalog.create_topic(topic.name, count, topic_id, settings)
+        if replication == DEFAULT:
+            replication = min(REPLICATION, len(nodes))
     else:
         create = partial(
             broker.create_topic,
@@ -75,7 +75,8 @@ async def _create(
         )
         await carried_out(create)
         made = broker.catalog.topics.get(topic.name)
-        topic_id = NO_UUID if made is None else made.topic_id  # deleted again meanwhile
+        if made is not None:  # else it was deleted again meanwhile
+            topic_id, replication = made.topic_id, len(made.replicas[0])
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,

@@ -10,7 +10,7 @@ from kafkaesque.machines.group_life import GroupState
 from kafkaesque.machines.subscription import encode_assignment, encode_subscription
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.handlers.consumer_group_describe import named_places
+from kafkaesque.server.named_places import named_places
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_groups import (

@@ -6,6 +6,7 @@ from kafkaesque.machines.transaction_errors import UnknownTransactionalId
 from kafkaesque.machines.transaction_records import Transaction
 from kafkaesque.server.asking_transactions import ask_transactions
 from kafkaesque.server.errors import code_of
+from kafkaesque.server.named_places import named_places
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_transactions import (
@@ -63,13 +64,7 @@ async def _state(name: str, session: Session) -> TransactionState:
 
 def _topics(known: Transaction, session: Session) -> tuple[TopicData, ...]:
     """Return the partitions by name; topics that were deleted meanwhile are left out."""
-    by_id: dict[bytes, list[int]] = {}
-    for topic_id, index in known.places:
-        by_id.setdefault(topic_id, []).append(index)
-    catalog = session.broker.catalog
-    found = [(catalog.topic_by_id(topic_id), parts) for topic_id, parts in by_id.items()]
     return tuple(
-        TopicData(topic=topic.name, partitions=tuple(sorted(parts)))
-        for topic, parts in found
-        if topic is not None
+        TopicData(topic=name, partitions=indexes)
+        for _, name, indexes in named_places(known.places, session)
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from functools import partial
 
+from kafkaesque.broker.broker import Answer
 from kafkaesque.errors import InvalidRequest, InvalidSetting
 from kafkaesque.server.altering import altered
 from kafkaesque.server.draining import alter_broker
@@ -54,11 +55,17 @@ async def _alter(resource: AlterConfigsResource, *, session: Session, is_dry_run
         await alter_broker(broker, name, resource.configs, is_dry_run=is_dry_run)
         return
     check_alterable(resource.resource_type)
-    settings = changed(broker.catalog.topic(name).settings, resource.configs)
     if is_dry_run:
+        settings = changed(broker.catalog.topic(name).settings, resource.configs)
         broker.catalog.set_settings(name, settings)
-    else:
-        await carried_out(partial(broker.set_settings, name, settings))
+        return
+
+    def change(answer: Answer) -> None:
+        before = broker.catalog.topic(name).settings  # anew each time: others change them, too
+        after = changed(before, resource.configs)
+        broker.set_settings(name, after, answer, expected=before)
+
+    await carried_out(change)
 
 
 def changed(settings: Mapping[str, str], changes: tuple[AlterableConfig, ...]) -> dict[str, str]:

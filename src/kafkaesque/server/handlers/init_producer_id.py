@@ -7,7 +7,7 @@ from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.transaction_commands import Decision, Init, Inited, Producer, ReplyTo
 from kafkaesque.machines.transactions import Transactions
 from kafkaesque.server.asking_transactions import ask_transaction
-from kafkaesque.server.errors import code_of, transactional_code_of
+from kafkaesque.server.errors import transactional_code_of
 from kafkaesque.server.sending_on import send_on_if_cut_off
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
@@ -44,7 +44,9 @@ async def handle(
     given = await future
     if isinstance(given, KafkaesqueError):
         send_on_if_cut_off(session)
-        return _refused(code_of(given))
+        # Whatever it is, it passes; and of the codes that say so this is the one at which all
+        # clients ask again, where aiokafka gives up at any other.
+        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=given, producer_epoch=0)
 
 

@@ -5,7 +5,13 @@ from collections.abc import Collection
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.presence import present
 from kafkaesque.broker.topics import Slot
-from kafkaesque.errors import KafkaesqueError, TopicExists, UnknownTopic
+from kafkaesque.errors import (
+    KafkaesqueError,
+    OutcomeUnknown,
+    RaftError,
+    TopicExists,
+    UnknownTopic,
+)
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.partition_facts import facts_of
@@ -77,6 +83,9 @@ async def _find(
             await topic_created(session.broker, wanted.name, count, {})
         except TopicExists:
             pass  # another client asked for it at the same time
+        except (RaftError, OutcomeUnknown):
+            # Nobody leads the catalog just now. librdkafka takes any other code for the end of it.
+            return _missing(wanted.name, NO_UUID, ErrorCode.LEADER_NOT_AVAILABLE)
         except KafkaesqueError as error:
             return _missing(wanted.name, NO_UUID, code_of(error))
     made = session.broker.catalog.topics.get(wanted.name)

@@ -8,6 +8,7 @@ from kafkaesque.machines.group_commands import Fetched, Identity, TopicPartition
 from kafkaesque.machines.group_records import CommittedOffset
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of
+from kafkaesque.server.named_places import named_places
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -110,20 +111,9 @@ async def _group(
 
 def _all(offsets: Offsets, session: Session) -> list[_Wanted]:
     """Return everything that was committed, but for topics that are gone."""
-    by_id: dict[bytes, list[int]] = {}
-    for topic_id, partition in offsets:
-        by_id.setdefault(topic_id, []).append(partition)
-    catalog = session.broker.catalog
-    found = [(catalog.topic_by_id(topic_id), parts) for topic_id, parts in by_id.items()]
     return [
-        _Wanted(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            is_known=True,
-            partitions=tuple(sorted(partitions)),
-        )
-        for topic, partitions in found
-        if topic is not None
+        _Wanted(name=name, topic_id=topic_id, is_known=True, partitions=indexes)
+        for topic_id, name, indexes in named_places(offsets, session)
     ]
 
 

@@ -1,0 +1,40 @@
+"""The sender's count of what is in flight: it never counts what was not sent."""
+
+import asyncio
+
+import pytest
+
+from kafkaesque.patterns.sender import QUEUE_KIB_MAX, Sender
+from tests.patterns.waiting import run
+
+NOBODY = "127.0.0.1:1"
+LARGE = bytes(900_000)
+FITTING = QUEUE_KIB_MAX * 1024 // len(LARGE)
+
+
+@pytest.mark.compat
+def test_what_is_no_message_takes_no_place_of_one(bootstrap: str, topic: str) -> None:
+    async def story() -> int:
+        async with Sender(bootstrap, in_flight_max=1) as sender:
+            for _ in range(2):
+                with pytest.raises(TypeError):
+                    await sender.send(topic, "x", headers=(("name", 1),))  # type: ignore[arg-type]
+            with pytest.raises(TypeError):
+                sender.post(topic, 1, key=None, headers=(), report=print)  # type: ignore[arg-type]
+            return (await sender.send(topic, "x")).offset
+
+    assert run(story()) == 0
+
+
+def test_who_is_cancelled_while_the_queue_is_full_leaves_no_place_taken() -> None:
+    async def story() -> None:
+        sender = Sender(NOBODY, in_flight_max=FITTING + 2, timeout_ms=1_000, is_idempotent=False)
+        async with sender:
+            sending = [asyncio.ensure_future(sender.send("t", LARGE)) for _ in range(FITTING + 2)]
+            await asyncio.sleep(0)
+            for one in sending:
+                one.cancel()
+            await asyncio.wait(sending)
+            sender.post("t", b"", key=None, headers=(), report=lambda *_: None)
+
+    run(story())

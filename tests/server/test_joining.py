@@ -1,0 +1,102 @@
+"""How a broker joins a cluster by one address: what it asks again, and what it is told."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from kafkaesque.broker.identity import FolderIdentity, KnownPeer
+from kafkaesque.cluster_config import GossipConfig, LinkConfig
+from kafkaesque.errors import CannotJoin
+from kafkaesque.gossip.messages import Member
+from kafkaesque.machines.features import supported
+from kafkaesque.net.ports import Question
+from kafkaesque.server import joining
+from kafkaesque.server.joining import join
+from kafkaesque.server.peering import Admission, Application, Peering
+from kafkaesque.server.turn import Turn
+from tests.net.identities import SECRET, an_identity
+from tests.net.linking import End, listening
+from tests.server.memory_broker import MemoryBroker
+
+HASTY = LinkConfig(call_ms_max=30)
+ADMISSION = Admission(cluster="kitchen", node=7, peers=())
+APPLICATION = Application(
+    directory=b"7" * 16, host="here", port=9, rack="", levels=dict(supported())
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "TRY_EVERY_S", 0.001)
+
+
+async def joined(on_question: Callable[[Question], None]) -> Admission:
+    """Join at a broker that treats questions in this way."""
+    one = End(an_identity(1), on_question=on_question)
+    async with listening(one):
+        return await join(("127.0.0.1", one.port), APPLICATION, SECRET, HASTY)
+
+
+def test_whoever_gets_no_answer_asks_again_with_the_same_folder() -> None:
+    asked: list[bytes] = []
+
+    def answer_the_second(question: Question) -> None:
+        asked.append(bytes(question.data))
+        if len(asked) == 2:
+            question.reply(msgspec.msgpack.encode(ADMISSION))
+
+    assert asyncio.run(joined(answer_the_second)) == ADMISSION
+    assert len(asked) == 2
+    assert len(set(asked)) == 1
+
+
+def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "JOIN_S_MAX", 0.05)
+    with pytest.raises(CannotJoin, match=r"cannot join the cluster at .*: no answer came"):
+        asyncio.run(joined(lambda _: None))
+
+
+def test_something_else_than_a_broker_is_not_asked_again() -> None:
+    asked: list[Question] = []
+
+    def talk(question: Question) -> None:
+        asked.append(question)
+        question.reply(b"good morning")
+
+    with pytest.raises(CannotJoin, match="no broker of ours"):
+        asyncio.run(joined(talk))
+    assert len(asked) == 1
+
+
+def test_a_broker_that_does_not_find_itself_in_its_catalog_yet_lets_others_in() -> None:
+    """Whoever joined a moment ago may be asked by the next one before its copy has caught up."""
+    folder = FolderIdentity(cluster="kitchen", node=2, directory=b"2" * 16, is_founder=False)
+    me = Member(node=2, host="there", port=5, rack="", incarnation=1)
+    memory = MemoryBroker()
+    assert 2 not in memory.broker.committed_catalog.machine.brokers
+
+    async def go() -> Admission:
+        configs = (LinkConfig(), GossipConfig())
+        peering = Peering(folder, me, SECRET, configs, Turn(), supported())
+        peering.attach(memory.broker)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(peering.links.accept, "127.0.0.1", 0)
+        peering.start()
+        address = server.sockets[0].getsockname()
+        asking = loop.create_task(join(address, APPLICATION, SECRET, LinkConfig()))
+        try:
+            async with asyncio.timeout(5):
+                while not asking.done():
+                    memory.settle()
+                    await asyncio.sleep(0.001)
+            return asking.result()
+        finally:
+            asking.cancel()
+            server.close()
+            await peering.close()
+
+    admission = asyncio.run(go())
+    assert admission.cluster == "kitchen"
+    assert admission.peers[0] == KnownPeer(node=2, host="there", port=5, directory=b"2" * 16)

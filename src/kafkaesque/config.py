@@ -385,10 +385,10 @@ class TextLimits:
     """The same in bytes: well below what a topic takes as one batch."""
 
     timeout_ms: int = 30_000
-    """Publishing and creating are given up after this long; then the outcome is unknown."""
+    """Publishing and creating end after this long, outcome unknown; so does a leaderless push."""
 
     push_wait_ms: int = 30_000
-    """A push asks again after this long without new records."""
+    """A push asks again after this long without new records; sooner where others lead."""
 
     commit_interval_ms: int = 1_000
     """A push notes its group's position this often at most, and when it ends."""

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaesque.client.channel import Channel
 from kafkaesque.config import TextLimits
+from kafkaesque.errors import PeerUnreachable
 from kafkaesque.server.dispatch import HANDLERS
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.message import api_of
+from kafkaesque.wire.messages.fetch import FetchRequest
 from kafkaesque.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -231,6 +234,136 @@ def test_a_group_of_others_is_not_pushed_to(tmp_path: Path) -> None:
             await client.ask("CRTP t 1")
             assert "in use by Kafka consumers" in await client.error("PUSH t busy")
             assert len(broker.desk.subscriptions) == 0
+
+    asyncio.run(go())
+
+
+class Moving(Keeper):
+    """A way to a cluster whose leader and coordinator move, as often as a test says."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel)
+        self.fetches_refused = 0
+        self.fetches_lost = 0
+        self.commits_refused = 0
+
+    async def call(self, request: Any, response: type[Any]) -> Any:
+        """Refuse and lose what is to be; pass on the rest."""
+        if isinstance(request, FetchRequest) and self.fetches_lost:
+            self.fetches_lost -= 1
+            raise PeerUnreachable("there is no link to node 2")
+        answer = await super().call(request, response)
+        if isinstance(request, FetchRequest) and self.fetches_refused:
+            self.fetches_refused -= 1
+            return _refused(answer)
+        return answer
+
+    def _commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
+        if self.commits_refused:
+            self.commits_refused -= 1
+            refused = tuple(
+                OffsetCommitResponsePartition(
+                    partition_index=one.partition_index, error_code=ErrorCode.NOT_COORDINATOR
+                )
+                for one in request.topics[0].partitions
+            )
+            return OffsetCommitResponse(topics=(OffsetCommitResponseTopic(partitions=refused),))
+        return super()._commit(request)
+
+
+def _refused(answer: Any) -> Any:
+    (topic,) = answer.responses
+    partitions = tuple(
+        replace(one, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, records=None)
+        for one in topic.partitions
+    )
+    return replace(answer, responses=(replace(topic, partitions=partitions),))
+
+
+def test_pushing_goes_on_while_a_leader_moves(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path, wrap=Moving) as broker:
+            way = broker.desk.channel
+            assert isinstance(way, Moving)
+            reader, writer = await broker.connect(), await broker.connect()
+            await writer.ask("CRTP t 1")
+            way.fetches_lost = way.fetches_refused = 2
+            await reader.data("PUSH t g")
+            await writer.ask('PUBS t {"Body":"one"}')
+            assert await pushed(reader, 1) == ["one"]
+            assert way.fetches_lost == way.fetches_refused == 0
+
+    asyncio.run(go())
+
+
+def test_pushing_is_given_up_when_no_leader_comes(tmp_path: Path) -> None:
+    async def go() -> None:
+        limits = TextLimits(timeout_ms=150)
+        async with text_broker(tmp_path, limits=limits, wrap=Moving) as broker:
+            way = broker.desk.channel
+            assert isinstance(way, Moving)
+            client = await broker.connect()
+            await client.ask("CRTP t 1")
+            way.fetches_lost = 1_000
+            await client.data("PUSH t g")
+            assert "pushing has ended: there is no link" in await client.line()
+
+    asyncio.run(go())
+
+
+def test_a_position_that_another_broker_has_taken_further_does_not_go_back(
+    tmp_path: Path,
+) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path, wrap=Keeper) as broker:
+            way = broker.desk.channel
+            assert isinstance(way, Keeper)
+            reader, writer = await broker.connect(), await broker.connect()
+            await writer.ask("CRTP t 2")
+            await reader.data("PUSH t g")
+            await writer.ask('PUBS t {"Body":"one"}')
+            await writer.ask('PUBS t {"Body":"two"}')
+            assert sorted(await pushed(reader, 2)) == ["one", "two"]
+            way.kept["g", 1] = 7
+            assert await reader.ask("STOP") == "Done"
+            assert way.kept == {("g", 0): 1, ("g", 1): 7}
+
+    asyncio.run(go())
+
+
+def test_the_last_position_is_kept_though_the_coordinator_moves(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with text_broker(tmp_path, wrap=Moving) as broker:
+            way = broker.desk.channel
+            assert isinstance(way, Moving)
+            reader, writer = await broker.connect(), await broker.connect()
+            await writer.ask("CRTP t 1")
+            await reader.data("PUSH t g")
+            await writer.ask('PUBS t {"Body":"one"}')
+            assert await pushed(reader, 1) == ["one"]
+            way.commits_refused = 3
+            assert await reader.ask("STOP") == "Done"
+            assert way.kept == {("g", 0): 1}
+
+    asyncio.run(go())
+
+
+def test_a_position_that_was_not_kept_is_kept_later(tmp_path: Path) -> None:
+    async def go() -> None:
+        limits = TextLimits(commit_interval_ms=0)
+        async with text_broker(tmp_path, limits=limits, wrap=Moving) as broker:
+            way = broker.desk.channel
+            assert isinstance(way, Moving)
+            reader, writer = await broker.connect(), await broker.connect()
+            await writer.ask("CRTP t 1")
+            await reader.data("PUSH t g")
+            way.commits_refused = 2
+            await writer.ask('PUBS t {"Body":"one"}')
+            assert await pushed(reader, 1) == ["one"]
+            async with asyncio.timeout(SECONDS_MAX):
+                while way.kept != {("g", 0): 1}:  # noqa: ASYNC110  # nobody tells of it
+                    await asyncio.sleep(0.01)
+            assert await reader.ask("STOP") == "Done"
 
     asyncio.run(go())
 

@@ -177,6 +177,10 @@ class Text:
     def say(self, line: str) -> str:
         """Type a line; return the answer."""
         self._stream.sendall(f"{line}\r\n".encode())
+        return self.hear()
+
+    def hear(self) -> str:
+        """Return the next line that comes."""
         return self._answers.readline().strip()
 
     def close(self) -> None:
@@ -195,4 +199,21 @@ def test_any_broker_takes_any_line_of_text(cluster: Cluster) -> None:
         subscribed = json.loads(person.say(f"SUBS notes readers-{place} 6"))
         answers = [json.loads(person.say(f"CONS notes {s} 0")) for s in subscribed["Data"]]
         assert sorted(one["Body"] for answer in answers for one in answer["Data"]) == sent
+        person.close()
+
+
+def test_records_are_pushed_on_when_the_leader_is_killed(cluster: Cluster) -> None:
+    create(cluster, "pushed")
+    sender = Sender(cluster)
+    sender.send("pushed", 1)
+    leader = cluster.leader("pushed")
+    person = Text(cluster, next(node for node in cluster.nodes if node != leader))
+    assert json.loads(person.say("PUSH pushed screen"))["Ok"]
+    cluster.kill(leader)
+    try:
+        sender.send("pushed", 3)
+        assert [json.loads(person.hear())["Body"] for _ in range(3)] == ["2", "3", "4"]
+        assert person.say("STOP") == "Done"
+    finally:
+        cluster.restart(leader)
         person.close()

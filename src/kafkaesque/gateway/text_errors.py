@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 
+from kafkaesque.errors import BadCommand
 from kafkaesque.wire.error_codes import ErrorCode
+
+
+class NotNow(BadCommand):
+    """It cannot be done while a leader or a coordinator moves: it may be tried again."""
+
 
 _SENTENCES: Mapping[ErrorCode, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic",
@@ -29,6 +35,21 @@ _UNKNOWN_OUTCOMES = frozenset(
 )
 
 
+_PASSING = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""What is answered while a leader or a coordinator moves."""
+
+
 def sentence(code: int, message: str | None = None) -> str:
     """Return what an error code means; the broker's own message is preferred."""
     if message:
@@ -38,6 +59,11 @@ def sentence(code: int, message: str | None = None) -> str:
     except ValueError:
         return f"the broker answered with error {code}"
     return _SENTENCES.get(known, f"the broker answered {known.name}")
+
+
+def refusal(code: int, message: str | None = None) -> BadCommand:
+    """Return an error code as an error, NotNow if it passes."""
+    return (NotNow if code in _PASSING else BadCommand)(sentence(code, message))
 
 
 def change_sentence(code: int, message: str | None = None) -> str:

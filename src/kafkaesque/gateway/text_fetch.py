@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kafkaesque.errors import BadCommand
 from kafkaesque.gateway.text_desk import TextDesk
-from kafkaesque.gateway.text_errors import sentence
+from kafkaesque.gateway.text_errors import refusal
 from kafkaesque.gateway.text_topics import TopicPlace
 from kafkaesque.record.aborted import AbortedBatches
 from kafkaesque.record.read import iterate_records
@@ -99,14 +99,14 @@ async def fetch(
     )
     answer = await desk.channel.call(request, FetchResponse)
     if answer.error_code != ErrorCode.NONE:
-        raise BadCommand(sentence(answer.error_code))
+        raise refusal(answer.error_code)
     return answer.responses[0].partitions if answer.responses else ()
 
 
 def check(data: PartitionData) -> None:
-    """Raise BadCommand if a partition could not be read."""
+    """Raise BadCommand if a partition could not be read, NotNow if that passes."""
     if data.error_code != ErrorCode.NONE:
-        raise BadCommand(sentence(data.error_code))
+        raise refusal(data.error_code)
 
 
 def visible_records(data: PartitionData, position: Offset, records_max: int = RECORDS_MAX) -> Found:
@@ -146,5 +146,5 @@ async def find_offset(desk: TextDesk, place: TopicPlace, partition: int, which: 
     answer = await desk.channel.call(request, ListOffsetsResponse)
     (found,) = answer.topics[0].partitions
     if found.error_code != ErrorCode.NONE:
-        raise BadCommand(sentence(found.error_code))
+        raise refusal(found.error_code)
     return found.offset

@@ -1,15 +1,16 @@
 """PUSH: records are sent as they come, until STOP, and the group's position follows.
 
 The position is what was handed to the connection, noted now and then and at the end: who comes back
-after a crash may see the last second again.
+after a crash may see the last second again. While leaders or coordinators move it is asked again.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 
-from kafkaesque.errors import ApiNotServed, KafkaesqueError
+from kafkaesque.errors import ApiNotServed, KafkaesqueError, LinkError
 from kafkaesque.gateway.text_desk import TextDesk
+from kafkaesque.gateway.text_errors import NotNow
 from kafkaesque.gateway.text_fetch import (
     EARLIEST,
     LATEST,
@@ -18,7 +19,7 @@ from kafkaesque.gateway.text_fetch import (
     find_offset,
     visible_records,
 )
-from kafkaesque.gateway.text_positions import commit, committed
+from kafkaesque.gateway.text_positions import advance, commit, committed, patiently
 from kafkaesque.gateway.text_replies import failure, pushed
 from kafkaesque.gateway.text_subscriptions import Subscription
 from kafkaesque.gateway.text_topics import TopicPlace
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 
 PIECE_BYTES = 1 << 16
 """Lines are handed over in pieces of about this size, so that one who does not read is noticed."""
+
+AGAIN_SECONDS = 0.1
+"""Between looks whether a leader or a coordinator is back."""
 
 Send = Callable[[bytes], Awaitable[None]]
 """Hands bytes to the client, and returns when there is room for more."""
@@ -51,6 +55,8 @@ class Pusher:
         self._is_kept = False
         self._is_unsaved = False
         self._committed_ms = 0
+        self._troubled_ms: int | None = None
+        """Since when a leader or a coordinator is missing."""
         self._task: asyncio.Future[None] | None = None
 
     @property
@@ -64,7 +70,9 @@ class Pusher:
         channel = self._desk.channel
         known: dict[int, Offset] = {}
         try:
-            known = await committed(channel, self._group, self._place, partitions)
+            known = await patiently(
+                lambda: committed(channel, self._group, self._place, partitions)
+            )
             self._is_kept = True
         except ApiNotServed:
             pass  # a broker without consumer groups: every push begins at the end
@@ -72,8 +80,9 @@ class Pusher:
             if partition not in known:
                 known[partition] = await find_offset(self._desk, self._place, partition, LATEST)
         self._positions = known
-        # Noting the beginning makes it durable, and shows now if the group belongs to others.
-        await self._commit()
+        if self._is_kept:
+            # This makes the beginning durable, and shows now if the group belongs to others.
+            await patiently(lambda: commit(channel, self._group, self._place, known))
 
     def start(self) -> None:
         """Begin to push, when the loop comes to it."""
@@ -87,24 +96,45 @@ class Pusher:
             self._task.cancel()
             await asyncio.wait([self._task])
         if self._is_unsaved:
-            await self._commit()
+            await patiently(self._advance)
 
     async def _run(self) -> None:
         try:
             while True:  # ends by being cancelled, or by an error
-                await self._step()
+                await self._step_or_pause()
         except KafkaesqueError as error:
             await self._send(failure(f"pushing has ended: {error}"))
 
+    async def _step_or_pause(self) -> None:
+        """Make a step; one that cannot be made now is followed by a pause, for so long at most."""
+        try:
+            await self._step()
+            self._troubled_ms = None
+        except (LinkError, NotNow):
+            now_ms = self._desk.clock.monotonic_ms()
+            if self._troubled_ms is None:
+                self._troubled_ms = now_ms
+            if now_ms - self._troubled_ms >= self._desk.limits.timeout_ms:
+                raise
+            await asyncio.sleep(AGAIN_SECONDS)
+
     async def _step(self) -> None:
+        """Push what there is; where some of it cannot be had now, the rest goes on."""
         desk = self._desk
-        answer = await fetch(desk, self._place, self._positions, desk.limits.push_wait_ms)
-        for data in answer:
-            await self._push(data)
+        # While one is missing, whose error comes at once, to wait would be to hear of nobody else.
+        wait_ms = desk.limits.push_wait_ms if self._troubled_ms is None else 0
+        trouble: LinkError | NotNow | None = None
+        for data in await fetch(desk, self._place, self._positions, wait_ms):
+            try:
+                await self._push(data)
+            except (LinkError, NotNow) as error:
+                trouble = error
         self._rotate()
         is_due = desk.clock.monotonic_ms() - self._committed_ms >= desk.limits.commit_interval_ms
         if self._is_unsaved and is_due:
-            await self._commit()
+            await self._advance()
+        if trouble is not None:
+            raise trouble
 
     async def _push(self, data: PartitionData) -> None:
         partition = data.partition_index
@@ -134,10 +164,10 @@ class Pusher:
         first = next(iter(self._positions))
         self._positions[first] = self._positions.pop(first)
 
-    async def _commit(self) -> None:
-        self._is_unsaved = False
+    async def _advance(self) -> None:
         if self._is_kept:
-            await commit(self._desk.channel, self._group, self._place, dict(self._positions))
+            await advance(self._desk.channel, self._group, self._place, dict(self._positions))
+        self._is_unsaved = False
         self._committed_ms = self._desk.clock.monotonic_ms()
 
 

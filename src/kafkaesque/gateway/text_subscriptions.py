@@ -1,4 +1,7 @@
-"""Who reads which partition: within a group, a partition belongs to one subscription at a time."""
+"""Who reads which partition: at one broker, a partition belongs to one subscription of a group.
+
+Brokers do not tell each other: at another one the same group may have the same partition again.
+"""
 
 from dataclasses import dataclass
 

@@ -186,9 +186,15 @@ class Links:
         )
 
     async def call(
-        self, node: NodeId, kind: int, data: Buffer, deadline_ms: int | None = None
+        self,
+        node: NodeId,
+        kind: int,
+        data: Buffer,
+        deadline_ms: int | None = None,
+        *,
+        pending_max: int | None = None,
     ) -> memoryview:
-        """Ask a node and return its answer.
+        """Ask a node and return its answer; with `pending_max` only if fewer calls wait for theirs.
 
         Raises PeerUnreachable if nothing was asked, CallRefused if the node says no, AnswerLost if
         the link or the time ended before an answer came.
@@ -196,6 +202,8 @@ class Links:
         link = self._open.get(node)
         if link is None:
             raise PeerUnreachable(f"there is no link to node {node}")
+        if pending_max is not None and len(link.calls) >= pending_max:
+            raise PeerUnreachable(f"{len(link.calls)} calls to node {node} wait for answers")
         return await self._ask(link, kind, data, deadline_ms or self._config.call_ms_max)
 
     async def visit(

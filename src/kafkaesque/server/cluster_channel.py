@@ -13,7 +13,14 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.errors import KafkaesqueError, MalformedLink, UnknownTopic, WireError
+from kafkaesque.errors import (
+    AnswerLost,
+    KafkaesqueError,
+    MalformedLink,
+    PeerUnreachable,
+    UnknownTopic,
+    WireError,
+)
 from kafkaesque.net.links import Links
 from kafkaesque.net.ports import Question
 from kafkaesque.server.local_channel import LocalChannel
@@ -24,14 +31,38 @@ from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.codec import decode, encode
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.message import api_of
-from kafkaesque.wire.messages.fetch import FetchRequest, FetchResponse
+from kafkaesque.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
 from kafkaesque.wire.messages.offset_fetch import OffsetFetchRequest
-from kafkaesque.wire.messages.produce import ProduceRequest, ProduceResponse
+from kafkaesque.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+ONE_LEADER_WAIT_MS_MAX = 5_000
+"""How long another broker is asked to wait for records: a call must not end before its answer."""
+
+SEVERAL_LEADERS_WAIT_MS_MAX = 1_000
+"""The same if more than one is asked: those without records wait on when nobody does any more."""
+
+REQUESTS_PENDING_MAX = 5_000
+"""Requests that one broker has handed on to another and that are not answered yet.
+
+Half of the calls that a link takes: however many people wait for records, commands and transactions
+still come through. The broker that answers counts for itself, because it goes on with requests that
+were given up.
+"""
 
 _HEAD = struct.Struct(">hh")
 
@@ -76,7 +107,7 @@ class ClusterChannel:
         parts = [_with(topic, partition_data=tuple(part)) for _, part in shares]
         answers = await asyncio.gather(
             *(
-                self._at(node, _with(request, topic_data=(part,)), ProduceResponse)
+                self._produce_at(node, _with(request, topic_data=(part,)))
                 for (node, _), part in zip(shares, parts, strict=True)
             )
         )
@@ -84,14 +115,25 @@ class ClusterChannel:
         whole = _with(answers[0].responses[0], partition_responses=tuple(found))
         return _with(answers[0], responses=(whole,))
 
+    async def _produce_at(self, node: NodeId | None, request: ProduceRequest) -> ProduceResponse:
+        """Write at one broker; what went wrong there is the fate of its partitions alone."""
+        try:
+            return await self._at(node, request, ProduceResponse)
+        except PeerUnreachable as error:  # nothing was asked, so nothing was written
+            return _not_produced(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error))
+        except KafkaesqueError as error:  # it may have been written
+            return _not_produced(request, ErrorCode.NETWORK_EXCEPTION, str(error))
+
     async def _fetch(self, request: FetchRequest) -> FetchResponse:
         (topic,) = request.topics
         shares = self._shares(topic.topic, topic.partitions, lambda one: one.partition)
         parts = [_with(topic, partitions=tuple(part)) for _, part in shares]
+        wait_ms = self._wait_ms(request.max_wait_ms, [node for node, _ in shares])
         answers = await _first_with(
-            _has_something,
+            # Who does not wait wants what everybody has, also if one of them is not there.
+            _has_something if wait_ms else lambda _: False,
             [
-                self._at(node, _with(request, topics=(part,)), FetchResponse)
+                self._fetch_at(node, _with(request, topics=(part,), max_wait_ms=wait_ms))
                 for (node, _), part in zip(shares, parts, strict=True)
             ],
         )
@@ -101,6 +143,21 @@ class ClusterChannel:
         found = [one for answer in filled for one in answer.responses[0].partitions]
         whole = _with(filled[0].responses[0], partitions=tuple(found))
         return _with(filled[0], responses=(whole,))
+
+    async def _fetch_at(self, node: NodeId | None, request: FetchRequest) -> FetchResponse:
+        """Fetch from one broker; from one that cannot be reached nothing can be had at present."""
+        try:
+            return await self._at(node, request, FetchResponse)
+        except (PeerUnreachable, AnswerLost):
+            return _leaderless(request)
+
+    def _wait_ms(self, wanted_ms: int, nodes: Sequence[NodeId | None]) -> int:
+        """Return how long all of them wait, also this broker: the one that waits longest counts."""
+        if len(nodes) > 1:
+            return min(wanted_ms, SEVERAL_LEADERS_WAIT_MS_MAX)
+        if nodes[0] in (None, self._broker.node):
+            return wanted_ms
+        return min(wanted_ms, ONE_LEADER_WAIT_MS_MAX)
 
     def _shares(
         self, topic: str, partitions: Iterable[T], index: Callable[[T], int]
@@ -126,7 +183,8 @@ async def hand_on(links: Links, node: NodeId, request: Any, version: int) -> Any
     api = api_of(type(request))
     data = _HEAD.pack(api.key, version) + encode(request, version)
     try:
-        return decode(APIS[api.key].response, version, await links.call(node, Ask.REQUEST, data))
+        answer = await links.call(node, Ask.REQUEST, data, pending_max=REQUESTS_PENDING_MAX)
+        return decode(APIS[api.key].response, version, answer)
     except WireError as error:
         raise MalformedLink(f"the answer of broker {node} cannot be read: {error}") from error
 
@@ -149,7 +207,8 @@ class Forwarded:
 
     def __init__(self, local: LocalChannel) -> None:
         self._local = local
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[NodeId | None, set[asyncio.Task[None]]] = {}
+        """What is under way for each broker that asks."""
 
     def answer(self, question: Question) -> None:
         """Begin to handle a request; its answer is sent when there is one."""
@@ -160,9 +219,13 @@ class Forwarded:
         except (KeyError, WireError, ValueError, struct.error) as error:
             question.refuse(f"the request cannot be read: {error}")
             return
+        tasks = self._tasks.setdefault(question.node, set())
+        if len(tasks) >= REQUESTS_PENDING_MAX:
+            question.refuse("too many requests of this broker are not answered yet")
+            return
         task = asyncio.get_running_loop().create_task(self._handle(question, request, version))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     async def _handle(self, question: Question, request: Any, version: int) -> None:
         try:
@@ -188,6 +251,38 @@ async def _first_with(
         for call in waiting:
             call.cancel()
     return answers
+
+
+def _not_produced(request: ProduceRequest, code: ErrorCode, reason: str) -> ProduceResponse:
+    (topic,) = request.topic_data
+    partitions = tuple(
+        PartitionProduceResponse(
+            index=one.index, error_code=code, base_offset=-1, error_message=reason
+        )
+        for one in topic.partition_data
+    )
+    found = TopicProduceResponse(
+        topic_id=topic.topic_id, name=topic.name, partition_responses=partitions
+    )
+    return ProduceResponse(responses=(found,))
+
+
+def _leaderless(request: FetchRequest) -> FetchResponse:
+    (topic,) = request.topics
+    partitions = tuple(
+        PartitionData(
+            partition_index=one.partition,
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE,
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=None,
+        )
+        for one in topic.partitions
+    )
+    found = FetchableTopicResponse(
+        topic_id=topic.topic_id, topic=topic.topic, partitions=partitions
+    )
+    return FetchResponse(responses=(found,))
 
 
 def _has_something(answer: FetchResponse) -> bool:

@@ -1,0 +1,76 @@
+"""Commands that ask all brokers, on a real cluster of three of which one is down."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from kafkaesque.backup.manifest import MANIFEST_NAME, read_backup
+from kafkaesque.cli.main import run
+from kafkaesque.testing import Cluster
+
+SECONDS_MAX = 60
+ANSWER_SECONDS_MAX = 25
+"""Well below the deadline of a question: nobody is waited for that is away."""
+AWAY = 3
+GROUPS = [f"readers-{number}" for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        admin.create_topics([NewTopic("orders", 1, 3)])["orders"].result(SECONDS_MAX)
+        producer = Producer({"bootstrap.servers": running.bootstrap, "transactional.id": "billing"})
+        producer.init_transactions(SECONDS_MAX)
+        producer.begin_transaction()
+        producer.produce("orders", b"v")
+        producer.commit_transaction(SECONDS_MAX)
+        for name in GROUPS:  # of coordinators on all brokers
+            reader = Consumer({"bootstrap.servers": running.bootstrap, "group.id": name})
+            reader.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
+            reader.close()
+        running.kill(AWAY)
+        yield running
+
+
+def call(cluster: Cluster, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Run a command, and see that it does not wait for who is away."""
+    began = time.monotonic()
+    capsys.readouterr()
+    code = run([*words, "--bootstrap", cluster.address(1)])
+    out, err = capsys.readouterr()
+    assert time.monotonic() - began < ANSWER_SECONDS_MAX, err
+    return code, out, err
+
+
+def test_all_groups_are_saved_and_listed(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, _, err = call(cluster, capsys, "backup", str(tmp_path / "saved"))
+    assert code == 0, err
+    saved = read_backup(tmp_path / "saved" / MANIFEST_NAME)
+    assert [one.group for one in saved.groups] == GROUPS
+    code, out, err = call(cluster, capsys, "group", "list", "--json")
+    assert code == 0, err
+    assert [json.loads(line)["group"] for line in out.splitlines()] == GROUPS
+    assert err == "no answer from broker 3: more may be known there\n"
+
+
+def test_transactions_are_listed_and_described(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = call(cluster, capsys, "transaction", "list", "--json")
+    assert code == 0, err
+    assert [json.loads(line)["transaction"] for line in out.splitlines()] == ["billing"]
+    assert "broker 3" in err
+    code, out, err = call(cluster, capsys, "transaction", "describe", "billing")
+    assert code == 0, err
+    assert "CompleteCommit" in out

@@ -1,4 +1,4 @@
-"""Commands that ask all brokers, on a real cluster of three of which one is down."""
+"""Commands on a real cluster of three, of which one broker is down or cut off."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -14,6 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.backup.manifest import MANIFEST_NAME, read_backup
 from kafkaesque.cli.main import run
+from kafkaesque.client.admin import Admin
 from kafkaesque.testing import Cluster
 
 SECONDS_MAX = 60
@@ -74,3 +75,21 @@ def test_transactions_are_listed_and_described(
     code, out, err = call(cluster, capsys, "transaction", "describe", "billing")
     assert code == 0, err
     assert "CompleteCommit" in out
+
+
+def test_a_broker_that_is_cut_off_is_left_for_the_others(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.restart(AWAY)
+    cluster.leader("orders")
+    cluster.isolate(1)
+    try:
+        deadline = time.monotonic() + SECONDS_MAX
+        with Admin(cluster.address(1)) as admin:  # until it knows that it is cut off
+            while admin.topics.describe("orders").partitions[0].leader == 1:
+                assert time.monotonic() < deadline
+        words = ["consume", "orders", "--from", "beginning", "--no-follow"]
+        code, out, err = call(cluster, capsys, *words)
+    finally:
+        cluster.heal()
+    assert (code, out) == (0, "v\n"), err

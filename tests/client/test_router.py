@@ -1,0 +1,55 @@
+"""Whom the client asks when the broker that it asked cannot help."""
+
+import pytest
+
+from kafkaesque.client import router
+from kafkaesque.client.topics import LATEST
+from kafkaesque.errors import RefusedForNow
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kafkaesque.wire.messages.metadata import MetadataRequest
+from tests.client.clients import SleepyClock, an_admin
+from tests.client.fake_broker import FakeBroker
+
+PLACE = ("orders", 0)
+TOPICS = {"orders": 1}
+ROW = ListOffsetsPartitionResponse(partition_index=0, error_code=ErrorCode.NONE, offset=7)
+TOPIC = ListOffsetsTopicResponse(name="orders", partitions=(ROW,))
+TABLE = {ListOffsetsRequest: ListOffsetsResponse(topics=(TOPIC,))}
+
+
+@pytest.mark.parametrize("is_in_bootstrap", [False, True])
+def test_a_broker_that_is_cut_off_is_left_for_another_that_it_named(
+    is_in_bootstrap: bool,
+) -> None:
+    clock = SleepyClock()
+    with (
+        FakeBroker(TABLE, topics=TOPICS) as healthy,
+        FakeBroker(topics=TOPICS, others=[(2, healthy.port)]) as cut_off,
+    ):
+        cut_off.leader = router.NOBODY
+        given = [cut_off.bootstrap, healthy.bootstrap] if is_in_bootstrap else [cut_off.bootstrap]
+        with an_admin(",".join(given), clock) as admin:
+            assert admin.topics.offsets([PLACE], LATEST) == {PLACE: 7}
+        assert len(cut_off.requests(MetadataRequest)) == 1
+    assert sum(clock.slept) < 1
+
+
+def test_a_broker_that_could_not_help_is_asked_again_when_the_others_cannot_either() -> None:
+    with FakeBroker(topics=TOPICS) as other:
+        first = FakeBroker(topics=TOPICS, others=[(2, other.port)])
+        first.leader = other.leader = router.NOBODY
+        with (
+            first,
+            an_admin(first.bootstrap) as admin,
+            pytest.raises(RefusedForNow, match="partition 0 of topic orders has no leader"),
+        ):
+            admin.topics.offsets([PLACE], LATEST)
+        counts = [len(one.requests(MetadataRequest)) for one in (first, other)]
+        assert min(counts) > 1
+        assert abs(counts[0] - counts[1]) <= 1

@@ -13,8 +13,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.backup.manifest import MANIFEST_NAME, read_backup
+from kafkaesque.cli.consume import Reader
 from kafkaesque.cli.main import run
 from kafkaesque.client.admin import Admin
+from kafkaesque.errors import Unreachable
 from kafkaesque.testing import Cluster
 
 SECONDS_MAX = 60
@@ -29,6 +31,8 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(3) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
         admin.create_topics([NewTopic("orders", 1, 3)])["orders"].result(SECONDS_MAX)
+        lonely = NewTopic("lonely", 1, replica_assignment=[[AWAY]])
+        admin.create_topics([lonely])["lonely"].result(SECONDS_MAX)
         producer = Producer({"bootstrap.servers": running.bootstrap, "transactional.id": "billing"})
         producer.init_transactions(SECONDS_MAX)
         producer.begin_transaction()
@@ -55,7 +59,7 @@ def call(cluster: Cluster, capsys: pytest.CaptureFixture[str], *words: str) -> t
 def test_all_groups_are_saved_and_listed(
     cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    code, _, err = call(cluster, capsys, "backup", str(tmp_path / "saved"))
+    code, _, err = call(cluster, capsys, "backup", str(tmp_path / "saved"), "--topic", "orders")
     assert code == 0, err
     saved = read_backup(tmp_path / "saved" / MANIFEST_NAME)
     assert [one.group for one in saved.groups] == GROUPS
@@ -75,6 +79,36 @@ def test_transactions_are_listed_and_described(
     code, out, err = call(cluster, capsys, "transaction", "describe", "billing")
     assert code == 0, err
     assert "CompleteCommit" in out
+
+
+class HastyClock:
+    """Goes forward whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self._ms = 0
+
+    def now_ms(self) -> int:
+        return self.monotonic_ms()
+
+    def monotonic_ms(self) -> int:
+        self._ms += 1_000
+        return self._ms
+
+
+@pytest.mark.parametrize("group", [None, "lonely-readers"])
+def test_who_does_not_follow_is_told_of_a_partition_without_a_leader(
+    cluster: Cluster, group: str | None
+) -> None:
+    reader = Reader(cluster.address(1), HastyClock(), group=group, reset="earliest")
+    if group is None:
+        reader.assign({("lonely", 0): 0, ("orders", 0): 0}, {("lonely", 0): 9, ("orders", 0): 1})
+    else:
+        reader.subscribe("lonely")
+    try:
+        with pytest.raises(Unreachable, match="nothing comes from lonely-0: nobody seems to lead"):
+            list(reader.records(is_following=False))
+    finally:
+        reader.close()
 
 
 def test_a_broker_that_is_cut_off_is_left_for_the_others(

@@ -148,6 +148,10 @@ class Router:
         now_ms = self._around.clock.monotonic_ms()
         return min(self._deadline_ms, now_ms + self.config.request_ms_max)
 
+    def elapsed_ms(self) -> int:
+        """Return for how long what is asked now has been tried."""
+        return self._around.clock.monotonic_ms() - self._deadline_ms + self.config.deadline_ms
+
     def ask_controller(self, request: Any, response: type[R]) -> R:
         """Ask the broker that changes topics."""
         self._brokers()

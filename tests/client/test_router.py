@@ -4,7 +4,7 @@ import pytest
 
 from kafkaesque.client import router
 from kafkaesque.client.topics import LATEST
-from kafkaesque.errors import RefusedForNow
+from kafkaesque.errors import RefusedForNow, UnknownTopic
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -12,7 +12,12 @@ from kafkaesque.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kafkaesque.wire.messages.metadata import MetadataRequest
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
 from tests.client.clients import SleepyClock, an_admin
 from tests.client.fake_broker import FakeBroker
 
@@ -21,6 +26,39 @@ TOPICS = {"orders": 1}
 ROW = ListOffsetsPartitionResponse(partition_index=0, error_code=ErrorCode.NONE, offset=7)
 TOPIC = ListOffsetsTopicResponse(name="orders", partitions=(ROW,))
 TABLE = {ListOffsetsRequest: ListOffsetsResponse(topics=(TOPIC,))}
+
+
+def a_laggard(controller: FakeBroker) -> FakeBroker:
+    """Return a broker that knows no topics, but who the controller is: number 2."""
+
+    def metadata(request: MetadataRequest) -> MetadataResponse:
+        one = MetadataResponseBroker(node_id=2, host="127.0.0.1", port=controller.port)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        rows = [
+            MetadataResponseTopic(error_code=unknown, name=topic.name, partitions=())
+            for topic in request.topics or ()
+        ]
+        return MetadataResponse(brokers=(one,), controller_id=2, topics=tuple(rows))
+
+    return FakeBroker({MetadataRequest: metadata})
+
+
+def test_the_newest_is_what_the_controller_knows() -> None:
+    with (
+        FakeBroker(topics=TOPICS) as controller,
+        a_laggard(controller) as laggard,
+        an_admin(laggard.bootstrap) as admin,
+    ):
+        with pytest.raises(UnknownTopic):
+            admin.topics.describe("orders")
+        assert admin.topics.list() == []
+        assert admin.topics.describe("orders", is_newest=True).places == [PLACE]
+    with (
+        FakeBroker(topics=TOPICS) as controller,
+        a_laggard(controller) as laggard,
+        an_admin(laggard.bootstrap) as admin,
+    ):
+        assert [one.name for one in admin.topics.list(is_newest=True)] == ["orders"]
 
 
 @pytest.mark.parametrize("is_in_bootstrap", [False, True])

@@ -194,11 +194,17 @@ class Router:
             )
         return node
 
-    def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
-        """Ask for these topics, for all if None, and learn from it; missing ones are not made."""
+    def metadata(
+        self, topics: Sequence[str] | None, *, is_newest: bool = False
+    ) -> MetadataResponse:
+        """Ask for these topics, for all if None, and learn from it; missing ones are not made.
+
+        Any broker is asked, which may lag behind; the newest is what the controller knows.
+        """
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        said = self._look_up(request, MetadataResponse)
+        ask = self.ask_controller if is_newest else self.ask_any
+        said = self._look_up(ask, request, MetadataResponse)
         check(said.error_code, "the cluster")
         self._known.brokers = {b.node_id: Address(host=b.host, port=b.port) for b in said.brokers}
         self._keep(self._known.brokers.values())
@@ -209,10 +215,10 @@ class Router:
                     self._known.leaders[topic.name, one.partition_index] = one.leader_id
         return said
 
-    def _look_up(self, request: Any, response: type[R]) -> R:
+    def _look_up(self, ask: Callable[[Any, type[R]], R], request: Any, response: type[R]) -> R:
         """Ask what must be known before anything is asked for: a loss here leaves no doubt."""
         try:
-            return self.ask_any(request, response)
+            return ask(request, response)
         except ConnectionLost as error:
             raise Unreachable(str(error)) from error
 
@@ -223,7 +229,7 @@ class Router:
 
     def _find_coordinator(self, kind: int, key: str) -> int:
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=(key,))
-        said = self._look_up(request, FindCoordinatorResponse)
+        said = self._look_up(self.ask_any, request, FindCoordinatorResponse)
         found = said.coordinators[0] if said.coordinators else said
         what = "group" if kind == _GROUP else "transactional id"
         check(found.error_code, f"{what} {key}", found.error_message)

@@ -1,8 +1,8 @@
 """A broker that says what it was told to say: a table from requests to answers, on a real socket.
 
 An answer is a message, or a function of the request, or HANG_UP. What was asked is kept in `asked`.
-ApiVersions and Metadata are answered by themselves unless the table says otherwise; the cluster
-that Metadata describes is this broker alone, number 1, with the topics given.
+ApiVersions, Metadata, DescribeCluster and FindCoordinator are answered by themselves unless the
+table says otherwise; the cluster is this broker, number 1, with the topics and the others given.
 """
 
 import socket
@@ -26,6 +26,11 @@ from kafkaesque.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
+)
+from kafkaesque.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
 )
 from kafkaesque.wire.messages.find_coordinator import (
     Coordinator,
@@ -62,7 +67,8 @@ class FakeBroker:
     ) -> None:
         self.asked: list[tuple[Any, int]] = []
         self.leader = NODE
-        self._replies = dict(replies or {})
+        self.fenced: set[int] = set()
+        self.replies = dict(replies or {})
         self._topics = dict(topics or {})
         self._versions = versions
         self._others = list(others)
@@ -154,7 +160,7 @@ class FakeBroker:
         return b"".join(bytes(part) for part in frame([head, *encode_parts(body, version)]))
 
     def _body(self, request: Any) -> object:
-        reply = self._replies.get(type(request))
+        reply = self.replies.get(type(request))
         if reply is not None:
             return reply(request) if callable(reply) else reply
         match request:
@@ -162,6 +168,8 @@ class FakeBroker:
                 return self._api_versions(ErrorCode.NONE)
             case MetadataRequest():
                 return self._metadata(request)
+            case DescribeClusterRequest():
+                return self._cluster()
             case FindCoordinatorRequest():
                 return self._coordinator(request)
             case _:
@@ -186,6 +194,15 @@ class FakeBroker:
             controller_id=NODE,
             topics=tuple(self._topic(name or "") for name in names),
         )
+
+    def _cluster(self) -> DescribeClusterResponse:
+        rows = [
+            DescribeClusterBroker(
+                broker_id=node, host="127.0.0.1", port=port, is_fenced=node in self.fenced
+            )
+            for node, port in ((NODE, self.port), *self._others)
+        ]
+        return DescribeClusterResponse(error_code=0, cluster_id="fake", brokers=tuple(rows))
 
     def _topic(self, name: str) -> MetadataResponseTopic:
         is_known = name in self._topics

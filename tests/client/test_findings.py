@@ -80,6 +80,13 @@ def test_a_catalog_without_a_leader_comes_first() -> None:
     assert "cluster recover --data DIR --lost 3" in found[0].command
 
 
+def test_while_all_brokers_are_there_nothing_is_named_that_loses_data() -> None:
+    (found,) = findings(replace(HEALTHY, quorum=None))
+    assert found.kind is Kind.CATALOG
+    assert "recover" not in found.command
+    assert "kafkaesque doctor" in found.command
+
+
 def test_a_broker_that_is_down_is_named_with_its_address() -> None:
     found = only(replace(HEALTHY, brokers=DOWN))
     assert found.kind is Kind.BROKER_DOWN

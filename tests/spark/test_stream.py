@@ -8,8 +8,19 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from kafkaesque.clock import SystemClock
 from kafkaesque.errors import DataLost
-from kafkaesque.spark.options import Mode, parse_read
+from kafkaesque.spark.clients import forget_all
+from kafkaesque.spark.options import Mode, parse_read, parse_write
+from kafkaesque.spark.sink import partition_count
 from kafkaesque.spark.stream import StreamReader
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from tests.client.fake_broker import FakeBroker
+from tests.client.test_router import a_laggard
 from tests.spark.conftest import Topics
 from tests.spark.test_source import delete_before
 
@@ -139,6 +150,19 @@ def test_a_topic_that_is_gone_is_an_error_unless_told(topics: Topics) -> None:
         a_reader(topics, "vanished").latestOffset(start, ALL)
     tolerant = a_reader(topics, "vanished", failOnDataLoss="false")
     assert tolerant.latestOffset(start, ALL) == start
+
+
+def test_what_a_broker_that_lags_does_not_know_is_not_lost() -> None:
+    row = ListOffsetsPartitionResponse(partition_index=0, error_code=ErrorCode.NONE, offset=9)
+    found = ListOffsetsTopicResponse(name="orders", partitions=(row,))
+    table = {ListOffsetsRequest: ListOffsetsResponse(topics=(found,))}
+    with FakeBroker(table, topics={"orders": 1}) as controller, a_laggard(controller) as laggard:
+        given = {"kafka.bootstrap.servers": laggard.bootstrap, "subscribe": "orders"}
+        reader = StreamReader(parse_read(given, Mode.STREAM), ("offset",))
+        assert reader.latestOffset({"orders": {"0": 7}}, ALL) == {"orders": {"0": 9}}
+        writing = {"kafka.bootstrap.servers": laggard.bootstrap, "topic": "orders"}
+        assert partition_count(parse_write(writing, Mode.STREAM), "orders") == 1
+        forget_all()
 
 
 @pytest.mark.requirement("PIPE-1")

@@ -37,7 +37,10 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def make_plan(admin: Admin, wanted: Wanted, now_ms: int) -> Backup:
-    """Ask the cluster what there is; raises UnknownTopic for a pattern that no topic fits."""
+    """Ask the cluster what there is; raises UnknownTopic for a pattern that no topic fits.
+
+    A broker that is away is no hindrance; raises RefusedForNow if groups could be missing.
+    """
     cluster = admin.cluster()
     infos = _topics(admin, wanted.topics)
     places = [place for info in infos for place in info.places]
@@ -101,7 +104,7 @@ def _groups(
 ) -> tuple[tuple[SavedGroup, ...], list[str]]:
     saved = []
     notes = []
-    for listing in admin.groups.list():
+    for listing in admin.groups.list_all():
         if not matches(listing.group, patterns):
             continue
         positions = []

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.2
 _POLL_RECORDS_MAX = 1_000
 _SILENCE_MS_MAX = 30_000
-"""With no broker there for so long, one who does not follow is told so."""
+"""Having heard nothing for so long, one who does not follow is told so."""
+_UNASSIGNED_MS_MAX = 360_000
+"""The same until a group has given partitions: a member that is slow to come may keep the others
+waiting for five minutes, the default of librdkafka's max.poll.interval.ms."""
+_NAMED_MAX = 5
+"""Partitions that a sentence names."""
 
 
 @click.command(epilog="Example: kafkaesque consume orders --from beginning --no-follow")
@@ -154,24 +159,27 @@ class Reader:
         """Yield records as they come, some at a time; ends at the end, or never if following.
 
         Raises Refused for what the broker refuses. One who does not follow gets Unreachable when
-        no broker is there for long.
+        nothing is heard for long: no broker is there, or a partition has no leader.
         """
         at_end = set(self._read_out)
+        given = self._places()
         heard_ms = self._clock.monotonic_ms()
         while is_following or not self._is_finished(at_end):
             messages = self._consumer.consume(_POLL_RECORDS_MAX, _POLL_SECONDS)
             found = [one for one in messages if not self._is_event(one, at_end)]
-            if messages:
-                self._is_down = False
+            self._is_down = self._is_down and not messages
+            was_given, given = given, self._places()
+            if messages or given != was_given:
                 heard_ms = self._clock.monotonic_ms()
-            silence_ms = self._clock.monotonic_ms() - heard_ms
-            if self._is_down and not is_following and silence_ms > _SILENCE_MS_MAX:
-                raise Unreachable("no broker can be reached any more")
+            elif not is_following:
+                self._check_silence(self._clock.monotonic_ms() - heard_ms, given - at_end)
             records = [_incoming(one) for one in found]
             if self._ends is not None and not is_following:
                 at_end |= {_place(one) for one in records if one.offset + 1 >= self._end_of(one)}
                 records = [one for one in records if one.offset < self._end_of(one)]
             yield records
+            if records:
+                heard_ms = self._clock.monotonic_ms()  # whoever prints them may take their time
 
     def printed(self, records: Sequence[Incoming]) -> None:
         """Note how far we are, for the group: what nobody has seen is not counted as read."""
@@ -190,9 +198,28 @@ class Reader:
         assert self._ends is not None, "only who was assigned partitions knows their ends"
         return self._ends[_place(record)]
 
+    def _places(self) -> set[Place]:
+        return {(one.topic, one.partition) for one in self._consumer.assignment()}
+
     def _is_finished(self, at_end: set[Place]) -> bool:
-        places = {(one.topic, one.partition) for one in self._consumer.assignment()}
+        places = self._places()
         return bool(places) and places <= at_end
+
+    def _check_silence(self, silence_ms: int, waiting: set[Place]) -> None:
+        """Raise Unreachable if it has been silent for too long; none waits before a group gives."""
+        if silence_ms <= _SILENCE_MS_MAX:
+            return
+        if self._is_down:
+            raise Unreachable("no broker can be reached any more")
+        if waiting:
+            named = ", ".join(f"{topic}-{index}" for topic, index in sorted(waiting)[:_NAMED_MAX])
+            more = len(waiting) - _NAMED_MAX
+            raise Unreachable(
+                f"nothing comes from {named}{f' and {more} more' if more > 0 else ''}: "
+                "nobody seems to lead them; kafkaesque doctor says why"
+            )
+        if silence_ms > _UNASSIGNED_MS_MAX:
+            raise Unreachable("the group gives no partition to read")
 
     def _is_event(self, message: "Message", at_end: set[Place]) -> bool:
         error = message.error()

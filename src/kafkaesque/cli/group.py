@@ -20,7 +20,7 @@ from kafkaesque.client.admin import Admin
 from kafkaesque.client.groups import GroupInfo
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
 from kafkaesque.errors import Refused, UnknownTopic
-from kafkaesque.types import Offset
+from kafkaesque.types import NodeId, Offset
 
 _NO_SUCH_GROUP = "GROUP_ID_NOT_FOUND"
 
@@ -39,11 +39,13 @@ def list_(*, bootstrap: str, is_json: bool) -> None:
     For each its name, its state, its kind, and its type: in classic groups a member assigns, in
     consumer groups the broker does.
     """
+    output = Output(is_json=is_json)
+    missing: set[NodeId] = set()
     with Admin(bootstrap) as admin:
-        rows = [(one.group, one.state, one.protocol_type, one.type) for one in admin.groups.list()]
-    Output(is_json=is_json).table(
-        Table(kind="group", columns=("group", "state", "kind", "type"), rows=rows)
-    )
+        found = admin.groups.list(missing)
+    rows = [(one.group, one.state, one.protocol_type, one.type) for one in found]
+    output.table(Table(kind="group", columns=("group", "state", "kind", "type"), rows=rows))
+    output.missing(missing)
 
 
 @group.command(epilog="Example: kafkaesque group describe billing")

@@ -2,10 +2,12 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import click
+
+from kafkaesque.types import NodeId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,13 @@ class Output:
     def done(self, sentence: str, **facts: object) -> None:
         """Say what was done; as JSON the facts alone."""
         click.echo(_json(facts) if self._is_json else sentence)
+
+    def missing(self, nodes: Collection[NodeId]) -> None:
+        """Say on stderr which brokers told nothing, if there are any."""
+        if nodes:
+            plural = "" if len(nodes) == 1 else "s"
+            names = ", ".join(map(str, sorted(nodes)))
+            click.echo(f"no answer from broker{plural} {names}: more may be known there", err=True)
 
     def not_done(self, sentence: str) -> None:
         """Say on stderr that this was only a preview."""

@@ -8,9 +8,10 @@ import click
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
-from kafkaesque.client.transactions import PreparedInfo, TransactionInfo
+from kafkaesque.client.transactions import PREPARED, PreparedInfo, TransactionInfo
 from kafkaesque.clock import SystemClock
 from kafkaesque.errors import Refused
+from kafkaesque.types import NodeId
 
 STATES = (
     "Empty",
@@ -45,12 +46,15 @@ def list_(*, states: Sequence[str], bootstrap: str, is_json: bool) -> None:
     For each its state and its producer's id; of one that is prepared also who is to end it, and
     for how many seconds it has waited.
     """
+    output = Output(is_json=is_json)
+    missing: set[NodeId] = set()
     with Admin(bootstrap) as admin:
-        found = admin.transactions.list(states)
-        prepared = admin.transactions.prepared()
+        found = admin.transactions.list(states, missing)
+        prepared = admin.transactions.prepared(missing=missing)
     rows = [(*row, *_waits(prepared.get(row[0]))) for row in found]
     columns = ("transaction", "state", "producer", "owner", "waits s")
-    Output(is_json=is_json).table(Table(kind="transaction", columns=columns, rows=rows))
+    output.table(Table(kind="transaction", columns=columns, rows=rows))
+    output.missing(missing)
 
 
 @transaction.command(epilog="Example: kafkaesque transaction describe billing-0")
@@ -59,11 +63,14 @@ def list_(*, states: Sequence[str], bootstrap: str, is_json: bool) -> None:
 @json_option
 def describe(*, transactional_id: str, bootstrap: str, is_json: bool) -> None:
     """Show one transaction and its partitions."""
+    output = Output(is_json=is_json)
+    missing: set[NodeId] = set()
     with Admin(bootstrap) as admin:
         info = admin.transactions.describe(transactional_id)
-        prepared = admin.transactions.prepared(transactional_id)
-    head = _head(info, prepared.get(transactional_id))
-    Output(is_json=is_json).tables(head, [_partitions(info)])
+        prepared = admin.transactions.prepared(transactional_id, missing)
+    output.tables(_head(info, prepared.get(transactional_id)), [_partitions(info)])
+    if info.state == PREPARED and transactional_id not in prepared:
+        output.missing(missing)
 
 
 @transaction.command(epilog="Example: kafkaesque transaction commit billing-0 --yes")

@@ -54,6 +54,9 @@ from kafkaesque.wire.messages.unregister_broker import (
 
 DRAINING = "draining"
 METADATA_TOPIC = "__cluster_metadata"
+ELECTION_MS_MAX = 10_000
+"""No election takes so long while most of the voters are there."""
+_NO_LEADER = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 _BROKER = 4
 _SET = 0
 
@@ -160,14 +163,21 @@ class Brokers:
         }
 
     def quorum(self) -> QuorumInfo | None:
-        """Return who keeps the catalog; None if nobody leads it now."""
+        """Return who keeps the catalog; None if nobody has led it for `ELECTION_MS_MAX`."""
         partition = QuorumPartitionRequest(partition_index=0)
         topic = QuorumTopicRequest(topic_name=METADATA_TOPIC, partitions=(partition,))
         request = DescribeQuorumRequest(topics=(topic,))
-        said = self._router.question(lambda: self._router.ask_any(request, DescribeQuorumResponse))
-        if said.error_code in (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+
+        def ask() -> DescribeQuorumResponse | None:
+            said = self._router.ask_any(request, DescribeQuorumResponse)
+            if said.error_code in _NO_LEADER and self._router.elapsed_ms() >= ELECTION_MS_MAX:
+                return None
+            check(said.error_code, "the catalog", said.error_message)
+            return said
+
+        said = self._router.question(ask)
+        if said is None:
             return None
-        check(said.error_code, "the catalog", said.error_message)
         one = first(first(said.topics, "the catalog").partitions, "the catalog")
         check(one.error_code, "the catalog", one.error_message)
 

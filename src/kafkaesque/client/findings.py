@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kafkaesque.client.brokers import MoveInfo
+from kafkaesque.client.brokers import ELECTION_MS_MAX, MoveInfo
 from kafkaesque.client.overview import NOBODY, Overview
 from kafkaesque.types import NodeId
 
@@ -69,12 +69,16 @@ def findings(now: Overview, before: Overview | None = None) -> list[Finding]:
 def _catalog(now: Overview) -> Iterator[Finding]:
     if now.quorum is None:
         away = [one.node for one in now.brokers if not one.is_there]
-        lost = " ".join(f"--lost {node}" for node in away) or "--lost NODE"
+        lost = " ".join(f"--lost {node}" for node in away)
+        # What loses data is named only beside those that are away: others may yet elect a leader.
         yield Finding(
             kind=Kind.CATALOG,
-            text="nobody leads the catalog: most of its voters are away, so nothing can be changed",
-            command=f"start broker {_and(away) or 'that is down'} again; only if it is gone for "
-            f"good: kafkaesque cluster recover --data DIR {lost}",
+            text=f"nobody has led the catalog for {ELECTION_MS_MAX // 1000} seconds, so nothing "
+            "can be changed",
+            command=f"start broker {_and(away)} again; only if it is gone for good, and what it "
+            f"alone held may be lost: kafkaesque cluster recover --data DIR {lost}"
+            if away
+            else "see that brokers reach each other, and look again: kafkaesque doctor",
         )
 
 

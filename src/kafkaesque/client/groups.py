@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkaesque.client.assignment import decode_assignment
+from kafkaesque.client.everyone import Everyone
 from kafkaesque.client.refusals import check, first
-from kafkaesque.client.router import Router
+from kafkaesque.client.router import NOBODY, Router
 from kafkaesque.client.topics import Place
-from kafkaesque.errors import Refused
-from kafkaesque.types import Offset
+from kafkaesque.errors import Refused, RefusedForNow
+from kafkaesque.types import NodeId, Offset
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kafkaesque.wire.messages.describe_groups import (
@@ -39,6 +40,7 @@ from kafkaesque.wire.messages.offset_fetch import (
 _VERSION_MAX_BY_NAME = 9
 """OffsetCommit and OffsetFetch: later versions name topics by ids, which deleted ones lack."""
 
+_OFFSETS_TOPIC = "__consumer_offsets"
 _NO_OFFSET = -1
 _NO_GENERATION = -1
 _NO_MEMBER = ""
@@ -90,26 +92,53 @@ class Groups:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def list(self) -> Sequence[GroupListing]:
-        """Return the groups of all brokers by name."""
+    def list(self, missing: set[NodeId] | None = None) -> Sequence[GroupListing]:
+        """Return the groups of all brokers that are there, by name.
+
+        Those that are away, or do not answer, are added to `missing`.
+        """
+        everyone = self._everyone()
+        found = self._router.question(everyone.ask)
+        if missing is not None:
+            missing |= everyone.missing
+        return _listings(found)
+
+    def list_all(self) -> Sequence[GroupListing]:
+        """Return all groups by name, whoever is away.
+
+        Raises RefusedForNow if some could be missing: nobody tells of those whose partition of
+        `__consumer_offsets` has no leader.
+        """
+        everyone = self._everyone()
 
         def ask() -> Sequence[GroupListing]:
-            found = []
-            for node in self._router.nodes():
-                said = self._router.ask_node(node, ListGroupsRequest(), ListGroupsResponse)
-                check(said.error_code, f"the groups of broker {node}")
-                found += [
-                    GroupListing(
-                        group=one.group_id,
-                        protocol_type=one.protocol_type,
-                        state=one.group_state,
-                        type=one.group_type,
-                    )
-                    for one in said.groups
-                ]
-            return sorted(found, key=lambda one: one.group)
+            found = everyone.ask()
+            silent = self._silent_partitions(everyone.missing)
+            if silent:
+                everyone.forget()  # whoever leads them next knows more groups
+                raise RefusedForNow(
+                    f"partition {silent[0]} of topic {_OFFSETS_TOPIC} has no leader that answers: "
+                    "the positions of some groups cannot be told",
+                    ErrorCode.LEADER_NOT_AVAILABLE.name,
+                )
+            return _listings(found)
 
         return self._router.question(ask)
+
+    def _everyone(self) -> Everyone[ListGroupsResponse]:
+        def accept(said: ListGroupsResponse) -> None:
+            check(said.error_code, "the groups")
+
+        return Everyone(self._router, ListGroupsRequest(), ListGroupsResponse, accept)
+
+    def _silent_partitions(self, missing: set[NodeId]) -> Sequence[int]:
+        """Return the partitions of groups that nobody leads, or only somebody who is missing."""
+        topic = first(self._router.metadata([_OFFSETS_TOPIC]).topics, f"topic {_OFFSETS_TOPIC}")
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return []  # there never was a group
+        check(topic.error_code, f"topic {_OFFSETS_TOPIC}")
+        silent = {NOBODY, *missing}
+        return sorted(one.partition_index for one in topic.partitions if one.leader_id in silent)
 
     def describe(self, group: str) -> GroupInfo:
         """Return one group; raises Refused if there is none."""
@@ -233,6 +262,20 @@ class Groups:
             check(one.error_code, f"group {group}", is_change=True)
 
         self._router.change(ask)
+
+
+def _listings(found: Iterable[ListGroupsResponse]) -> Sequence[GroupListing]:
+    listings = [
+        GroupListing(
+            group=one.group_id,
+            protocol_type=one.protocol_type,
+            state=one.group_state,
+            type=one.group_type,
+        )
+        for said in found
+        for one in said.groups
+    ]
+    return sorted(listings, key=lambda one: one.group)
 
 
 def _member(member: DescribedGroupMember) -> MemberInfo:

@@ -1,12 +1,14 @@
 """Finds the broker that must be asked, and asks again while that can help.
 
 What is known of the cluster comes from Metadata and is forgotten whenever an answer shows that it
-was old. A question is repeated after every loss. A change is repeated only when the broker said
-that nothing was done: a change whose answer was lost has an unknown outcome, and that is said.
+was old. Only addresses are kept, and whoever could not help is the last to be asked again: it may
+be cut off from the rest of its cluster. A question is repeated after every loss. A change is
+repeated only when the broker said that nothing was done: a change whose answer was lost has an
+unknown outcome, and that is said.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -30,6 +32,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 NOBODY = -1
+ADDRESSES_MAX = 100
+"""Addresses that are kept besides those of the bootstrap: brokers come and go."""
+
 _GROUP = 0
 _TRANSACTION = 1
 
@@ -60,7 +65,8 @@ class Router:
         self, bootstrap: Sequence[Address], config: ClientConfig, around: Surroundings
     ) -> None:
         self.config = config
-        self._bootstrap = bootstrap
+        self._bootstrap = frozenset(bootstrap)
+        self._addresses = list(dict.fromkeys(bootstrap))  # whom to ask next comes first
         self._around = around
         self._connections: dict[Address, BlockingConnection] = {}
         self._known = _Known()
@@ -107,6 +113,7 @@ class Router:
             except RefusedForNow as error:
                 problem = error
             self._known = _Known()
+            self._addresses.append(self._addresses.pop(0))  # who was asked last may be cut off
             wait_ms = pause_ms // 2 + self._around.chance.randrange(pause_ms // 2 + 1)
             if clock.monotonic_ms() + wait_ms >= self._deadline_ms:
                 raise problem
@@ -140,6 +147,10 @@ class Router:
         """Return until when an answer to what is asked now is waited for."""
         now_ms = self._around.clock.monotonic_ms()
         return min(self._deadline_ms, now_ms + self.config.request_ms_max)
+
+    def elapsed_ms(self) -> int:
+        """Return for how long what is asked now has been tried."""
+        return self._around.clock.monotonic_ms() - self._deadline_ms + self.config.deadline_ms
 
     def ask_controller(self, request: Any, response: type[R]) -> R:
         """Ask the broker that changes topics."""
@@ -183,13 +194,20 @@ class Router:
             )
         return node
 
-    def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
-        """Ask for these topics, for all if None, and learn from it; missing ones are not made."""
+    def metadata(
+        self, topics: Sequence[str] | None, *, is_newest: bool = False
+    ) -> MetadataResponse:
+        """Ask for these topics, for all if None, and learn from it; missing ones are not made.
+
+        Any broker is asked, which may lag behind; the newest is what the controller knows.
+        """
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        said = self._look_up(request, MetadataResponse)
+        ask = self.ask_controller if is_newest else self.ask_any
+        said = self._look_up(ask, request, MetadataResponse)
         check(said.error_code, "the cluster")
         self._known.brokers = {b.node_id: Address(host=b.host, port=b.port) for b in said.brokers}
+        self._keep(self._known.brokers.values())
         self._known.controller = said.controller_id
         for topic in said.topics:
             if topic.name is not None:
@@ -197,10 +215,10 @@ class Router:
                     self._known.leaders[topic.name, one.partition_index] = one.leader_id
         return said
 
-    def _look_up(self, request: Any, response: type[R]) -> R:
+    def _look_up(self, ask: Callable[[Any, type[R]], R], request: Any, response: type[R]) -> R:
         """Ask what must be known before anything is asked for: a loss here leaves no doubt."""
         try:
-            return self.ask_any(request, response)
+            return ask(request, response)
         except ConnectionLost as error:
             raise Unreachable(str(error)) from error
 
@@ -211,7 +229,7 @@ class Router:
 
     def _find_coordinator(self, kind: int, key: str) -> int:
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=(key,))
-        said = self._look_up(request, FindCoordinatorResponse)
+        said = self._look_up(self.ask_any, request, FindCoordinatorResponse)
         found = said.coordinators[0] if said.coordinators else said
         what = "group" if kind == _GROUP else "transactional id"
         check(found.error_code, f"{what} {key}", found.error_message)
@@ -224,15 +242,23 @@ class Router:
     # --- connections -----------------------------------------------------------------------------
 
     def _any(self) -> BlockingConnection:
-        addresses = [*self._connections, *self._known.brokers.values(), *self._bootstrap]
         problem: Unreachable | None = None
-        for address in dict.fromkeys(addresses):
+        for address in list(self._addresses):
             try:
                 return self._connected(address)
             except Unreachable as error:
                 problem = error
+                self._addresses.append(self._addresses.pop(0))
         assert problem is not None, "there is one bootstrap address at least"
         raise problem
+
+    def _keep(self, named: Iterable[Address]) -> None:
+        """Keep the addresses that a broker named, to be asked next after that one."""
+        new = [address for address in named if address not in self._addresses]
+        self._addresses[1:1] = new
+        others = [address for address in self._addresses if address not in self._bootstrap]
+        for address in others[ADDRESSES_MAX:]:
+            self._addresses.remove(address)
 
     def _connected(self, address: Address) -> BlockingConnection:
         connection = self._connections.get(address)

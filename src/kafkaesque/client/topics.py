@@ -107,17 +107,18 @@ class Topics:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def list(self) -> Sequence[TopicInfo]:
-        """Return all topics by name."""
-        said = self._router.question(lambda: self._router.metadata(None))
+    def list(self, *, is_newest: bool = False) -> Sequence[TopicInfo]:
+        """Return all topics by name; a broker that lags is not asked for the newest."""
+        said = self._router.question(lambda: self._router.metadata(None, is_newest=is_newest))
         found = [_info(topic) for topic in said.topics if topic.error_code == ErrorCode.NONE]
         return sorted(found, key=lambda topic: topic.name)
 
-    def describe(self, name: str) -> TopicInfo:
-        """Return one topic; raises UnknownTopic."""
+    def describe(self, name: str, *, is_newest: bool = False) -> TopicInfo:
+        """Return one topic; raises UnknownTopic, which of the newest no broker that lags says."""
 
         def ask() -> TopicInfo:
-            topic = first(self._router.metadata([name]).topics, f"topic {name}")
+            said = self._router.metadata([name], is_newest=is_newest)
+            topic = first(said.topics, f"topic {name}")
             check(topic.error_code, f"topic {name}")
             return _info(topic)
 

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kafkaesque.client.everyone import Everyone
 from kafkaesque.client.prepared import PreparedTransaction, end_transaction
 from kafkaesque.client.refusals import check, first
 from kafkaesque.client.router import Router
 from kafkaesque.client.topics import Place
+from kafkaesque.types import NodeId
 from kafkaesque.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -65,42 +67,51 @@ class Transactions:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def list(self, states: Sequence[str] = ()) -> list[tuple[str, str, int]]:
-        """Return transactional id, state and producer id of all, or of those in these states."""
+    def list(
+        self, states: Sequence[str] = (), missing: set[NodeId] | None = None
+    ) -> list[tuple[str, str, int]]:
+        """Return transactional id, state and producer id of all, or of those in these states.
+
+        Brokers that are away, or do not answer, are added to `missing`.
+        """
         request = ListTransactionsRequest(state_filters=tuple(states))
 
-        def ask() -> list[tuple[str, str, int]]:
-            found = []
-            for node in self._router.nodes():
-                said = self._router.ask_node(node, request, ListTransactionsResponse)
-                check(said.error_code, "transactions")
-                found += [
-                    (one.transactional_id, one.transaction_state, one.producer_id)
-                    for one in said.transaction_states
-                ]
-            return sorted(found)
+        def accept(said: ListTransactionsResponse) -> None:
+            check(said.error_code, "transactions")
 
-        return self._router.question(ask)
+        everyone = Everyone(self._router, request, ListTransactionsResponse, accept)
+        found = self._router.question(everyone.ask)
+        if missing is not None:
+            missing |= everyone.missing
+        return sorted(
+            (one.transactional_id, one.transaction_state, one.producer_id)
+            for said in found
+            for one in said.transaction_states
+        )
 
-    def prepared(self, transactional_id: str | None = None) -> dict[str, PreparedInfo]:
+    def prepared(
+        self, transactional_id: str | None = None, missing: set[NodeId] | None = None
+    ) -> dict[str, PreparedInfo]:
         """Return the prepared transactions, or that of one id, by their ids.
 
-        Brokers that know nothing of them have none.
+        Brokers that know nothing of them have none; those that are away, or do not answer, are
+        added to `missing`.
         """
         wanted = None if transactional_id is None else (transactional_id,)
         request = ListPreparedRequest(transactional_ids=wanted)
 
-        def ask() -> dict[str, PreparedInfo]:
-            if not self._router.serves(ListPreparedRequest):
-                return {}
-            found: dict[str, PreparedInfo] = {}
-            for node in self._router.nodes():
-                said = self._router.ask_node(node, request, ListPreparedResponse)
-                check(said.error_code, "prepared transactions", said.error_message)
-                found |= {one.transactional_id: _prepared(one) for one in said.prepared}
-            return found
+        def accept(said: ListPreparedResponse) -> None:
+            check(said.error_code, "prepared transactions", said.error_message)
 
-        return self._router.question(ask)
+        everyone = Everyone(self._router, request, ListPreparedResponse, accept)
+
+        def ask() -> Sequence[ListPreparedResponse]:
+            return everyone.ask() if self._router.serves(ListPreparedRequest) else []
+
+        found = self._router.question(ask)
+        if missing is not None:
+            missing |= everyone.missing
+        return {one.transactional_id: _prepared(one) for said in found for one in said.prepared}
 
     def describe(self, transactional_id: str) -> TransactionInfo:
         """Return what is known under an id; raises Refused if that is nothing."""

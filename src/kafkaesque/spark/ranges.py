@@ -34,27 +34,31 @@ class OffsetRange:
         return self.end - self.start
 
 
-def places_of(admin: Admin, options: ReadOptions) -> list[Place]:
-    """Return the partitions that a query reads, as they are now; raises UnknownTopic."""
+def places_of(admin: Admin, options: ReadOptions, *, is_newest: bool = False) -> list[Place]:
+    """Return the partitions that a query reads, as they are now; raises UnknownTopic.
+
+    A broker that lags may not know all; it is not asked for the newest.
+    """
+
+    def places(name: str) -> list[Place]:
+        return admin.topics.describe(name, is_newest=is_newest).places
+
     match options.selection:
         case Subscribed(topics=topics):
-            return sorted(place for name in topics for place in admin.topics.describe(name).places)
+            return sorted(place for name in topics for place in places(name))
         case Matching(pattern=pattern):
             fits = re.compile(pattern).fullmatch
-            found = [one for one in admin.topics.list() if fits(one.name) and not one.is_internal]
+            listed = admin.topics.list(is_newest=is_newest)
+            found = [one for one in listed if fits(one.name) and not one.is_internal]
             return sorted(place for one in found for place in one.places)
-        case Assigned(places=places):
-            there = {
-                place
-                for name in {topic for topic, _ in places}
-                for place in admin.topics.describe(name).places
-            }
-            for topic, partition in places:
+        case Assigned(places=wanted):
+            there = {place for name in {topic for topic, _ in wanted} for place in places(name)}
+            for topic, partition in wanted:
                 if (topic, partition) not in there:
                     raise BadOption(
                         f"assign names partition {partition} of topic {topic}, which is not there"
                     )
-            return sorted(places)
+            return sorted(wanted)
         case _:
             assert_never(options.selection)
 

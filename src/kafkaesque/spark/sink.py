@@ -21,6 +21,7 @@ from kafkaesque.clock import SystemClock
 from kafkaesque.errors import BadOption, UnknownTopic
 from kafkaesque.spark.clients import admin_of, producer_of
 from kafkaesque.spark.options import WriteOptions
+from kafkaesque.spark.second_look import look_again
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,7 @@ def write_rows(
     for batch in batches:
         for name in [options.topic] if options.topic is not None else topics_of(batch):
             if name not in counts:
-                counts[name] = _partition_count(options, name)
+                counts[name] = partition_count(options, name)
         rows = rows_of(batch, with_times=options.with_times)
         waiting: dict[Place, deque[EncodedRecords]] = {
             place: deque(encode(rows, numbers, options.batch_bytes, clock.now_ms()))
@@ -104,8 +105,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Do nothing: what was written stays, and Spark runs the batch again."""
 
 
-def _partition_count(options: WriteOptions, topic: str) -> int:
+def partition_count(options: WriteOptions, topic: str) -> int:
+    """Return how many partitions a topic has; raises BadOption if there is none."""
+    topics = admin_of(options.cluster).topics
     try:
-        return len(admin_of(options.cluster).topics.describe(topic).partitions)
+        info = look_again(lambda is_newest: topics.describe(topic, is_newest=is_newest))
     except UnknownTopic as error:
         raise BadOption(f"topic {topic} does not exist: create it before writing to it") from error
+    return len(info.partitions)

@@ -33,6 +33,7 @@ from kafkaesque.spark.ranges import (
     resolve_start,
     split,
 )
+from kafkaesque.spark.second_look import look_again
 from kafkaesque.types import Offset
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Settle where the query will end."""
-        self._target = self._latest()
+        self._target = self._latest({})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return where the next micro-batch ends; never before `start`."""
@@ -109,7 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if ANCHOR in start:
             return offsets_to_json(starts)
         self._mirror(starts)
-        ends = self._latest() if self._target is None else dict(self._target)
+        ends = self._latest(starts) if self._target is None else self._settled(starts)
         starts |= self._new_starts(ends.keys() - starts.keys())
         for place, at in sorted(starts.items()):
             if place not in ends:
@@ -123,7 +124,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where the partitions end, for the lag in Spark's progress reports."""
-        return offsets_to_json(self._latest())
+        return offsets_to_json(self._latest({}))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangesPartition]:
         """Return the ranges of one micro-batch; a partition that `start` lacks is a new one."""
@@ -174,14 +175,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             self._mirrored = dict(done)
 
-    def _latest(self) -> dict[Place, Offset]:
+    def _latest(self, starts: Mapping[Place, Offset]) -> dict[Place, Offset]:
+        """Return where the partitions end; where that is before `starts` it is looked again."""
         admin = admin_of(self._options.cluster)
+
+        def look(is_newest: bool) -> dict[Place, Offset]:  # noqa: FBT001
+            places = places_of(admin, self._options, is_newest=is_newest)
+            return latest(admin, self._options, places)
+
         try:
-            places = places_of(admin, self._options)
+            if not self._options.fail_on_data_loss:
+                return look(is_newest=False)
+            return look_again(look, lambda ends: _holds(ends, starts))
         except UnknownTopic as error:
             report_loss(self._options, str(error))
             return {}
-        return latest(admin, self._options, places)
+
+    def _settled(self, starts: Mapping[Place, Offset]) -> dict[Place, Offset]:
+        """Return where the query will end, settled anew if a broker that lags settled it."""
+        assert self._target is not None
+        if self._options.fail_on_data_loss and not _holds(self._target, starts):
+            self._target = self._latest(starts)
+        return dict(self._target)
 
     def _new_starts(self, places: set[Place]) -> dict[Place, Offset]:
         """Return where partitions begin that came while the query ran: nothing of them is old."""
@@ -189,3 +204,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _lost(self, place: Place, what: str) -> None:
         report_loss(self._options, f"partition {place[1]} of topic {place[0]} {what}")
+
+
+def _holds(ends: Mapping[Place, Offset], starts: Mapping[Place, Offset]) -> bool:
+    return all(place in ends and ends[place] >= at for place, at in starts.items())

@@ -20,7 +20,7 @@ from kafkaesque.wire.messages.describe_quorum import (
 METADATA_TOPIC = "__cluster_metadata"
 """What Kafka calls the log of the cluster's metadata; it has one partition."""
 
-NO_LEADER_TEXT = "the catalog has no leader: most of its voters are away"
+NO_LEADER_TEXT = "the catalog has no leader now"
 
 
 async def handle(

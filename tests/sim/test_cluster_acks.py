@@ -77,7 +77,8 @@ def write(world: BrokerWorld, machine: BrokerNode, outcomes: list[Outcome]) -> N
 
 def in_sync(world: BrokerWorld, node: NodeId) -> set[NodeId]:
     broker = broker_of(world, node)
-    return set(broker.leaders.in_sync(group_of(broker.catalog.topics["orders"], 0)))
+    topic = broker.catalog.topics.get("orders")  # not yet known to one that has just started
+    return set() if topic is None else set(broker.leaders.in_sync(group_of(topic, 0)))
 
 
 def cut_off(world: BrokerWorld, node: NodeId) -> None:

@@ -122,6 +122,7 @@ class Table(Mapping[bytes, bytes]):
             at = await self._reader.call(reached)
             # Batches are handed over in order: what the consumer had passed is here by now.
             if all(self._positions.get(p, 0) >= wanted[p] or at[p] >= wanted[p] for p in behind):
+                self._check()  # what came last may have been too much
                 return
             await self._wait()
 

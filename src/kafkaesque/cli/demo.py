@@ -1,5 +1,6 @@
 """`kafkaesque demo`: three brokers, real clients, Spark, and a kill -9 in the middle of it."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,8 @@ from kafkaesque.cli.main import FAILED
 from kafkaesque.types import NodeId
 
 SECONDS = 60
+_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+"""Left out of a picture, for they would be fetched from elsewhere."""
 COLUMNS = 80
 _DOCTOR_SECONDS_MAX = 30
 _LINES = (
@@ -74,7 +77,8 @@ def demo(seed: int, seconds: int, spark: Path | None, picture: Path | None) -> i
         finally:
             story.close()
     if picture is not None:
-        console.save_svg(str(picture), title="make demo")
+        drawn = _FONTS.sub("", console.export_svg(title="make demo"))
+        picture.write_text("\n".join(line.rstrip() for line in drawn.splitlines()) + "\n")
     return 0 if is_good else FAILED
 
 

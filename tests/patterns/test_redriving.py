@@ -56,13 +56,11 @@ def test_letters_go_back_to_their_origin_once(bootstrap: str, topic: str) -> Non
 class CannotReadMarks(Consumer):
     """A client that is not answered about topics of marks."""
 
-    def get_watermark_offsets(
-        self, partition: TopicPartition, timeout: float = -1, cached: bool = False
-    ) -> tuple[int, int]:
+    def assign(self, partitions: list[TopicPartition]) -> None:
         """Fail as a broker's disk does."""
-        if partition.topic.endswith(REDRIVEN_SUFFIX):
+        if partitions[0].topic.endswith(REDRIVEN_SUFFIX):
             raise KafkaException(KafkaError(KafkaError.KAFKA_STORAGE_ERROR))
-        return super().get_watermark_offsets(partition, timeout, cached)
+        super().assign(partitions)
 
 
 @pytest.mark.requirement("PAT-5")

@@ -30,6 +30,7 @@ _PASSING = frozenset(
         *(KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._WAIT_COORD),
         *(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
         *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError._ALL_BROKERS_DOWN),
+        KafkaError._NOENT,  # an administrator's client, for partitions without a leader
     }
 )
 """What brokers say while a topic is being made or a leader is being replaced."""
@@ -135,21 +136,25 @@ class Ends:
         wanted = {TopicPartition(topic, each): latest for each in partitions}
 
         def ask() -> dict[int, Offset]:
+            # Held until it has answered: another thread may have put a new one in its place, and
+            # one that nobody holds is closed, and never answers.
+            admin = self._admin
             try:
-                answers = self._admin.list_offsets(wanted, request_timeout=_ASK_SECONDS)
+                answers = admin.list_offsets(wanted, request_timeout=_ASK_SECONDS)
                 return {
                     place.partition: future.result(ADMIN_SECONDS_MAX).offset
                     for place, future in answers.items()
                 }
             except KafkaException:
                 # librdkafka remembers who led, and would ask one that has died again and again.
-                self._admin = AdminClient(self._settings)
+                if self._admin is admin:
+                    self._admin = AdminClient(self._settings)
                 raise
 
         try:
             return patiently(ask)
         except KafkaException as error:
-            raise PatternError(f"{topic} does not say its end: {error.args[0].str()}") from error
+            raise PatternError(f"{topic} cannot be read: {error.args[0].str()}") from error
 
 
 def _ignore(_: object) -> None:

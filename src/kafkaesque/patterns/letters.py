@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as ClientMessage
@@ -13,8 +12,8 @@ from kafkaesque.errors import PatternError
 from kafkaesque.patterns.connection import (
     CONSUME_BATCH_MAX,
     Client,
+    Ends,
     partitions_of,
-    patiently,
     settings,
     topic_counts,
 )
@@ -23,9 +22,9 @@ from kafkaesque.patterns.marks import REDRIVEN_SUFFIX, Marks
 from kafkaesque.patterns.marks import decode as decode_marks
 from kafkaesque.patterns.message import Message, from_client
 from kafkaesque.patterns.retry_plan import DEAD_LETTER_SUFFIX
+from kafkaesque.types import Offset
 
 _POLL_SECONDS = 0.1
-_ASK_SECONDS = 3.0
 _SILENCE_MS_MAX = 30_000
 
 
@@ -65,32 +64,27 @@ def _read_all(client: Client, topic: str, count: int) -> Iterator[ClientMessage]
         )
     )
     try:
-        yield from _read(consumer, [TopicPartition(topic, each) for each in range(count)])
+        # Not the consumer's own answer: one that has met an unknown partition does not ask again.
+        yield from _read(consumer, topic, Ends(client).ask(topic, range(count)))
     except KafkaException as error:
         raise PatternError(f"{topic} cannot be read: {error.args[0].str()}") from error
     finally:
         consumer.close()
 
 
-def _read(consumer: Consumer, places: list[TopicPartition]) -> Iterator[ClientMessage]:
+def _read(consumer: Consumer, topic: str, asked: Mapping[int, Offset]) -> Iterator[ClientMessage]:
     clock = SystemClock()
-    ends: dict[int, int] = {}
-    for place in places:
-        low, high = patiently(
-            partial(consumer.get_watermark_offsets, place, timeout=_ASK_SECONDS, cached=False)
-        )
-        if low < high:
-            ends[place.partition] = high
+    ends = {partition: end for partition, end in asked.items() if end > 0}
     if not ends:
         return
-    consumer.assign([TopicPartition(places[0].topic, each, OFFSET_BEGINNING) for each in ends])
+    consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in ends])
     heard_ms = clock.monotonic_ms()
     while ends:
         batch = consumer.consume(CONSUME_BATCH_MAX, _POLL_SECONDS)
-        if batch:
+        if any(raw.error() is None for raw in batch):
             heard_ms = clock.monotonic_ms()
         elif clock.monotonic_ms() - heard_ms > _SILENCE_MS_MAX:
-            raise PatternError(f"{places[0].topic} could not be read to its end: no broker answers")
+            raise PatternError(f"{topic} could not be read to its end: no broker answers")
         for raw in batch:
             error, partition = raw.error(), raw.partition() or 0
             if error is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -93,7 +94,7 @@ class Sender:
         trace: TracebackType | None,
     ) -> None:
         try:
-            await asyncio.to_thread(self._producer.flush, 2 * self._timeout_seconds)
+            await asyncio.to_thread(self._flush)
         finally:
             self._is_stopping = True
             await asyncio.to_thread(self._thread.join)
@@ -188,10 +189,22 @@ class Sender:
 
     def _poll(self) -> None:
         while not self._is_stopping:
-            try:
-                self._producer.poll(_POLL_SECONDS)
-            except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
-                # Others wait for their reports, so it goes on: what cannot be sent times out.
-                told = {"message": "a callback of the client failed", "exception": error}
-                with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
-                    self._loop.call_soon_threadsafe(self._loop.call_exception_handler, told)
+            self._served(self._producer.poll, _POLL_SECONDS)
+
+    def _flush(self) -> None:
+        ends = time.monotonic() + 2 * self._timeout_seconds
+        while (left := ends - time.monotonic()) > 0:
+            if self._served(self._producer.flush, left):
+                return  # all is reported, or the time was over
+
+    def _served(self, serve: Callable[[float], object], seconds: float) -> bool:
+        """Let the client call back for so long; return whether all went well."""
+        try:
+            serve(seconds)
+        except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
+            # Others wait for their reports, so it goes on: what cannot be sent times out.
+            told = {"message": "a callback of the client failed", "exception": error}
+            with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+                self._loop.call_soon_threadsafe(self._loop.call_exception_handler, told)
+            return False
+        return True

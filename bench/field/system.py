@@ -62,7 +62,7 @@ class Variant:
     protocol: Protocol = Protocol.STREAM
     driver: str = ""
     window: int = 1024
-    """Messages that wait for their acknowledgement, where the driver counts them."""
+    """Messages that wait for their acknowledgement, where the driver counts them; 32 MB at most."""
     brokers: int = 1
     """How many servers there are; as many have each message."""
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define CONFIGS_MAX 16
+#define WINDOW_BYTES_MAX (32 << 20) /* JetStream refuses what exceeds its 128 MB of buffers */
 
 typedef struct {
     const char *mode;

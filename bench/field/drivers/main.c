@@ -249,6 +249,8 @@ static options read_options(int argc, char **argv) {
             o.configs[o.configs_count++] = value;
         } else fail("unknown option %s", name);
     }
+    if (o.size > 0 && o.window > WINDOW_BYTES_MAX / o.size) o.window = WINDOW_BYTES_MAX / o.size;
+    if (o.window < 1) o.window = 1;
     return o;
 }
 

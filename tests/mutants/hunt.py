@@ -34,6 +34,7 @@ SCRIPTED = (
     "sim/test_broker_moves.py",
     "machines/test_catalog_moves.py",
     "sim/test_cluster_acks.py",
+    "sim/test_cluster_ends.py",
     "sim/test_cluster_pipelines.py",
     "server/test_cluster_truth.py",
     "broker/test_transactions.py",

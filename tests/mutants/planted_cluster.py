@@ -39,6 +39,20 @@ CLUSTER_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
+        name="a leader of the past calls out of range what another committed",
+        target=f"{_PARTITION}.read",
+        old="if offset > replica.high_watermark:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a question that was given up proves the end to somebody else",
+        target="kafkaesque.broker.end_proof:EndProof.check",
+        old="if now_ms - last_ms > GIVEN_UP_MS:",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
         name="a copy of the catalog shows what is not committed",
         target=f"{_COPY}.catch_up",
         old="self._replica.log, self._replica.raft.commit",

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kafkaesque.broker import times
 from kafkaesque.broker.admission import Admission
+from kafkaesque.broker.end_proof import EndProof
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.partition_transactions import Aborted
 from kafkaesque.broker.producer_keeper import ProducerKeeper
@@ -68,6 +69,7 @@ class Partition:
         """The checks of transactional writes that are under way."""
         self._clock = clock
         self._refusals = Refusals(clock)
+        self._end_proof = EndProof(replica, clock)
         self._is_internal = is_internal
         if not is_internal:  # else what goes with an install is the machine's state
             replica.keep_state(self.producers)
@@ -280,12 +282,15 @@ class Partition:
         """Return whole committed batches from the one that covers `offset`; none at the end.
 
         The first may be larger than `bytes_max`, unless `first_always` is taken away. `below` is
-        for those who want nothing from there on.
+        for those who want nothing from there on. Raises OffsetOutOfRange, and NotLeader while that
+        is not sure (`broker/end_proof.py`).
         """
         replica = self.replica
         if not replica.is_serving:
             self._check_serving()
         if not replica.log.start.first_offset <= offset <= replica.high_watermark:
+            if offset > replica.high_watermark:
+                self._end_proof.check(offset)
             raise OffsetOutOfRange(offset, self.first_offset, self.high_watermark)
         return self._read(offset, bytes_max, first_always=first_always, below=below)
 

@@ -144,7 +144,7 @@ class Leadership:
         if progress is None:
             return
         progress.is_active = True
-        progress.answered_at = self.ticks
+        progress.answered_at = progress.heard_at = self.ticks
         match message:
             case AppendAccepted():
                 if progress.accepted(message.match, message.commit):
@@ -187,6 +187,11 @@ class Leadership:
         """Return up to where at least `count` voters hold the log durably; -1 for nowhere."""
         matches = self._matches()
         return sorted(matches, reverse=True)[count - 1] if count <= len(matches) else -1
+
+    def is_heard_since(self, tick: int) -> bool:
+        """Return whether a majority has answered after this tick of the leadership."""
+        heard = [peer for peer, progress in self.progress.items() if progress.heard_at > tick]
+        return is_majority([self._raft.node, *heard], self._raft.voters.voters)
 
     def _matches(self) -> list[Index]:
         raft = self._raft

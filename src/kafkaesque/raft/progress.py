@@ -42,7 +42,9 @@ class Progress:
         """How many more bytes it may be sent; None for as many as it takes. It may go below zero by
         one append."""
         self.answered_at = 0
-        """The leader's tick at which it last answered."""
+        """The leader's tick at which it last answered, or at which a rest ended."""
+        self.heard_at = -1
+        """The leader's tick at which it last really answered."""
         self._inflight: deque[Index] = deque()
 
     @property

@@ -10,7 +10,7 @@ from functools import partial
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import KafkaesqueError
+from kafkaesque.errors import KafkaesqueError, OffsetOutOfRange
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.machines.group_commands import Answer, Commit, Committed, Fetched, Identity
 from kafkaesque.record.build import build_batch
@@ -188,16 +188,28 @@ class BrokerClients:
         self._world.schedule(1, lambda: self._able_try(machine, ask))
 
     def _read(self, broker: Broker) -> None:
-        """Read from any replica, as a consumer in its rack may: all that it gives is committed."""
+        """Read from any replica, as a consumer in its rack may: all that it gives is committed.
+
+        A leader whose time is over is asked for what another has committed since.
+        """
         topics = [t for t in broker.topics.names if not broker.topics.topic(t).is_internal]
         found = [one for name in topics for one in broker.topics.partitions(name)]
         if not found:
             return
         partition = self._chance.choice(found)
+        checks = self._world.groups[partition.replica.group]
         offset = self._chance.randrange(partition.replica.log.end_offset + 2)
         is_leading = partition.replica.is_serving
+        if is_leading and partition.high_watermark < checks.committed_end_offset:
+            offset = checks.committed_end_offset
+            self._world.count("asked a leader of the past")
         read = partition.read if is_leading else partition.read_as_follower
-        self._world.groups[partition.replica.group].was_read(read(offset, 1 << 16))
+        try:
+            checks.was_read(read(offset, 1 << 16))
+        except OffsetOutOfRange:
+            if is_leading:
+                checks.was_refused(offset, partition.first_offset)
+            raise
         self._world.count("read from a leader" if is_leading else "read from a follower")
 
     def _take_id(self, broker: Broker) -> None:

@@ -139,6 +139,20 @@ class GroupChecks:
             if values(self.committed[index]) != values_of(view):
                 raise Violation(f"offset {view.base_offset} was read with another value")
 
+    @property
+    def committed_end_offset(self) -> Offset:
+        """Up to here a consumer may have read, at one replica or another."""
+        if not self._index_at:
+            return 0
+        newest = max(self._index_at)
+        entry = self.committed[self._index_at[newest]]
+        return newest + entry.end - entry.first
+
+    def was_refused(self, offset: Offset, first_offset: Offset) -> None:
+        """A leader whose log begins there told a consumer that this offset does not exist."""
+        if first_offset <= offset <= self.committed_end_offset:
+            raise Violation(f"offset {offset} was called out of range, and is committed")
+
     def forgot(self, replica: Replica, durable: Index) -> None:
         """The only voter lost power under a policy that lets it forget what was not synced."""
         end, end_offset = replica.log.end, replica.log.end_offset

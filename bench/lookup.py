@@ -21,7 +21,6 @@ from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.log.segments import Segments
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
-from kafkaesque.record.view import BatchView
 from kafkaesque.types import Offset
 
 CONFIG = LogConfig(segment_bytes_max=64 << 10)
@@ -94,7 +93,7 @@ def build(disk: PosixDisk, segments: int) -> Segments:
             record = Record(
                 offset=offset, timestamp_ms=START_MS + offset, key=None, value=bytes(BATCH_BYTES)
             )
-            log.append(BatchView(build_batch([record], base_offset=offset, term=1)))
+            log.append(build_batch([record], base_offset=offset, term=1))
     return log
 
 

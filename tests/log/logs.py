@@ -66,7 +66,7 @@ def a_log(
 
 def append(log: Segments, count: int, *, term: Term = 1) -> None:
     for _ in range(count):
-        log.append(a_batch(log.end_offset, term=term))
+        log.append(a_batch(log.end_offset, term=term).data)
 
 
 def sync(log: Segments) -> SyncedPoint:

@@ -54,7 +54,7 @@ def write(
     batch = build_batch(
         records, base_offset=log.end_offset, term=1, codec=codec, traits=traits or BatchTraits()
     )
-    log.append(BatchView(batch))
+    log.append(batch)
 
 
 def roll(log: Segments) -> Offset:
@@ -128,7 +128,7 @@ def test_the_newest_batch_stays_even_when_the_active_segment_is_empty() -> None:
     roll(log)
     write(log, ("a", None))
     end = log.end_offset
-    log.append(a_batch(end, fill=900))
+    log.append(a_batch(end, fill=900).data)
     log.truncate(end)
     assert [info.bytes > 0 for info in list(log.each_info())] == [True, True, False]
     for _ in range(3):

@@ -7,7 +7,7 @@ import pytest
 
 from kafkaesque.errors import CorruptLog
 from kafkaesque.log.segments import Segments
-from kafkaesque.record.view import BatchView, stamp
+from kafkaesque.record.view import stamp
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, PowerLost, SimDisk
 from tests.log.logs import (
     FOLDER,
@@ -193,7 +193,7 @@ def test_the_bytes_of_a_segment_are_as_documented() -> None:
     second = bytearray(GOLDEN)
     stamp(second, 1002, 7)
     for batch in (GOLDEN, second):
-        log.append(BatchView(batch))
+        log.append(batch)
     data = disk.open(path(1000)).read(0, 1000)
     assert len(data) == 168
     assert data[:12] == bytes.fromhex("00000000000003e8 00000048")

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import OffsetOutOfRange
+from kafkaesque.errors import DiskFull, OffsetOutOfRange
 from kafkaesque.log.offset_index import RELATIVE_MAX
-from kafkaesque.log.segment import TAIL_BYTES_MAX
+from kafkaesque.log.segment import RUN_BYTES_MAX, TAIL_BYTES_MAX
 from kafkaesque.record.view import BatchView
 from tests.log.logs import (
     FOLDER,
@@ -38,7 +38,7 @@ def test_what_was_appended_is_read_back_byte_for_byte() -> None:
     log = a_log()
     views = [a_batch(base) for base in range(0, 60, 2)]
     for view in views:
-        log.append(view)
+        log.append(view.data)
     assert contents(log) == whole(views)
     assert log.size_bytes == sum(view.size for view in views)
 
@@ -56,9 +56,57 @@ def test_segments_are_named_by_their_first_offset_and_roll_at_their_size() -> No
     assert [info.is_active for info in infos] == [False] * (len(infos) - 1) + [True]
 
 
+def test_small_batches_are_written_with_one_write_and_lie_as_if_written_one_by_one() -> None:
+    views = [a_batch(base, at_ms=START_MS + base) for base in range(0, 20, 2)]
+    config = replace(TINY, segment_bytes_max=1 << 20)
+    disk = a_disk()
+    together, apart = a_log(disk, config=config), a_log(config=config)
+    writes = disk.writes
+    assert together.append(*[view.data for view in views]) == len(views)
+    assert disk.writes == writes + 1
+    for view in views:
+        apart.append(view.data)
+    assert contents(together) == contents(apart) == whole(views)
+    for view in views:
+        for log in (together, apart):
+            assert log.batch_base(view.last_offset) == view.base_offset
+            assert bytes(log.find_time(view.max_timestamp_ms) or b"") == bytes(view.data)
+    assert together.tail(18) == apart.tail(18) == views[-1].data
+
+
+def test_batches_are_written_together_only_as_far_as_they_fit_into_a_segment() -> None:
+    log = a_log()
+    views = [a_batch(base, count=1, fill=TINY.segment_bytes_max // 4) for base in range(20)]
+    left = [view.data for view in views]
+    counts = []
+    while left:
+        counts.append(log.append(*left))
+        del left[: counts[-1]]
+    assert 1 < max(counts) < len(views)
+    assert all(info.bytes <= TINY.segment_bytes_max for info in log.each_info())
+    assert contents(log) == whole(views)
+
+
+def test_a_large_batch_is_not_copied_to_be_written_with_others() -> None:
+    log = a_log(config=replace(TINY, segment_bytes_max=1 << 30))
+    small, large = a_batch(0), a_batch(2, fill=RUN_BYTES_MAX)
+    assert log.append(small.data, large.data) == 1
+    assert log.append(large.data, a_batch(4).data) == 1
+
+
+def test_of_batches_written_together_none_is_there_when_there_is_no_room() -> None:
+    disk = a_disk()
+    log = a_log(disk, batches=1)
+    before = contents(log)
+    disk.faults = replace(disk.faults, full_at_bytes=disk.used_bytes + 150)
+    with pytest.raises(DiskFull):
+        log.append(a_batch(2).data, a_batch(4, fill=100).data)
+    assert (log.end_offset, contents(log)) == (2, before)
+
+
 def test_a_batch_larger_than_a_segment_gets_one_of_its_own() -> None:
     log = a_log(batches=1)
-    log.append(a_batch(2, fill=2000))
+    log.append(a_batch(2, fill=2000).data)
     append(log, 1)
     assert [info.base for info in list(log.each_info())] == [0, 2, 4]
     assert BatchView(log.read(3, 1)).base_offset == 2
@@ -77,8 +125,8 @@ def test_an_old_segment_is_rolled_so_that_retention_can_act() -> None:
 
 def test_a_segment_rolls_before_its_relative_offsets_overflow() -> None:
     log = a_log(batches=1)
-    log.append(a_batch(RELATIVE_MAX - 1, count=1))
-    log.append(a_batch(RELATIVE_MAX, count=1))
+    log.append(a_batch(RELATIVE_MAX - 1, count=1).data)
+    log.append(a_batch(RELATIVE_MAX, count=1).data)
     assert [info.base for info in list(log.each_info())] == [0, RELATIVE_MAX]
 
 
@@ -86,8 +134,8 @@ def test_a_hole_too_wide_for_the_index_is_still_found() -> None:
     log = a_log(batches=8)
     before = log.end_offset
     far = 10 * RELATIVE_MAX
-    log.append(a_batch(far, count=1, at_ms=START_MS + 500))
-    log.append(a_batch(far + 1, count=1, at_ms=START_MS + 400))
+    log.append(a_batch(far, count=1, at_ms=START_MS + 500).data)
+    log.append(a_batch(far + 1, count=1, at_ms=START_MS + 400).data)
     assert log.batch_base(before) == far
     assert log.batch_base(far) == far
     found = log.find_time(START_MS + 450)
@@ -97,7 +145,7 @@ def test_a_hole_too_wide_for_the_index_is_still_found() -> None:
 
 def test_a_segment_behind_a_hole_is_named_by_the_end_before_the_hole() -> None:
     log = a_log(batches=1)
-    log.append(a_batch(100, fill=900))
+    log.append(a_batch(100, fill=900).data)
     assert [info.base for info in list(log.each_info())] == [0, 2]
     assert log.batch_base(50) == 100
 
@@ -105,7 +153,7 @@ def test_a_segment_behind_a_hole_is_named_by_the_end_before_the_hole() -> None:
 def test_a_log_of_holes_rolls_all_the_same() -> None:
     log = a_log()
     for base in range(0, 1000, 10):
-        log.append(a_batch(base))
+        log.append(a_batch(base).data)
     assert max(info.bytes for info in list(log.each_info())) <= TINY.segment_bytes_max
 
 
@@ -118,7 +166,7 @@ def test_a_read_starts_with_the_batch_that_covers_the_offset() -> None:
 
 def test_a_read_in_a_hole_starts_with_the_next_batch() -> None:
     log = a_log(batches=2)
-    log.append(a_batch(50))
+    log.append(a_batch(50).data)
     for offset in range(4, 51):
         assert bases(log.read(offset, 1)) == [50]
         assert log.batch_base(offset) == 50
@@ -179,7 +227,7 @@ def test_a_reader_that_goes_on_is_not_led_to_what_was_cut() -> None:
     log.read(0, 1 << 20)
     log.truncate(4)
     for base in (4, 7, 10):
-        log.append(a_batch(base, 3))
+        log.append(a_batch(base, 3).data)
     for offset, wanted in ((4, [4, 7, 10]), (8, [7, 10]), (10, [10])):
         assert bases(log.read(offset, 1 << 20)) == wanted
 
@@ -210,7 +258,7 @@ def test_a_time_is_found_by_the_first_batch_that_reaches_it() -> None:
     times = [5, 3, 9, 9, 1, 2, 2, 40, 0, 41, 40, 39, 60, -1, 7, 61, 61, 3, 99, 5] * 3
     log = a_log()
     for number, time in enumerate(times):
-        log.append(a_batch(number, count=1, at_ms=time))
+        log.append(a_batch(number, count=1, at_ms=time).data)
     assert len(list(log.each_info())) > 3
     for wanted in range(-2, 100):
         first = next((n for n, time in enumerate(times) if time >= wanted), None)
@@ -222,10 +270,10 @@ def test_a_time_is_found_by_the_first_batch_that_reaches_it() -> None:
 def test_one_early_late_timestamp_does_not_make_lookups_read_everything() -> None:
     disk = a_disk()
     log = a_log(disk, config=LogConfig(index_interval_bytes=500))
-    log.append(a_batch(0, at_ms=START_MS))
+    log.append(a_batch(0, at_ms=START_MS).data)
     for _ in range(3000):
-        log.append(a_batch(log.end_offset, at_ms=START_MS - 1000))
-    log.append(a_batch(log.end_offset, at_ms=START_MS + 1000))
+        log.append(a_batch(log.end_offset, at_ms=START_MS - 1000).data)
+    log.append(a_batch(log.end_offset, at_ms=START_MS + 1000).data)
     last = log.end_offset - 2
     append(log, 3000)
     before = disk.reads
@@ -237,14 +285,14 @@ def test_one_early_late_timestamp_does_not_make_lookups_read_everything() -> Non
 def test_the_newest_time_is_the_greatest_wherever_it_lies() -> None:
     log = a_log()
     for base, time in enumerate([5, 7, 90, 3] + [8] * 30):
-        log.append(a_batch(base, count=1, at_ms=time))
+        log.append(a_batch(base, count=1, at_ms=time).data)
     found = log.newest_time()
     assert found is not None and bases(found) == [2]
 
 
 def test_a_log_without_timestamps_still_has_a_newest_batch() -> None:
     log = a_log()
-    log.append(a_batch(0, at_ms=-1))
+    log.append(a_batch(0, at_ms=-1).data)
     found = log.newest_time()
     assert found is not None and bases(found) == [0]
 
@@ -252,10 +300,10 @@ def test_a_log_without_timestamps_still_has_a_newest_batch() -> None:
 def test_times_are_right_after_a_cut_and_new_batches() -> None:
     log = a_log()
     for base, time in enumerate(range(10, 40)):
-        log.append(a_batch(base, count=1, at_ms=time))
+        log.append(a_batch(base, count=1, at_ms=time).data)
     log.truncate(5)
     for base, time in enumerate(range(50, 80), start=5):
-        log.append(a_batch(base, count=1, at_ms=time))
+        log.append(a_batch(base, count=1, at_ms=time).data)
     for wanted, base in ((14, 4), (15, 5), (50, 5), (51, 6), (79, 34)):
         found = log.find_time(wanted)
         assert found is not None and bases(found) == [base]
@@ -265,10 +313,10 @@ def test_times_that_were_cut_off_are_forgotten() -> None:
     config = replace(TINY, segment_bytes_max=1 << 20)
     log = a_log(config=config)
     for base in range(30):
-        log.append(a_batch(base, count=1, at_ms=100 + base))
+        log.append(a_batch(base, count=1, at_ms=100 + base).data)
     log.truncate(5)
     for base in range(5, 30):
-        log.append(a_batch(base, count=1, at_ms=50))
+        log.append(a_batch(base, count=1, at_ms=50).data)
     assert next(iter(log.each_info())).max_timestamp_ms == 104
     assert log.find_time(105) is None
     newest = log.newest_time()
@@ -283,7 +331,7 @@ def test_the_last_batch_is_kept_in_memory_as_the_disk_has_it() -> None:
 
 def test_a_last_batch_that_is_large_is_not_kept_in_memory() -> None:
     log = a_log(config=replace(TINY, segment_bytes_max=100_000))
-    log.append(a_batch(0, fill=TAIL_BYTES_MAX))
+    log.append(a_batch(0, fill=TAIL_BYTES_MAX).data)
     assert len(log.tail(0)) == 0
 
 

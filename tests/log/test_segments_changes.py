@@ -45,7 +45,7 @@ def test_truncate_at_the_end_changes_nothing() -> None:
 def test_truncate_behind_a_hole_ends_there_and_the_log_goes_on() -> None:
     disk = a_disk()
     log = a_log(disk, batches=2)
-    log.append(a_batch(50))
+    log.append(a_batch(50).data)
     log.truncate(50)
     assert log.end_offset == 50
     point = sync(log)
@@ -69,10 +69,10 @@ def test_a_segment_rolled_behind_a_cut_hole_is_named_by_the_last_batch() -> None
     disk = a_disk()
     log = a_log(disk)
     point = sync(log)
-    log.append(a_batch(0, fill=300))
-    log.append(a_batch(50, fill=10))
+    log.append(a_batch(0, fill=300).data)
+    log.append(a_batch(50, fill=10).data)
     log.truncate(50)
-    log.append(a_batch(50, fill=400))
+    log.append(a_batch(50, fill=400).data)
     assert [info.base for info in list(log.each_info())] == [0, 2]
     expected = contents(log)
     sync(log)

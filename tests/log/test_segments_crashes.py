@@ -73,7 +73,7 @@ class Scenario:
         # What was on its way when the power failed may be there or not.
         self.written |= {record.offset: record for record in records}
         batch = build_batch(records, base_offset=base, term=self.terms[-1][1])
-        self.log.append(BatchView(batch))
+        self.log.append(batch)
 
     def sync(self) -> None:
         point = self.log.point()

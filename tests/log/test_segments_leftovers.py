@@ -125,7 +125,7 @@ def test_the_greatest_timestamp_is_known_after_every_kind_of_stop() -> None:
         disk = a_disk()
         log = a_log(disk, config=replace(TINY, segment_bytes_max=1 << 20, index_sync_bytes=1))
         for base, time in enumerate(times):
-            log.append(a_batch(base, count=1, at_ms=time))
+            log.append(a_batch(base, count=1, at_ms=time).data)
             point = sync(log)
         disk.crash(policy)
         log = recover(disk, point)

@@ -51,9 +51,20 @@ class SegmentsAgainstAList(RuleBasedStateMachine):
     def append(self, count: int, hole: int, fill: int, at_ms: int) -> None:
         base = self.end + hole
         view = a_batch(base, count, term=self.term, fill=fill, at_ms=at_ms)
-        self.log.append(view)
+        self.log.append(view.data)
         self.batches.append(view)
         self.end = view.end_offset
+
+    @rule(fills=st.lists(st.sampled_from([0, 20, 300, 800]), min_size=2, max_size=6))
+    def append_some(self, fills: list[int]) -> None:
+        views = []
+        for fill in fills:
+            views.append(a_batch(self.end, 1, term=self.term, fill=fill, at_ms=self.end))
+            self.end += 1
+        self.batches += views
+        left = [view.data for view in views]
+        while left:  # at least one is written each time
+            del left[: self.log.append(*left)]
 
     @rule(passed_ms=st.sampled_from([1, 1000, CONFIG.segment_age_ms_max + 1]))
     def time_passes(self, passed_ms: int) -> None:

@@ -10,7 +10,6 @@ from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
-from kafkaesque.record.view import BatchView
 from tests.log.logs import FOLDER, START_MS, TINY, a_batch, append, bases, contents, whole
 
 
@@ -64,7 +63,7 @@ def test_compaction_replaces_files_under_their_readers(tmp_path: Path) -> None:
     log = Segments.create(disk, FOLDER, TINY, SystemClock(), 0)
     for _ in range(30):
         record = Record(offset=log.end_offset, timestamp_ms=START_MS, key=b"k", value=bytes(60))
-        log.append(BatchView(build_batch([record], base_offset=log.end_offset, term=1)))
+        log.append(build_batch([record], base_offset=log.end_offset, term=1))
     before = log.size_bytes
     rules = CompactionRules()
     for _ in compact(log, below=log.end_offset, now_ms=START_MS, rules=rules):

@@ -149,9 +149,9 @@ def test_a_batch_of_another_term_ends_the_tail() -> None:
     disk = a_disk()
     log = a_log(disk, batches=2)
     point = sync(log)
-    log.append(a_batch(4, term=2))
-    log.append(a_batch(6, term=1))
-    log.append(a_batch(8, term=2))
+    log.append(a_batch(4, term=2).data)
+    log.append(a_batch(6, term=1).data)
+    log.append(a_batch(8, term=2).data)
     log = Segments.recover(
         disk,
         FOLDER,
@@ -179,8 +179,8 @@ def test_a_hole_within_a_file_of_the_tail_is_kept() -> None:
     disk = a_disk()
     log = a_log(disk, batches=2)
     point = sync(log)
-    log.append(a_batch(50))
-    log.append(a_batch(60))
+    log.append(a_batch(50).data)
+    log.append(a_batch(60).data)
     log = recover(disk, point)
     assert (log.end_offset, log.batch_base(10), log.batch_base(55)) == (62, 50, 60)
 
@@ -221,7 +221,7 @@ def test_old_index_entries_behind_the_end_are_not_believed() -> None:
     disk.open(path(0)).truncate(point.position)
     log = recover(disk, point, config=config)
     for base in (12, 13, 14, 15):
-        log.append(a_batch(base, count=1, fill=0))
+        log.append(a_batch(base, count=1, fill=0).data)
     assert [log.batch_base(offset) for offset in range(10, 16)] == [10, 10, 12, 13, 14, 15]
 
 
@@ -263,7 +263,7 @@ def test_a_time_index_that_lost_more_than_the_offset_index_is_completed() -> Non
 def write_times(log: Segments, count: int, *, at_ms: int) -> None:
     """Append batches of one record, a millisecond apart."""
     for number in range(count):
-        log.append(a_batch(log.end_offset, count=1, at_ms=START_MS + at_ms + number))
+        log.append(a_batch(log.end_offset, count=1, at_ms=START_MS + at_ms + number).data)
 
 
 def newest(log: Segments) -> int:

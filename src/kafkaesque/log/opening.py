@@ -5,6 +5,7 @@ from kafkaesque.config import LogConfig
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.journal_records import GroupState
 from kafkaesque.log.segments import Segments
+from kafkaesque.log.segments_recovery import discard_segments
 from kafkaesque.log.snapshot import drop_beyond
 from kafkaesque.log.snapshot_pieces import remove_parts
 from kafkaesque.types import GroupId
@@ -20,7 +21,8 @@ def recover_segments(
     start = state.marks.start.offset
     remove_parts(disk, group)
     if state.is_reset:
-        segments = Segments.create_anew(disk, group, config, clock, start)
+        discard_segments(disk, group, only_empty=False)  # of a reset that a crash interrupted
+        segments = Segments.create(disk, group, config, clock, start)
         drop_beyond(disk, group, segments.end_offset)
         return segments
     segments = Segments.recover(

@@ -22,6 +22,7 @@ A full disk is waited out: what found no room stays in memory and is written whe
 """
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig
@@ -44,9 +45,8 @@ from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.snapshot import drop_beyond
 from kafkaesque.log.stability import Stability
 from kafkaesque.log.visible_log import VisibleLog
-from kafkaesque.record.view import BatchView
 from kafkaesque.topic_settings import FlushPolicy
-from kafkaesque.types import GroupId, Index, Offset, Term
+from kafkaesque.types import Buffer, GroupId, Index, Offset, Term
 
 _NEVER_STABLE: Index = -1
 
@@ -371,8 +371,7 @@ class PartitionLog:
                 if must_wait:
                     yield Wait.ROUND  # rule (a)
                     must_wait = False
-                view = BatchView(entry.payload)
-                while not self._try_write(view):
+                while not self._try_write((entry,)):
                     yield Wait.ROOM
                 self._want_stable()
             self._written = entry.end
@@ -454,24 +453,25 @@ class PartitionLog:
 
     def _write_batches(self, entries: Sequence[Entry]) -> None:
         try:
-            for place, entry in enumerate(entries):
-                if not self._try_write(BatchView(entry.payload)):  # type: ignore[arg-type]
-                    self._visible.hold(entries[place:], self._written)
-                    self._operations.begin(self._write(tuple(entries[place:])))
-                    return
-                self._written = entry.end
+            while entries and (count := self._try_write(entries)):
+                self._written = entries[count - 1].end
+                entries = entries[count:]
         except LogError as error:
             self._fail(error)
+            return
+        if entries:
+            self._visible.hold(entries, self._written)
+            self._operations.begin(self._write(tuple(entries)))
 
-    def _try_write(self, view: BatchView) -> bool:
-        """Write a batch, unless there is no room for it now."""
+    def _try_write(self, batches: Sequence[Entry]) -> int:
+        """Write the first of these batches; return how many, 0 if there is no room now."""
         try:
-            self._segments.append(view)
+            count = self._segments.append(*[cast(Buffer, entry.payload) for entry in batches])
         except DiskFull:
             self.is_full = True
-            return False
+            return 0
         self.is_full = False
-        return True
+        return count
 
     def _want_stable(self) -> None:
         self._stability.want(has_rolled=self._segments.has_rolled)

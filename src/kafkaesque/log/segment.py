@@ -4,7 +4,7 @@ A segment knows nothing of its neighbours, of syncing and of rolling: `log/segme
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,8 +16,8 @@ from kafkaesque.log.disk_errors import disk_errors, translate
 from kafkaesque.log.segment_index import SegmentIndex, peek_newest
 from kafkaesque.log.time_index import NO_TIMESTAMP
 from kafkaesque.log.window import SCAN_BYTES, BadBatch, Window
-from kafkaesque.record.view import HEADER_BYTES, BatchView
-from kafkaesque.types import Offset
+from kafkaesque.record.view import HEADER_BYTES, BatchView, peek_span
+from kafkaesque.types import Buffer, Offset
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex")
@@ -33,12 +33,25 @@ NEXT_READS_MAX = 16
 TAIL_BYTES_MAX = 4 << 10
 """The last batch is kept in memory if it is this small: those who wait for more read just it."""
 
+RUN_BYTES_MAX = 64 << 10
+"""Batches are written together up to this size: more would cost a copy and save nothing."""
+
 _Found = TypeVar("_Found")
 
 
 def stem_of(folder: str, base: Offset) -> str:
     """Return the path that the files of a segment share, up to their suffix."""
     return f"{folder}/{base:020d}"
+
+
+def first_run(batches: tuple[Buffer, ...], bytes_max: int) -> tuple[Buffer, ...]:
+    """Return the first of these batches, and those behind it that may be written with it."""
+    left = min(bytes_max, RUN_BYTES_MAX)
+    for place, batch in enumerate(batches):
+        left -= len(batch)
+        if left < 0:
+            return batches[: max(place, 1)]
+    return batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,27 +144,29 @@ class Segment:
 
     # --- appending -------------------------------------------------------------------------------
 
-    def append(
-        self, base: Offset, end: Offset, max_timestamp_ms: int, data: memoryview, now_ms: int
-    ) -> None:
-        """Write a batch behind the last one; after an error the segment is as before."""
+    def append(self, batches: Sequence[Buffer], now_ms: int) -> None:
+        """Write stamped batches behind the last one, at once; after an error it is as before."""
         position = self.size
         try:
-            self.file.write(position, data)
+            self.file.write(position, batches[0] if len(batches) == 1 else b"".join(batches))
         except OSError as error:
             # What was written of it must not be taken for a batch later.
             with suppress(OSError):
                 self.file.truncate(position)
             raise translate(error, self.path) from error
-        assert self._index is not None, "the segment that is appended to has its index"
-        self._index.note(base, max_timestamp_ms, position)
+        index = self._index
+        assert index is not None, "the segment that is appended to has its index"
         if position == 0:
             self.first_append_ms = now_ms
+        for batch in batches:
+            base, end, max_timestamp_ms = peek_span(batch)
+            index.note(base, max_timestamp_ms, position)
+            position += len(batch)
         self.modified_ms = now_ms
-        self.size = position + len(data)
+        self.size = position
         self.end = end
-        # A copy, for `data` may be a small part of a large request.
-        self._tail = memoryview(bytes(data)) if len(data) <= TAIL_BYTES_MAX else EMPTY
+        # A copy, for the batch may be a small part of a large request.
+        self._tail = memoryview(bytes(batch)) if len(batch) <= TAIL_BYTES_MAX else EMPTY
         self._tail_base = base
 
     def tail(self, offset: Offset) -> memoryview:

@@ -22,11 +22,11 @@ from kafkaesque.errors import DiskFull, OffsetOutOfRange
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.offset_index import RELATIVE_MAX
-from kafkaesque.log.segment import EMPTY, Segment, SegmentInfo, SyncedPoint
+from kafkaesque.log.segment import EMPTY, Segment, SegmentInfo, SyncedPoint, first_run
 from kafkaesque.log.segment_index import SegmentIndex
 from kafkaesque.log.segments_recovery import TermAt, discard_segments, recover_segments
-from kafkaesque.record.view import BatchView
-from kafkaesque.types import Offset
+from kafkaesque.record.view import peek_span
+from kafkaesque.types import Buffer, Offset
 
 __all__ = ["SegmentInfo", "Segments", "SyncedPoint"]
 
@@ -78,14 +78,6 @@ class Segments:
         return segments
 
     @classmethod
-    def create_anew(
-        cls, disk: Disk, folder: str, config: LogConfig, clock: Clock, start_offset: Offset
-    ) -> "Segments":
-        """Finish a reset that a crash interrupted: drop what is there and begin again."""
-        discard_segments(disk, folder, only_empty=False)
-        return cls.create(disk, folder, config, clock, start_offset)
-
-    @classmethod
     def recover(  # noqa: PLR0913 - all that its owner knows of the log
         cls,
         disk: Disk,
@@ -135,22 +127,25 @@ class Segments:
 
     # --- appending -------------------------------------------------------------------------------
 
-    def append(self, view: BatchView) -> None:
-        """Write a stamped batch at the end, or behind a hole that begins there.
+    def append(self, *batches: Buffer) -> int:
+        """Write stamped batches at the end, or behind a hole that begins there.
 
-        Kept light, `bench/append.py` watches it. After DiskFull or DiskFailed the log is as before.
+        Returns how many of the first ones were written: those that go with one write. Kept light,
+        `bench/append.py` watches it. After DiskFull or DiskFailed the log is as before.
         """
-        base = view.base_offset
+        active, now_ms = self._active, self._clock.now_ms()
+        base, end, _ = peek_span(batches[0])
         assert base >= self.end_offset, "a batch never replaces another: truncate comes first"
-        end = base + view.last_offset_delta + 1
-        data = view.data
-        now_ms = self._clock.now_ms()
-        active = self._active
-        if active.size and self._must_roll(active, len(data), end, now_ms):
+        if len(batches) > 1:
+            batches = first_run(batches, self.config.segment_bytes_max - active.size)
+            end = peek_span(batches[-1])[1]
+        size = sum(map(len, batches))
+        if active.size and self._must_roll(active, size, end, now_ms):
             active = self._roll()
-        active.append(base, end, view.max_timestamp_ms, data, now_ms)
+        active.append(batches, now_ms)
         self.end_offset = end
         self._is_active_dirty = True
+        return len(batches)
 
     def roll(self) -> None:
         """Close the active segment and begin another, unless it is empty; raises DiskFull."""

@@ -30,6 +30,7 @@ MAGIC = 2
 NO_PRODUCER_ID = -1
 
 _PREFIX = struct.Struct(">qi")
+_SPAN = struct.Struct(">q15xi8xq")
 _OFFSET = struct.Struct(">q")
 _TERM = struct.Struct(">i")
 _CRC = struct.Struct(">I")
@@ -203,6 +204,12 @@ def peek_size(data: Buffer, position: int = 0) -> tuple[Offset, int]:
     """Return base offset and total size of the batch at `position`, from its first 12 bytes."""
     base_offset, length = _PREFIX.unpack_from(data, position)
     return base_offset, length + LENGTH_OVERHEAD
+
+
+def peek_span(data: Buffer) -> tuple[Offset, Offset, int]:
+    """Return base and end offset of a whole, checked batch, and its greatest timestamp."""
+    base, last_delta, max_timestamp_ms = _SPAN.unpack_from(data)
+    return base, base + last_delta + 1, max_timestamp_ms
 
 
 def first_damage(data: Buffer) -> int | None:

@@ -1,8 +1,9 @@
 """How many requests per second does one connection get through, and what does each cost?
 
 The broker runs in a process of its own, on uvloop. A client writes prebuilt requests, many at a
-time, and counts the answers: ApiVersions, which only passes through, and Produce with acks=1 of one
-batch. The processor time of the broker for each request says more than the rate on a busy machine.
+time, and counts the answers: ApiVersions, which only passes through, and Produce of one batch with
+acks=1, and with acks=all, whose batches are gathered and written together. The processor time of
+the broker for each request says more than the rate on a busy machine.
 Prints one JSON line for each kind of request.
 """
 
@@ -15,6 +16,7 @@ from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
 SECONDS = 3.0
 TOPIC = "bench"
 ACKS_LEADER = 1
+ACKS_ALL = -1
 
 
 def rate(broker: Served, request: bytes, window: int) -> tuple[float, float]:
@@ -37,11 +39,13 @@ def rate(broker: Served, request: bytes, window: int) -> tuple[float, float]:
 def main() -> None:
     """Start a broker, measure, print."""
     with serving() as broker:
-        broker.create_topic(TOPIC, {})
+        broker.create_topic(TOPIC, {"flush.policy": "os"})
         runs = (
             ("requests-empty", frame_of(ApiVersionsRequest(), 0), 50),
             ("requests-100b", produce_frame(TOPIC, a_batch(1, 100), ACKS_LEADER), 50),
+            ("requests-100b-all", produce_frame(TOPIC, a_batch(1, 100), ACKS_ALL), 50),
             ("requests-16k", produce_frame(TOPIC, a_batch(1, 16_000), ACKS_LEADER), 10),
+            ("requests-16k-all", produce_frame(TOPIC, a_batch(1, 16_000), ACKS_ALL), 10),
             ("requests-1m", produce_frame(TOPIC, a_batch(1, 1_000_000), ACKS_LEADER), 1),
         )
         for name, request, window in runs:

@@ -183,6 +183,7 @@ def test_a_batch_that_is_on_its_way_to_a_full_disk_is_not_said_to_be_refused() -
     machine.disk.faults = DiskFaults(full_at_bytes=machine.disk.used_bytes + 20)
     outcomes: list[Outcome] = []
     partition.append(memoryview(a_batch(b"x" * 100)), outcomes.append, needs_all=True)
+    machine.broker.flush()
     with pytest.raises(DiskFull):
         partition.append(memoryview(a_batch(b"y" * 100)), outcomes.append, needs_all=True)
     assert outcomes == []

@@ -44,6 +44,7 @@ SCRIPTED = (
     "broker/test_machine_follower.py",
     "broker/test_refusals.py",
     "broker/test_replica.py",
+    "broker/test_gathering.py",
     "broker/test_store.py",
     "broker/test_installing.py",
     "broker/test_forgetting.py",

@@ -39,6 +39,20 @@ CLUSTER_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
+        name="a message is taken before what was gathered is in the log",
+        target="kafkaesque.broker.replica:Replica._step_core",
+        old="self._carry_out_gathered()",
+        new="pass",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="what was gathered counts as written before it is",
+        target="kafkaesque.broker.replica:Replica.gather",
+        old="return offset",
+        new="done(Outcome.COMMITTED)\n    return offset",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
         name="a leader of the past calls out of range what another committed",
         target=f"{_PARTITION}.read",
         old="if offset > replica.high_watermark:",

@@ -289,3 +289,52 @@ def test_one_who_reads_no_answers_is_not_read_from_either(tmp_path: Path) -> Non
             return requests_max
 
     assert asyncio.run(go()) < requests_max
+
+
+def produce_request(value: bytes, acks: int) -> ProduceRequest:
+    record = Record(offset=0, timestamp_ms=1, key=None, value=value)
+    share = PartitionProduceData(index=0, records=bytes(build_batch([record])))
+    topic = TopicProduceData(name="orders", partition_data=(share,))
+    return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=(topic,))
+
+
+async def offset_told(client: Client) -> int:
+    """Return the offset in the next answer to a request to produce."""
+    async with asyncio.timeout(SECONDS_MAX):
+        (size,) = struct.unpack(">i", await client.reader.readexactly(4))
+        data = await client.reader.readexactly(size)
+    version = response_header_version(api_of(ProduceResponse), 9)
+    answer = decode(ProduceResponse, 9, data, decode_response_header(data, version)[1])
+    (found,) = answer.responses[0].partition_responses
+    assert found.error_code == ErrorCode.NONE
+    return found.base_offset
+
+
+@pytest.mark.parametrize("acks", [[-1] * 50, [1] * 50, [-1, 1, -1, -1, 1] * 10])
+def test_requests_that_come_together_are_answered_each_and_in_order(
+    tmp_path: Path, acks: list[int]
+) -> None:
+    async def go() -> None:
+        async with running(tmp_path / "data") as connect:
+            client = await connect()
+            await client.ask(a_topic("orders"), 9, MetadataResponse)
+            for number, one in enumerate(acks):
+                client.send(produce_request(b"%d" % number, one), 9)
+            assert [await offset_told(client) for _ in acks] == list(range(len(acks)))
+
+    asyncio.run(go())
+
+
+def test_requests_before_one_that_is_none_are_answered_before_the_connection_ends(
+    tmp_path: Path,
+) -> None:
+    async def go() -> None:
+        async with running(tmp_path / "data") as connect:
+            client = await connect()
+            await client.ask(a_topic("orders"), 9, MetadataResponse)
+            client.send(produce_request(b"a", 1), 9)
+            client.writer.write(struct.pack(">ihhi", 8, 9999, 0, 1))
+            assert await offset_told(client) == 0
+            assert await client.is_closed()
+
+    asyncio.run(go())

@@ -40,9 +40,9 @@ def test_what_a_handler_returns_is_finished_whether_it_waited_or_not() -> None:
         steps = stepping.begin(later(), Turn(), str)
         assert isinstance(steps, Steps)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        steps.on_done = lambda: done.set_result(None)
+        steps.when_done(lambda: done.set_result(None), 0.0)
         await done
-        assert steps.result == "8"
+        assert steps.answer() == "8"
 
     asyncio.run(go())
 
@@ -63,7 +63,8 @@ def test_a_failure_to_finish_is_the_steps_own() -> None:
             moment.come(0)
             turn.end()
             assert steps.is_done
-            assert isinstance(steps.error, ZeroDivisionError)
+            with pytest.raises(ZeroDivisionError):
+                steps.answer()
             done.set_result(None)
 
         loop.call_soon(event)
@@ -80,7 +81,7 @@ def outside_of_tasks(test: "asyncio.Future[None]", turn: Turn, moment: Moment[in
 
     steps = stepping.begin(handler(), turn, same)
     assert isinstance(steps, Steps)
-    steps.on_done = lambda: test.set_result(None)
+    steps.when_done(lambda: test.set_result(None), 0.0)
     return steps
 
 
@@ -97,7 +98,7 @@ def test_what_waits_for_a_moment_goes_on_at_the_end_of_the_event_that_brings_it(
             assert not steps.is_done
             turn.end()
             assert steps.is_done
-            assert steps.result == 2
+            assert steps.answer() == 2
 
         loop.call_soon(event)
         await done
@@ -154,12 +155,12 @@ def test_what_waits_for_anything_else_goes_on_as_a_task() -> None:
         steps = stepping.begin(handler(), Turn(), same)
         assert isinstance(steps, Steps)
         assert seen == ["begun"]
-        steps.on_done = lambda: done.set_result(None)
+        steps.when_done(lambda: done.set_result(None), 0.0)
         first.set_result(1)
         await asyncio.sleep(0)
         second.come(2)
         await done
-        assert steps.result == 3
+        assert steps.answer() == 3
 
     asyncio.run(go())
 
@@ -180,10 +181,11 @@ def test_what_goes_wrong_at_once_is_raised_and_later_is_kept() -> None:
             stepping.begin(at_once(), Turn(), same)
         steps = stepping.begin(later(), Turn(), same)
         assert isinstance(steps, Steps)
-        steps.on_done = lambda: done.set_result(None)
+        steps.when_done(lambda: done.set_result(None), 0.0)
         never.set_exception(ValueError())
         await done
-        assert isinstance(steps.error, ValueError)
+        with pytest.raises(ValueError):
+            steps.answer()
 
     asyncio.run(go())
 
@@ -201,14 +203,15 @@ def test_what_goes_wrong_behind_a_moment_is_kept() -> None:
         def event() -> None:
             steps = stepping.begin(handler(), Turn(), same)
             assert isinstance(steps, Steps)
-            steps.on_done = lambda: done.set_result(None)
+            steps.when_done(lambda: done.set_result(None), 0.0)
             moment.come(None)
             found.append(steps)
 
         found: list[Steps[None]] = []
         loop.call_soon(event)
         await done
-        assert isinstance(found[0].error, ValueError)
+        with pytest.raises(ValueError):
+            found[0].answer()
 
     asyncio.run(go())
 

@@ -183,7 +183,9 @@ class Partition:
             raise TransactionUnverified("the partition does not belong to the transaction")
         now_ms = self._clock.now_ms() if admission.is_append_time else NO_APPEND_TIME
         view = admission.prepare(view, now_ms)
-        offset = self.replica.propose(view.data, done, view.last_offset_delta + 1, copies)
+        # One who does not wait is answered at once, so its batch must be written by then.
+        append = self.replica.gather if needs_all else self.replica.propose
+        offset = append(view.data, done, view.last_offset_delta + 1, copies)
         self.producers.appended(view, offset)
         if self._refusals:
             self._refusals.taken(view)

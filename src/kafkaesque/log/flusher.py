@@ -116,7 +116,7 @@ class Flusher:
         """Begin a round if one is wanted and none is under way; the driver calls this per event."""
         if self._is_stopped:
             return
-        if self._reports:
+        while self._reports:  # what was gathered is written by one, and reported by another
             reports, self._reports = self._reports, []
             for report in reports:
                 report()

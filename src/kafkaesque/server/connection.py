@@ -3,7 +3,8 @@
     received ──whole requests──▶ frames ──begun in order──▶ calls ──answered, in order──▶ written
 
 A request is begun when it comes and runs until it first waits; it appends before that, so appends
-keep the order of their requests. Everything that is ready after one event is written at once.
+keep the order of their requests. What the requests of one event append is written to the log at
+once, at its end, and so is everything that is answered then.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from kafkaesque.server.dispatch import begin
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.receiving import RequestReceiver
 from kafkaesque.server.session import Session
-from kafkaesque.server.stepping import Steps
+from kafkaesque.server.stepping import Awaited
 from kafkaesque.types import Buffer
 
 log = logging.getLogger(__name__)
@@ -35,14 +36,14 @@ _KEY = Struct(">h")
 class Call:
     """One request that was begun."""
 
-    __slots__ = ("began", "key", "parts", "size", "steps")
+    __slots__ = ("awaited", "began", "key", "parts", "size")
 
     def __init__(self, key: int, size: int, began: float) -> None:
         self.key = key
         self.size = size
         self.began = began
         self.parts: list[Buffer] = []
-        self.steps: Steps[list[Buffer]] | None = None
+        self.awaited: Awaited[list[Buffer]] | None = None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -144,8 +145,8 @@ class Connection(asyncio.BufferedProtocol):
         calls, self._calls = self._calls, None
         self._frames = None
         for call in calls or ():
-            if call.steps is not None:
-                call.steps.cancel()
+            if call.awaited is not None:
+                call.awaited.cancel()
 
     def pause_writing(self) -> None:
         """Learn that the client does not read: the answers pile up here."""
@@ -212,11 +213,11 @@ class Connection(asyncio.BufferedProtocol):
         except WireError as error:
             self._refuse(error)
         self._read_or_pause()
-        self._edge.broker.flush()
 
     def _work(self) -> None:
         """Begin as many requests as may be begun now, and write what is answered."""
         self._begin_all()
+        self._edge.broker.flush()
         if not self._transport.is_closing():
             self._answer_all()
 
@@ -232,6 +233,7 @@ class Connection(asyncio.BufferedProtocol):
         requests_pending_max = self._edge.limits.requests_pending_max
         while frames and calls is not None and self._is_writable:
             if len(calls) >= requests_pending_max or (calls and _is_fetch(frames[0])):
+                self._edge.broker.flush()
                 self._write_answers()
                 if len(calls) >= requests_pending_max or (calls and _is_fetch(frames[0])):
                     break
@@ -252,11 +254,10 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:  # noqa: BLE001  # a mistake of ours must cost one connection, not all
             self._fail(key)
             return None
-        if isinstance(answer, Steps):
-            call.steps = answer
-            answer.on_done = self._on_answered
-        else:
+        if isinstance(answer, list):
             call.parts = answer
+        else:
+            call.awaited = answer
         return call
 
     def _on_answered(self) -> None:
@@ -270,27 +271,29 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     def _write_answers(self) -> None:
-        """Write the answers that are ready, up to the first that is not."""
+        """Write the answers that are ready, up to the first that is not; that one calls back."""
         calls = self._calls
-        if not calls or (calls[0].steps is not None and not calls[0].steps.is_done):
+        if not calls:
             return
         counters = self._edge.counters
         now = self._loop.time()
         out: list[Buffer] = []
         answered = 0
-        failed: Call | None = None
+        failed: tuple[int, Exception] | None = None
         while calls:
             call = calls[0]
-            steps = call.steps
-            if steps is not None:
-                if not steps.is_done:
-                    break
-                if steps.error is not None:
-                    failed = call
-                    break
-                out += steps.result
-            else:
+            awaited = call.awaited
+            if awaited is None:
                 out += call.parts
+            elif awaited.is_done:
+                try:
+                    out += awaited.answer()
+                except Exception as error:  # noqa: BLE001  # must cost one connection, not all
+                    failed = call.key, error
+                    break
+            else:
+                awaited.when_done(self._on_answered, call.began)
+                break
             calls.popleft()
             answered += call.size
             counters.answered(call.key, now - call.began)
@@ -304,8 +307,7 @@ class Connection(asyncio.BufferedProtocol):
             counters.sent_bytes += sum(map(len, out))
             self._transport.writelines(joined(out))
         if failed is not None and not self._transport.is_closing():
-            assert failed.steps is not None
-            self._fail(failed.key, failed.steps.error)
+            self._fail(*failed)
 
     def _read_or_pause(self) -> None:
         """Take no more from one who does not read the answers, or waits for too many."""
@@ -340,6 +342,7 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, error: KafkaesqueError) -> None:
         """Close because of what the client sent; what was answered before is still written."""
         self._edge.doorkeeper.complain(Refusal.REQUEST, self._peer(), error)
+        self._edge.broker.flush()
         self._write_answers()
         self._close()
 

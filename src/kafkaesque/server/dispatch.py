@@ -58,7 +58,7 @@ from kafkaesque.server.handlers import (
     write_txn_markers,
 )
 from kafkaesque.server.session import Session
-from kafkaesque.server.stepping import Steps
+from kafkaesque.server.stepping import Awaited
 from kafkaesque.server.turn import Turn
 from kafkaesque.types import Buffer
 from kafkaesque.wire.apis import APIS
@@ -128,6 +128,11 @@ from kafkaesque.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Coroutine[Any, Any, Any]]
 
+Finish: TypeAlias = Callable[[Any], list[Buffer]]
+"""Makes the bytes of an answer."""
+
+Begin: TypeAlias = Callable[[Any, int, Session, Finish], Awaited[list[Buffer]]]
+
 API_VERSIONS = api_of(ApiVersionsRequest)
 
 _HANDLERS: Mapping[type[Any], Handler] = {
@@ -184,10 +189,17 @@ HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _H
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""
 
 
+_WITHOUT_COROUTINE: Mapping[int, Begin] = {
+    api_of(ProduceRequest).key: produce.begin,
+}
+"""Handlers that make an `Awaited` of their own: many small requests are worth it."""
+
+
 class _Route(NamedTuple):
     """All that is to be known of one API in one version."""
 
     handle: Handler
+    begin: Begin | None
     read: Callable[[memoryview, int], Any]
     version: int
     header_version: int
@@ -198,7 +210,7 @@ _routes: dict[tuple[int, int], _Route] = {}
 """Those used so far; no more than there are APIs and versions."""
 
 
-def begin(data: memoryview, session: Session, turn: Turn) -> list[Buffer] | Steps[list[Buffer]]:
+def begin(data: memoryview, session: Session, turn: Turn) -> list[Buffer] | Awaited[list[Buffer]]:
     """Take one request and return its answer, or what will be; an empty one means none is due.
 
     Raises MalformedFrame for what is no request, or one that nobody here can answer: then the
@@ -217,6 +229,8 @@ def begin(data: memoryview, session: Session, turn: Turn) -> list[Buffer] | Step
     request = route.read(data, start)
     session = session.named(header.client_id)
     finish = partial(_answer, header.correlation_id, route)
+    if route.begin is not None:
+        return route.begin(request, route.version, session, finish)
     return stepping.begin(route.handle(request, route.version, session), turn, finish)
 
 
@@ -229,6 +243,7 @@ def _route(key: int, version: int) -> _Route:
         raise MalformedFrame(f"{api.name} is not served in version {version}")
     return _Route(
         HANDLERS[key],
+        _WITHOUT_COROUTINE.get(key),
         lenient_decoder(messages.request, version),
         version,
         request_header_version(api, version),

@@ -10,11 +10,12 @@ handler runs outside of any task, so it must not use `asyncio.timeout`, which wa
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kafkaesque.server.turn import Turn
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 V = TypeVar("V")
 
 
@@ -54,12 +55,43 @@ class Moment(Generic[T]):
         return self._value
 
 
+class Awaited(Protocol[T_co]):
+    """The answer to a request that was begun: a coroutine's, or one that needs none."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is waited for any more."""
+        ...
+
+    def when_done(self, callback: Callable[[], None], began: float) -> None:
+        """Call back when it is done; it was begun at that time of the loop. Twice is as once."""
+        ...
+
+    def answer(self) -> T_co:
+        """Return the answer of one that is done; raises what is a mistake of ours."""
+        ...
+
+    def cancel(self) -> None:
+        """Let it come to no end: nobody wants to know any more."""
+        ...
+
+
 class Steps(Generic[T]):
-    """A handler that was begun and waits. When it `is_done` it has a `result` or an `error`."""
+    """A coroutine that was begun and waits, as an `Awaited`."""
 
-    __slots__ = ("_coroutine", "_finish", "_task", "_turn", "error", "is_done", "on_done", "result")
+    __slots__ = (
+        "_coroutine",
+        "_error",
+        "_finish",
+        "_on_done",
+        "_result",
+        "_task",
+        "_turn",
+        "is_done",
+    )
 
-    result: T
+    _result: T
+    is_done: bool
 
     def __init__(
         self,
@@ -69,13 +101,23 @@ class Steps(Generic[T]):
         finish: Callable[[Any], T],
     ) -> None:
         self.is_done = False
-        self.error: BaseException | None = None
-        self.on_done: Callable[[], None] = _ignore
+        self._error: BaseException | None = None
+        self._on_done: Callable[[], None] = _ignore
         self._coroutine = steps
         self._finish = finish
         self._turn = turn
         self._task: asyncio.Task[Any] | None = None
         self._wait(waited_for)
+
+    def when_done(self, callback: Callable[[], None], began: float) -> None:
+        """Call back when it is done; how long it waits is its own business."""
+        self._on_done = callback
+
+    def answer(self) -> T:
+        """Return what the coroutine made, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result
 
     def cancel(self) -> None:
         """Let it come to no end: nobody wants to know any more."""
@@ -116,17 +158,17 @@ class Steps(Generic[T]):
 
     def _end(self, value: Any) -> None:
         try:
-            self.result = self._finish(value)
+            self._result = self._finish(value)
         except Exception as error:  # noqa: BLE001  # kept for the one who began it
             self._fail(error)
         else:
             self.is_done = True
-            self.on_done()
+            self._on_done()
 
     def _fail(self, error: BaseException) -> None:
-        self.error = error
+        self._error = error
         self.is_done = True
-        self.on_done()
+        self._on_done()
 
 
 def begin(steps: Coroutine[Any, Any, V], turn: Turn, finish: Callable[[V], T]) -> "T | Steps[T]":

@@ -21,6 +21,9 @@ from kafkaesque.sim.checks import Violation
 from kafkaesque.types import GroupId
 
 _TOPICS_MAX = 4
+_BATCHES_MAX = 3
+"""Sent to a partition in one event."""
+
 _GROUPS = ("readers", "writers")
 _PLACE = (b"\xff" * 16, 0)
 """What the groups commit offsets of: a partition that nobody deletes, for nobody has it."""
@@ -131,7 +134,14 @@ class BrokerClients:
         if machine is None or machine not in self._world.able():
             self._world.count("no leader known")
             return
-        self._try(machine, lambda found: self._append(found.partition(topic.name, index)))
+        # Some send several batches at once: they are gathered, and written with one write.
+        count = 1 + self._written % _BATCHES_MAX
+
+        def append(found: Broker) -> None:
+            for _ in range(count):
+                self._append(found.partition(topic.name, index))
+
+        self._try(machine, append)
 
     def _append(self, partition: Partition) -> None:
         self._written += 1
@@ -146,7 +156,7 @@ class BrokerClients:
             for place in range(1 + self._chance.randrange(3))
         ]
         replica = partition.replica
-        next_offset = replica.log.end_offset
+        next_offset = replica.log.offset_at(replica.raft.end)
         end = replica.raft.end + len(records)
         copies = partition.settings.min_insync_replicas
 

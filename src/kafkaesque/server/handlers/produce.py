@@ -1,7 +1,9 @@
 """Produce: append what producers send, and answer when it is as safe as they asked for."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
+from typing import Any, Generic, TypeVar
 
 from kafkaesque.broker.partition import Appended, Partition
 from kafkaesque.broker.transactions import Writing
@@ -35,6 +37,8 @@ from kafkaesque.wire.messages.produce import (
     TopicProduceResponse,
 )
 
+T = TypeVar("T")
+
 ACKS_NONE = 0
 ACKS_LEADER = 1
 ACKS_ALL = -1
@@ -49,32 +53,6 @@ RECORD_ERRORS_MAX = 100
 """Refused records that an answer names; a batch may hold a million."""
 
 
-class _Shares:
-    """One request's shares of partitions, and how many of them are not decided yet."""
-
-    __slots__ = ("_all_done", "left")
-
-    def __init__(self) -> None:
-        self.left = 0
-        self._all_done: Moment[None] | None = None
-
-    def one_done(self) -> None:
-        self.left -= 1
-        if self.left == 0 and self._all_done is not None:
-            self._all_done.come(None)
-
-    async def wait(self, timeout_ms: int) -> None:
-        """Wait until all are decided, or the time is over."""
-        all_done: Moment[None] = Moment()  # to call `Moment[None]` costs a microsecond more
-        self._all_done = all_done
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(min(timeout_ms, WAIT_MS_MAX) / 1000, all_done.come, None)
-        try:
-            await all_done
-        finally:
-            timer.cancel()
-
-
 class _Share:
     """What one partition was sent: refused, or appended and waiting for its fate."""
 
@@ -85,12 +63,12 @@ class _Share:
         "index",
         "offset",
         "outcome",
-        "shares",
+        "producing",
     )
 
-    def __init__(self, index: int, shares: _Shares) -> None:
+    def __init__(self, index: int, producing: "Producing[Any]") -> None:
         self.index = index
-        self.shares = shares
+        self.producing = producing
         self.error: KafkaesqueError | None = None
         self.offset = -1
         self.append_time_ms = -1
@@ -100,131 +78,220 @@ class _Share:
     def done(self, outcome: Outcome) -> None:
         """Learn what became of the batch."""
         self.outcome = outcome
-        self.shares.one_done()
+        self.producing.one_done()
 
     def appended(self, partition: Partition, found: Appended | KafkaesqueError) -> None:
         """Learn where the batch of a transaction is, or why it is not there."""
         if isinstance(found, KafkaesqueError):
             self.error = found.with_traceback(None)
-            self.shares.one_done()
+            self.producing.one_done()
             return
         self.offset, self.append_time_ms = found
         self.first_offset = partition.first_offset
 
 
-async def handle(request: ProduceRequest, version: int, session: Session) -> ProduceResponse | None:
-    """Append at once, in the order of the request; wait only for what acks=all asks.
+class Producing(Generic[T]):
+    """One request, from the append until its batches are as safe as it asked for, and its answer.
 
-    Every weaker setting is answered as soon as the batch is written; acks=0 gets no answer.
+    An `Awaited` of whatever `finish` makes of the answer. It is no coroutine, because many small
+    requests may come at once, and one for each would cost as much as to append what they bring
+    (`bench/requests.py`).
     """
-    acks = request.acks
-    shares = _Shares()
-    if request.transactional_id is None:
-        topics = [
-            (topic, [_append(topic, data, acks, shares, session) for data in topic.partition_data])
-            for topic in request.topic_data
-        ]
-    else:
-        topics = [
-            (
-                topic,
-                [_write(topic, d, request, version, shares, session) for d in topic.partition_data],
-            )
-            for topic in request.topic_data
-        ]
-        acks = ACKS_ALL  # what a transaction wrote must be there when it is committed
-    session.broker.flush()
-    if request.acks == ACKS_NONE:
-        return None
-    if acks == ACKS_ALL and shares.left:
-        await shares.wait(request.timeout_ms)
-    hints = Hints(session)
-    return ProduceResponse(
-        responses=tuple(
-            [
-                TopicProduceResponse(
-                    topic_id=topic.topic_id,
-                    name=topic.name,
-                    partition_responses=tuple(
-                        [_answer(share, acks, version, topic, hints) for share in parts]
-                    ),
-                )
-                for topic, parts in topics
-            ]
-        ),
-        node_endpoints=tuple(
-            [
-                NodeEndpoint(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
-                for one in hints.places
-            ]
-        ),
+
+    __slots__ = (
+        "_acks",
+        "_finish",
+        "_left",
+        "_on_done",
+        "_request",
+        "_session",
+        "_timer",
+        "_topics",
+        "_version",
+        "is_done",
     )
 
+    def __init__(
+        self,
+        request: ProduceRequest,
+        version: int,
+        session: Session,
+        finish: Callable[[ProduceResponse | None], T],
+    ) -> None:
+        self.is_done = False
+        self._request = request
+        self._version = version
+        self._session = session
+        self._finish = finish
+        self._left = 1  # for the appending itself, so that it is not over in the middle of it
+        self._acks = request.acks
+        self._topics: list[tuple[TopicProduceData, list[_Share]]] = []
+        self._on_done: Callable[[], None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
-def _append(
-    topic: TopicProduceData,
-    data: PartitionProduceData,
-    acks: int,
-    shares: _Shares,
-    session: Session,
-) -> _Share:
-    share = _Share(data.index, shares)
-    try:
-        if not ACKS_ALL <= acks <= ACKS_LEADER:
-            raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
-        partition = session.broker.topics.partition(_name_of(topic, session), data.index)
-        shares.left += 1
+    def append(self) -> None:
+        """Append everything, in the order of the request."""
+        request = self._request
+        if request.transactional_id is None:
+            for topic in request.topic_data:
+                shares = [self._append(topic, data) for data in topic.partition_data]
+                self._topics.append((topic, shares))
+        else:
+            for topic in request.topic_data:
+                shares = [self._write(topic, data) for data in topic.partition_data]
+                self._topics.append((topic, shares))
+            if self._acks != ACKS_NONE:
+                self._acks = ACKS_ALL  # a transaction's records must be there when it is committed
+        if self._acks == ACKS_ALL:
+            self.one_done()
+        else:
+            self.is_done = True
+
+    def one_done(self) -> None:
+        """Learn that there is one thing less to wait for."""
+        self._left -= 1
+        if self._left == 0:
+            self._end()
+
+    def when_done(self, callback: Callable[[], None], began: float) -> None:
+        """Call back when all is decided, or the time that the client gave is over."""
+        self._on_done = callback
+        if self._timer is None:
+            timeout_ms = min(self._request.timeout_ms, WAIT_MS_MAX)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(began + timeout_ms / 1000, self._end)
+
+    def cancel(self) -> None:
+        """Tell nobody; what was appended stays."""
+        self._on_done = None
+        self._end()
+
+    def answer(self) -> T:
+        """Return the answer, as finished."""
+        return self._finish(self.response())
+
+    def response(self) -> ProduceResponse | None:
+        """Return the answer: what is known of each batch by now; None where none is wanted."""
+        acks, version = self._acks, self._version
+        if acks == ACKS_NONE:
+            return None
+        hints = Hints(self._session)
+        return ProduceResponse(
+            responses=tuple(
+                [
+                    TopicProduceResponse(
+                        topic_id=topic.topic_id,
+                        name=topic.name,
+                        partition_responses=tuple(
+                            [_answer(share, acks, version, topic, hints) for share in shares]
+                        ),
+                    )
+                    for topic, shares in self._topics
+                ]
+            ),
+            node_endpoints=tuple(
+                [
+                    NodeEndpoint(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
+                    for one in hints.places
+                ]
+            ),
+        )
+
+    def _end(self) -> None:
+        self.is_done = True
+        if self._timer is not None:
+            self._timer.cancel()
+        on_done, self._on_done = self._on_done, None
+        if on_done is not None:
+            on_done()
+
+    def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> _Share:
+        share = _Share(data.index, self)
+        acks = self._acks
         try:
-            appended = partition.append(
-                _whole(data.records), share.done, needs_all=acks == ACKS_ALL
-            )
-        except KafkaesqueError:
-            shares.left -= 1
-            raise
-    except KafkaesqueError as error:
-        share.error = error.with_traceback(None)  # which would hold on to the batch, and to itself
+            if not ACKS_ALL <= acks <= ACKS_LEADER:
+                raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
+            name = _name_of(topic, self._session)
+            partition = self._session.broker.topics.partition(name, data.index)
+            self._left += 1
+            try:
+                appended = partition.append(
+                    _whole(data.records), share.done, needs_all=acks == ACKS_ALL
+                )
+            except KafkaesqueError:
+                self._left -= 1
+                raise
+        except KafkaesqueError as error:
+            share.error = error.with_traceback(None)  # which would hold on to the batch, and itself
+            return share
+        share.offset, share.append_time_ms = appended
+        share.first_offset = partition.first_offset
         return share
-    share.offset, share.append_time_ms = appended
-    share.first_offset = partition.first_offset
-    return share
+
+    def _write(self, topic: TopicProduceData, data: PartitionProduceData) -> _Share:
+        """Append for a producer with a transactional id, whose coordinator may have to be asked."""
+        share = _Share(data.index, self)
+        request, broker = self._request, self._session.broker
+        try:
+            if not ACKS_ALL <= request.acks <= ACKS_LEADER:
+                raise InvalidAcks(f"acks is -1, 0 or 1, not {request.acks}")
+            assert request.transactional_id is not None
+            name = _name_of(topic, self._session)
+            partition = broker.topics.partition(name, data.index)
+            batches = _whole(data.records)
+            self._left += 1
+            writing = Writing(
+                transactional_id=request.transactional_id,
+                place=(broker.topics.topic(name).topic_id, data.index),
+                partition=partition,
+                batches=batches,
+                adds=self._version >= ADDS_SINCE,
+                done=share.done,
+                then=partial(share.appended, partition),
+            )
+            try:
+                broker.transactions.append(writing)
+            except KafkaesqueError:
+                self._left -= 1
+                raise
+        except KafkaesqueError as error:
+            share.error = error.with_traceback(None)
+        return share
 
 
-def _write(
-    topic: TopicProduceData,
-    data: PartitionProduceData,
+def begin(
     request: ProduceRequest,
     version: int,
-    shares: _Shares,
     session: Session,
-) -> _Share:
-    """Append for a producer with a transactional id, whose coordinator may have to be asked."""
-    share = _Share(data.index, shares)
-    try:
-        if not ACKS_ALL <= request.acks <= ACKS_LEADER:
-            raise InvalidAcks(f"acks is -1, 0 or 1, not {request.acks}")
-        assert request.transactional_id is not None
-        broker = session.broker
-        name = _name_of(topic, session)
-        partition = broker.topics.partition(name, data.index)
-        batches = _whole(data.records)
-        shares.left += 1
-        writing = Writing(
-            transactional_id=request.transactional_id,
-            place=(broker.topics.topic(name).topic_id, data.index),
-            partition=partition,
-            batches=batches,
-            adds=version >= ADDS_SINCE,
-            done=share.done,
-            then=partial(share.appended, partition),
-        )
+    finish: Callable[[ProduceResponse | None], T],
+) -> Producing[T]:
+    """Append at once, in the order of the request; what acks=all asks for is to be waited for.
+
+    Every weaker setting is answered as soon as the batch is written; acks=0 gets no answer. The
+    caller sees to it that the broker is flushed after that.
+    """
+    producing = Producing(request, version, session, finish)
+    producing.append()
+    return producing
+
+
+async def handle(request: ProduceRequest, version: int, session: Session) -> ProduceResponse | None:
+    """Do the same for one who can wait."""
+    producing = begin(request, version, session, _as_it_is)
+    session.broker.flush()
+    if not producing.is_done:
+        done: Moment[None] = Moment()  # to call `Moment[None]` costs a microsecond more
+        now = asyncio.get_running_loop().time()
+        producing.when_done(partial(done.come, None), now)
         try:
-            broker.transactions.append(writing)
-        except KafkaesqueError:
-            shares.left -= 1
-            raise
-    except KafkaesqueError as error:
-        share.error = error.with_traceback(None)
-    return share
+            await done
+        finally:
+            producing.cancel()
+    return producing.answer()
+
+
+def _as_it_is(response: ProduceResponse | None) -> ProduceResponse | None:
+    return response
 
 
 def _whole(records: Buffer | None) -> memoryview:

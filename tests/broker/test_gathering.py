@@ -1,0 +1,99 @@
+"""Batches that come in one event: one write, one message to each follower, the same promises."""
+
+import pytest
+
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import CorruptLog, NotLeader
+from kafkaesque.raft.messages import AppendRequest
+from kafkaesque.types import Offset
+from tests.broker.nodes import ALONE, Node, a_batch, heartbeat
+
+Fates = list[tuple[bytes, Outcome]]
+
+
+def gather(node: Node, *values: bytes) -> tuple[list[Offset], Fates]:
+    """Have batches of one record each appended in one event, which is not over."""
+    fates: Fates = []
+
+    def append(value: bytes) -> Offset:
+        return node.replica.gather(a_batch(value), lambda fate: fates.append((value, fate)), 1)
+
+    return [append(value) for value in values], fates
+
+
+def an_alone_leader() -> Node:
+    node = Node(ALONE)
+    node.tick(20)
+    return node
+
+
+def test_batches_of_one_event_get_dense_offsets_and_are_told_in_order() -> None:
+    node = an_alone_leader()
+    node.propose(b"before")
+    offsets, fates = gather(node, b"a", b"b", b"c")
+    assert offsets == [1, 2, 3]
+    assert fates == []
+    node.after_event()
+    assert fates == [(value, Outcome.COMMITTED) for value in (b"a", b"b", b"c")]
+    assert node.values() == [b"before", b"a", b"b", b"c"]
+
+
+def test_they_are_written_with_one_write() -> None:
+    node = an_alone_leader()
+    writes = node.disk.writes
+    gather(node, *[b"%d" % number for number in range(5)])
+    assert node.disk.writes == writes
+    node.store.flusher.kick()
+    assert node.disk.writes == writes + 1
+
+
+def test_each_follower_gets_one_message_with_all_of_them() -> None:
+    node = Node()
+    node.elect()
+    node.accepts(3, node.replica.raft.end)
+    node.sent.clear()
+    gather(node, b"a", b"b", b"c")
+    node.after_event()
+    sent = [message for message in node.sent if isinstance(message, AppendRequest)]
+    assert sorted(message.target for message in sent) == [2, 3]
+    assert [len(message.entries) for message in sent] == [3, 3]
+
+
+def test_whoever_proposes_meanwhile_comes_behind_them() -> None:
+    node = an_alone_leader()
+    offsets, fates = gather(node, b"a", b"b")
+    last, outcomes = node.propose(b"c")
+    assert [*offsets, last] == [0, 1, 2]
+    assert [fate for _, fate in fates] + outcomes == [Outcome.COMMITTED] * 3
+
+
+def test_a_message_that_comes_before_they_were_written_finds_them_in_the_log() -> None:
+    node = Node()
+    node.elect()
+    _, fates = gather(node, b"a", b"b")
+    end = node.replica.raft.end
+    node.replica.step(heartbeat(node.replica.raft.term + 1))
+    assert node.replica.log.end == end
+    node.after_event()
+    assert [fate for _, fate in fates] == [Outcome.UNKNOWN] * 2
+
+
+def test_a_repetition_in_the_same_event_shares_the_fate_of_the_first() -> None:
+    node = an_alone_leader()
+    (offset, _), _ = gather(node, b"a", b"b")
+    outcomes: list[Outcome] = []
+    node.replica.when_held(offset, 1, outcomes.append)
+    node.replica.when_committed(outcomes.append)
+    assert outcomes == []
+    node.after_event()
+    assert outcomes == [Outcome.COMMITTED] * 2
+
+
+def test_a_replica_that_stops_before_they_were_written_tells_that_nobody_knows() -> None:
+    node = an_alone_leader()
+    _, fates = gather(node, b"a")
+    node.replica.stop(CorruptLog("orders", 0, "planted"))
+    node.after_event()
+    assert [fate for _, fate in fates] == [Outcome.UNKNOWN]
+    with pytest.raises(NotLeader):
+        gather(node, b"b")

@@ -279,7 +279,7 @@ class Connection(asyncio.BufferedProtocol):
         now = self._loop.time()
         out: list[Buffer] = []
         answered = 0
-        failed: tuple[int, Exception] | None = None
+        failed: tuple[int, BaseException] | None = None
         while calls:
             call = calls[0]
             awaited = call.awaited
@@ -288,7 +288,7 @@ class Connection(asyncio.BufferedProtocol):
             elif awaited.is_done:
                 try:
                     out += awaited.answer()
-                except Exception as error:  # noqa: BLE001  # must cost one connection, not all
+                except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # as above
                     failed = call.key, error
                     break
             else:

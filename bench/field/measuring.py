@@ -1,6 +1,7 @@
 """Runs workloads against one system that was started for it."""
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -10,11 +11,11 @@ from typing import Any
 from bench.field import fetched, machine
 from bench.field.processes import Failed
 from bench.field.results import Measurement
-from bench.field.system import Running, System, Variant
-from bench.field.workload import KIB, MIB, Kind, Plan, Workload
+from bench.field.system import Missing, Running, System, Variant
+from bench.field.workload import KIB, MIB, Kind, Plan, Scope, Workload
 from bench.serving import a_batch, produce_frame
 
-CONSUME_SECONDS_MAX = 10.0
+CONSUME_SECONDS_MAX = 30.0
 PATIENCE_SECONDS = 90
 IDLE_SECONDS = 1.0
 CREATE_SECONDS_MAX = 60
@@ -23,7 +24,7 @@ FAILOVER_SECONDS = 4.0
 KILL_AFTER_SECONDS = 1.5
 FIRST_BYTES = 100
 TAIL_BYTES = 4 * MIB
-TAIL_READS = 10
+TAIL_READS = 30
 """Each is over in a few milliseconds, so the best of some counts."""
 REPLAY_RECORDS = 950
 REPLAY_IN_FLIGHT = 5
@@ -97,7 +98,9 @@ class Session:
             call(self._command("consume", name, {**options, **limits}))
 
     def run(self, workload: Workload) -> Iterator[Measurement]:
-        """Yield what one workload shows; raises Failed."""
+        """Yield what one workload shows; raises Failed and Missing."""
+        if workload.scope is Scope.IN_PLACE and not self._reader():
+            raise Missing("the bench's own reader needs librdkafka-dev", "librdkafka-dev")
         self._create(workload.name, workload.partitions)
         match workload.kind:
             case Kind.THROUGHPUT:
@@ -137,6 +140,7 @@ class Session:
         stored = workload.stored_bytes // workload.size
         fill = {"--count": stored, "--seconds": PATIENCE_SECONDS}
         call(self._command("produce", workload.name, {**_options(workload), **fill}))
+        os.sync()  # what is still on its way to the disk is not charged to those who read
         last = TAIL_BYTES // workload.size
         options = {"--count": last, "--tail": last, "--seconds": CONSUME_SECONDS_MAX}
         reads = [self._timed(workload, "consume", "consume", options) for _ in range(TAIL_READS)]
@@ -183,10 +187,16 @@ class Session:
             raise Failed(complained.strip())
         return self._measurement(f"{workload.name}.pause", json.loads(said), workload.size, watch)
 
+    def _reader(self) -> str:
+        """Return the reader of the bench's own; it knows what a producer of C sends, no other."""
+        return self._variant.reader if fetched.is_compiled(self._variant.driver) else ""
+
     def _timed(
         self, workload: Workload, mode: str, side: str, options: Mapping[str, object]
     ) -> Measurement:
-        command = self._command(mode, workload.name, {**_options(workload), **options})
+        reader = self._reader() if workload.is_in_place and mode == "consume" else ""
+        words = {**_options(workload), **options}
+        command = self._command(mode, workload.name, words, driver=reader)
         watch = _Watch(self._running)
         found = call(command, float(str(options["--seconds"])))
         return self._measurement(f"{workload.name}.{side}", found, workload.size, watch)
@@ -209,6 +219,7 @@ class Session:
             others_cpu_share=others,
             load=watch.load,
             first_seconds=found.get("first_seconds"),
+            read=found.get("read"),
             histogram_ns=[(pair[0], pair[1]) for pair in found.get("histogram_ns", ())],
         )
 
@@ -230,7 +241,9 @@ class Session:
             command += ["--config", setting]
         call(command)
 
-    def _command(self, mode: str, topic: str, options: Mapping[str, object]) -> list[str]:
+    def _command(
+        self, mode: str, topic: str, options: Mapping[str, object], driver: str = ""
+    ) -> list[str]:
         fixed = {
             "--port": self._running.port,
             "--topic": topic,
@@ -238,7 +251,7 @@ class Session:
             "--kind": self._variant.kind,
         }
         words = [str(word) for pair in {**fixed, **options}.items() for word in pair]
-        return [*fetched.driver_command(self._variant.driver), mode, *words]
+        return [*fetched.driver_command(driver or self._variant.driver), mode, *words]
 
 
 class _Watch:
@@ -266,6 +279,7 @@ def _options(workload: Workload) -> dict[str, object]:
         "--size": workload.size,
         "--batch": workload.batch_bytes,
         "--unbatched": int(workload.is_unbatched),
+        "--linger": -1 if workload.linger_ms is None else workload.linger_ms,
         "--acks": workload.acks,
         "--compression": workload.compression,
         "--partitions": workload.partitions,

@@ -221,7 +221,7 @@ def _latency(results: Results) -> Section:
 
 def _variations(results: Results) -> Section:
     families = ("batch-", "unbatched", "acks", "compression", "partitions", "replay", "tail")
-    shared = ("fan-out", "catch-up")
+    shared = ("fan-out", "in-place", "catch-up")
     rows = [
         (results.titles[name], *row)
         for name in results.titles

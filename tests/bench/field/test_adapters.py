@@ -127,6 +127,7 @@ def test_systems_that_need_nothing_installed_to_be_asked_have_one_default_mode()
         assert [variant.is_default for variant in variants].count(True) == 1
         assert all(variant.name.startswith(f"{system.name}-") for variant in variants)
         assert all(variant.driver in LIBRARIES for variant in variants)
+        assert all(variant.reader in {"", *LIBRARIES} for variant in variants)
 
 
 def test_every_system_says_what_would_bring_it() -> None:

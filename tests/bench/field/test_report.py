@@ -84,6 +84,14 @@ def test_a_busy_machine_is_told_first() -> None:
     assert "others took 40% of it" in report.markdown(busy, "")
 
 
+def test_streams_are_compared_once_more_with_clients_that_do_the_same() -> None:
+    figure = "in-place-100.consume"
+    rates = {"kafkaesque-os": 12_000_000, "rabbitmq-stream-os": 6_000_000}
+    run = a_run([a_measurement(figure, variant, rate=rate) for variant, rate in rates.items()])
+    found = goal(run, "consume, 100 B, os, both read in place", "RabbitMQ stream")
+    assert (found.ratio, found.is_reached) == (2.0, False)
+
+
 def test_every_plot_and_the_page_are_written(tmp_path: Path) -> None:
     report.write(a_lost_run(), tmp_path)
     for plot in plots(a_lost_run()):

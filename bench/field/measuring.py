@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.field import fetched, machine
+from bench.field import fetched, machine, touching
 from bench.field.processes import Failed
 from bench.field.results import Measurement
 from bench.field.system import Missing, Running, System, Variant
@@ -71,6 +71,7 @@ class Session:
         self._round = round_number
         self._folder = folder
         self.client = ""
+        self.touched_bytes = 0
 
     def first_message(self, start: float) -> Measurement:
         """Make a topic and send one message; the clock runs from `start`.
@@ -126,15 +127,24 @@ class Session:
             "--seconds": self._plan.seconds,
             "--count": max(1, self._plan.bytes_max // workload.size),
         }
+        self._touch(workload)
         return self._timed(workload, "produce", "produce", options)
 
     def _consume(self, workload: Workload, count: int) -> Measurement:
         options = {"--count": count, "--seconds": CONSUME_SECONDS_MAX}
+        self._touch(workload, is_reading=True)
         return self._timed(workload, "consume", "consume", options)
 
     def _latency(self, workload: Workload) -> Measurement:
         options = {"--seconds": self._plan.latency_seconds, "--rate": workload.rate}
+        self._touch(workload)
         return self._timed(workload, "latency", "latency", options)
+
+    def _touch(self, workload: Workload, *, is_reading: bool = False) -> None:
+        """Let the machine have the memory that what comes next may need."""
+        stored = 0 if is_reading else touching.stored_bytes(self._plan, workload)
+        wanted = stored * self._variant.brokers + touching.ASIDE_BYTES
+        self.touched_bytes += touching.touch(self._folder, wanted)
 
     def _tail(self, workload: Workload) -> Measurement:
         stored = workload.stored_bytes // workload.size
@@ -160,8 +170,10 @@ class Session:
         frame = self._folder / "frame"
         frame.write_bytes(produce_frame(workload.name, a_batch(REPLAY_RECORDS, workload.size)))
         error_at = _ERROR_BEFORE_NAME + len(workload.name) + _ERROR_BEHIND_NAME
-        numbers = (error_at, REPLAY_IN_FLIGHT, self._plan.seconds, 2 * self._plan.bytes_max)
+        stored_bytes_max = touching.stored_bytes(self._plan, workload)
+        numbers = (error_at, REPLAY_IN_FLIGHT, self._plan.seconds, stored_bytes_max)
         words = [str(self._running.port), str(frame), *map(str, numbers)]
+        self._touch(workload)
         watch = _Watch(self._running)
         found = call([str(fetched.driver("replay")), "replay", *words], self._plan.seconds)
         found["messages"] *= REPLAY_RECORDS

@@ -93,6 +93,8 @@ class Machine:
     load_before: float
     load_after: float
     is_pinned: bool
+    touched_bytes: int = 0
+    """How much memory was touched before measurements, all of them together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

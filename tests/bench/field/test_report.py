@@ -84,6 +84,13 @@ def test_a_busy_machine_is_told_first() -> None:
     assert "others took 40% of it" in report.markdown(busy, "")
 
 
+def test_a_run_that_touched_memory_first_says_why() -> None:
+    run = a_lost_run()
+    touched = replace(run, machine=replace(run.machine, touched_bytes=7_000_000_000))
+    assert "written and deleted" not in report.markdown(run, "")
+    assert "7 GB in all: on a virtual machine" in report.markdown(touched, "")
+
+
 def test_streams_are_compared_once_more_with_clients_that_do_the_same() -> None:
     figure = "in-place-100.consume"
     rates = {"kafkaesque-os": 12_000_000, "rabbitmq-stream-os": 6_000_000}

@@ -91,6 +91,19 @@ def test_a_run_that_touched_memory_first_says_why() -> None:
     assert "7 GB in all: on a virtual machine" in report.markdown(touched, "")
 
 
+def test_the_tail_of_much_is_compared_within_its_round() -> None:
+    small, large = "tail-small.consume", "tail-large.consume"
+    run = a_run(
+        [
+            a_measurement(small, "kafkaesque-os", rate=1000),
+            a_measurement(large, "kafkaesque-os", rate=950),
+            a_measurement(small, "kafkaesque-os", rate=2000, round_number=1),
+        ]
+    )
+    found = goal(run, "read of the tail with much stored", "itself with little stored")
+    assert (found.ratio, found.is_reached) == (0.95, True)
+
+
 def test_streams_are_compared_once_more_with_clients_that_do_the_same() -> None:
     figure = "in-place-100.consume"
     rates = {"kafkaesque-os": 12_000_000, "rabbitmq-stream-os": 6_000_000}

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -34,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = _options(arguments)
     plan = PLANS[options.plan]
+    if options.workloads:
+        chosen = [one for one in plan.workloads if one.name in options.workloads]
+        plan = replace(plan, workloads=chosen)
     systems = [make() for make in SYSTEMS if not options.systems or make.name in options.systems]
     console = Console(stderr=True)
     if options.report:
@@ -92,6 +96,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         nargs="+",
         choices=[make.name for make in SYSTEMS],
         help="only these",
+    )
+    names = dict.fromkeys(one.name for plan in PLANS.values() for one in plan.workloads)
+    parser.add_argument(
+        "--workloads", nargs="+", choices=names, metavar="NAME", help="only these, as latency-1000"
     )
     parser.add_argument(
         "--pin", action="store_true", help="half of the cores for brokers, half for clients"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bench.field.measuring import FAILOVER_SECONDS, IDLE_SECONDS
 from bench.field.system import Durability, Variant
+from bench.field.touching import ASIDE_BYTES, stored_bytes
 from bench.field.workload import MIB, Kind, Plan, Workload
 
 START_SECONDS = {"kafkaesque": 1.5, "kafka": 8.0, "rabbitmq": 9.0, "activemq": 6.0}
@@ -16,6 +17,7 @@ _DRIVER_SECONDS = 0.3
 _SYNC_FACTOR = 1.5
 """What waits when a producer has sent for long enough takes longer where each is synced."""
 _STORED_BYTES_PER_SECOND = 250 * MIB
+_TOUCHED_BYTES_PER_SECOND = 500 * MIB
 _PAUSE_SECONDS = {"kafka": 9.0}
 """For how long a dead leader is missed, beyond the time in which messages are sent anyway."""
 
@@ -57,4 +59,19 @@ def _seconds(plan: Plan, variant: Variant, workload: Workload) -> float:
             taken = workload.stored_bytes / _STORED_BYTES_PER_SECOND
         case Kind.FAILOVER:
             taken = FAILOVER_SECONDS + _PAUSE_SECONDS.get(_system(variant), 0.0)
-    return taken + _DRIVER_SECONDS
+    return (
+        taken
+        + _DRIVER_SECONDS
+        + _touched_bytes(plan, variant, workload) / _TOUCHED_BYTES_PER_SECOND
+    )
+
+
+def _touched_bytes(plan: Plan, variant: Variant, workload: Workload) -> int:
+    stored = stored_bytes(plan, workload) * variant.brokers
+    match workload.kind:
+        case Kind.TAIL | Kind.FAILOVER:
+            return 0
+        case Kind.LATENCY | Kind.REPLAY:
+            return stored + ASIDE_BYTES
+        case _:
+            return stored + 2 * ASIDE_BYTES

@@ -20,6 +20,7 @@ NATS_VERSION = "2.15.2"
 FETCH_SECONDS_MAX = 600
 
 LIBRARIES = {
+    "fetch": ("", "a C compiler"),
     "kafka": ("-lrdkafka", "librdkafka-dev"),
     "nats": ("-lnats", "libnats-dev"),
     "rabbitmq": ("-lrabbitmq", "librabbitmq-dev"),
@@ -91,6 +92,15 @@ def driver(name: str) -> Path:
     if done.returncode:
         raise Missing(f"the driver {name} does not compile", package)
     return program
+
+
+def is_compiled(name: str) -> bool:
+    """Tell whether a driver of C is there."""
+    try:
+        driver(name)
+    except Missing:
+        return False
+    return True
 
 
 def driver_command(name: str) -> list[str]:

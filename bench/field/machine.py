@@ -24,6 +24,12 @@ def memory_bytes() -> int:
     return int(first.split()[1]) * _KIB
 
 
+def free_memory_bytes() -> int:
+    """Return how much memory nobody uses, not even to keep what was read or written."""
+    rows = dict(row.split(":", 1) for row in Path("/proc/meminfo").read_text().splitlines())
+    return int(rows["MemFree"].split()[0]) * _KIB
+
+
 def cores() -> int:
     """Return how many cores we may use."""
     return len(os.sched_getaffinity(0))

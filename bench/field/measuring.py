@@ -1,20 +1,21 @@
 """Runs workloads against one system that was started for it."""
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.field import fetched, machine
+from bench.field import fetched, machine, touching
 from bench.field.processes import Failed
 from bench.field.results import Measurement
-from bench.field.system import Running, System, Variant
-from bench.field.workload import KIB, MIB, Kind, Plan, Workload
+from bench.field.system import Missing, Running, System, Variant
+from bench.field.workload import KIB, MIB, Kind, Plan, Scope, Workload
 from bench.serving import a_batch, produce_frame
 
-CONSUME_SECONDS_MAX = 10.0
+CONSUME_SECONDS_MAX = 30.0
 PATIENCE_SECONDS = 90
 IDLE_SECONDS = 1.0
 CREATE_SECONDS_MAX = 60
@@ -23,7 +24,7 @@ FAILOVER_SECONDS = 4.0
 KILL_AFTER_SECONDS = 1.5
 FIRST_BYTES = 100
 TAIL_BYTES = 4 * MIB
-TAIL_READS = 10
+TAIL_READS = 30
 """Each is over in a few milliseconds, so the best of some counts."""
 REPLAY_RECORDS = 950
 REPLAY_IN_FLIGHT = 5
@@ -70,6 +71,7 @@ class Session:
         self._round = round_number
         self._folder = folder
         self.client = ""
+        self.touched_bytes = 0
 
     def first_message(self, start: float) -> Measurement:
         """Make a topic and send one message; the clock runs from `start`.
@@ -97,7 +99,9 @@ class Session:
             call(self._command("consume", name, {**options, **limits}))
 
     def run(self, workload: Workload) -> Iterator[Measurement]:
-        """Yield what one workload shows; raises Failed."""
+        """Yield what one workload shows; raises Failed and Missing."""
+        if workload.scope is Scope.IN_PLACE and not self._reader():
+            raise Missing("the bench's own reader needs librdkafka-dev", "librdkafka-dev")
         self._create(workload.name, workload.partitions)
         match workload.kind:
             case Kind.THROUGHPUT:
@@ -123,20 +127,30 @@ class Session:
             "--seconds": self._plan.seconds,
             "--count": max(1, self._plan.bytes_max // workload.size),
         }
+        self._touch(workload)
         return self._timed(workload, "produce", "produce", options)
 
     def _consume(self, workload: Workload, count: int) -> Measurement:
         options = {"--count": count, "--seconds": CONSUME_SECONDS_MAX}
+        self._touch(workload, is_reading=True)
         return self._timed(workload, "consume", "consume", options)
 
     def _latency(self, workload: Workload) -> Measurement:
         options = {"--seconds": self._plan.latency_seconds, "--rate": workload.rate}
+        self._touch(workload)
         return self._timed(workload, "latency", "latency", options)
+
+    def _touch(self, workload: Workload, *, is_reading: bool = False) -> None:
+        """Let the machine have the memory that what comes next may need."""
+        stored = 0 if is_reading else touching.stored_bytes(self._plan, workload)
+        wanted = stored * self._variant.brokers + touching.ASIDE_BYTES
+        self.touched_bytes += touching.touch(self._folder, wanted)
 
     def _tail(self, workload: Workload) -> Measurement:
         stored = workload.stored_bytes // workload.size
         fill = {"--count": stored, "--seconds": PATIENCE_SECONDS}
         call(self._command("produce", workload.name, {**_options(workload), **fill}))
+        os.sync()  # what is still on its way to the disk is not charged to those who read
         last = TAIL_BYTES // workload.size
         options = {"--count": last, "--tail": last, "--seconds": CONSUME_SECONDS_MAX}
         reads = [self._timed(workload, "consume", "consume", options) for _ in range(TAIL_READS)]
@@ -156,8 +170,10 @@ class Session:
         frame = self._folder / "frame"
         frame.write_bytes(produce_frame(workload.name, a_batch(REPLAY_RECORDS, workload.size)))
         error_at = _ERROR_BEFORE_NAME + len(workload.name) + _ERROR_BEHIND_NAME
-        numbers = (error_at, REPLAY_IN_FLIGHT, self._plan.seconds, 2 * self._plan.bytes_max)
+        stored_bytes_max = touching.stored_bytes(self._plan, workload)
+        numbers = (error_at, REPLAY_IN_FLIGHT, self._plan.seconds, stored_bytes_max)
         words = [str(self._running.port), str(frame), *map(str, numbers)]
+        self._touch(workload)
         watch = _Watch(self._running)
         found = call([str(fetched.driver("replay")), "replay", *words], self._plan.seconds)
         found["messages"] *= REPLAY_RECORDS
@@ -183,10 +199,16 @@ class Session:
             raise Failed(complained.strip())
         return self._measurement(f"{workload.name}.pause", json.loads(said), workload.size, watch)
 
+    def _reader(self) -> str:
+        """Return the reader of the bench's own; it knows what a producer of C sends, no other."""
+        return self._variant.reader if fetched.is_compiled(self._variant.driver) else ""
+
     def _timed(
         self, workload: Workload, mode: str, side: str, options: Mapping[str, object]
     ) -> Measurement:
-        command = self._command(mode, workload.name, {**_options(workload), **options})
+        reader = self._reader() if workload.is_in_place and mode == "consume" else ""
+        words = {**_options(workload), **options}
+        command = self._command(mode, workload.name, words, driver=reader)
         watch = _Watch(self._running)
         found = call(command, float(str(options["--seconds"])))
         return self._measurement(f"{workload.name}.{side}", found, workload.size, watch)
@@ -209,6 +231,7 @@ class Session:
             others_cpu_share=others,
             load=watch.load,
             first_seconds=found.get("first_seconds"),
+            read=found.get("read"),
             histogram_ns=[(pair[0], pair[1]) for pair in found.get("histogram_ns", ())],
         )
 
@@ -230,7 +253,9 @@ class Session:
             command += ["--config", setting]
         call(command)
 
-    def _command(self, mode: str, topic: str, options: Mapping[str, object]) -> list[str]:
+    def _command(
+        self, mode: str, topic: str, options: Mapping[str, object], driver: str = ""
+    ) -> list[str]:
         fixed = {
             "--port": self._running.port,
             "--topic": topic,
@@ -238,7 +263,7 @@ class Session:
             "--kind": self._variant.kind,
         }
         words = [str(word) for pair in {**fixed, **options}.items() for word in pair]
-        return [*fetched.driver_command(self._variant.driver), mode, *words]
+        return [*fetched.driver_command(driver or self._variant.driver), mode, *words]
 
 
 class _Watch:
@@ -266,6 +291,7 @@ def _options(workload: Workload) -> dict[str, object]:
         "--size": workload.size,
         "--batch": workload.batch_bytes,
         "--unbatched": int(workload.is_unbatched),
+        "--linger": -1 if workload.linger_ms is None else workload.linger_ms,
         "--acks": workload.acks,
         "--compression": workload.compression,
         "--partitions": workload.partitions,

@@ -88,6 +88,8 @@ def _load(options: argparse.Namespace) -> Load:
         settings |= {"batch.size": options.batch, "batch.num.messages": 1_000_000}
     if options.unbatched:
         settings |= {"batch.num.messages": 1, "linger.ms": 0}
+    if options.linger >= 0:
+        settings |= {"linger.ms": str(options.linger)}
     return Load(
         topic=options.topic,
         size=options.size,
@@ -145,6 +147,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--rate", type=float, default=0.0)
+    parser.add_argument("--linger", type=float, default=-1.0)
     return parser.parse_args(arguments)
 
 

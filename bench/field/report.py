@@ -90,6 +90,12 @@ def _head(results: Results) -> str:
             f"measurements), and its load went from {machine.load_before:.1f} to "
             f"{machine.load_after:.1f}. Compare within the table, do not quote single figures."
         )
+    if machine.touched_bytes:
+        sentences.append(
+            "Before each measurement as much page cache as it might need was written and deleted, "
+            f"{machine.touched_bytes / 1e9:,.0f} GB in all: on a virtual machine whoever touches a "
+            "page first waits until the host has brought it, and no system should pay for that."
+        )
     sentences.append(
         "Each system is used for a while before anything counts. Rates are the best of all rounds, "
         "processor time is the least, latencies are those of all rounds together. Each system is "
@@ -221,7 +227,7 @@ def _latency(results: Results) -> Section:
 
 def _variations(results: Results) -> Section:
     families = ("batch-", "unbatched", "acks", "compression", "partitions", "replay", "tail")
-    shared = ("fan-out", "catch-up")
+    shared = ("fan-out", "in-place", "catch-up")
     rows = [
         (results.titles[name], *row)
         for name in results.titles

@@ -33,6 +33,8 @@ class Measurement:
     """The machine's load average over a minute, before it began."""
     first_seconds: float | None = None
     """Until the first message came, where something was read."""
+    read: int | None = None
+    """All that was read, where what came first of it does not count."""
     histogram_ns: Sequence[tuple[int, int]] = ()
 
     @property
@@ -48,12 +50,12 @@ class Measurement:
     @property
     def cpu_per_million(self) -> float:
         """The system's processor seconds for a million messages."""
-        return self.cpu_seconds * _MILLION / self.messages
+        return self.cpu_seconds * _MILLION / (self.read or self.messages)
 
     @property
     def client_cpu_per_million(self) -> float:
         """The client's processor seconds for a million messages."""
-        return self.client_cpu_seconds * _MILLION / self.messages
+        return self.client_cpu_seconds * _MILLION / (self.read or self.messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,8 @@ class Machine:
     load_before: float
     load_after: float
     is_pinned: bool
+    touched_bytes: int = 0
+    """How much memory was touched before measurements, all of them together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

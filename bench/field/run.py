@@ -31,6 +31,7 @@ class Run:
         self._is_pinned = is_pinned
         self._load_before = 0.0
         self._loopback = 0.0
+        self._touched_bytes = 0
         self._clients: dict[str, str] = {}
         self._skipped: list[Skipped] = []
         self._failures: list[str] = []
@@ -79,6 +80,7 @@ class Run:
                 load_before=self._load_before,
                 load_after=machine.load(),
                 is_pinned=self._is_pinned,
+                touched_bytes=self._touched_bytes,
             ),
             participants=[self._participant(*pair) for pair in self._entries],
             skipped=self._skipped,
@@ -128,6 +130,7 @@ class Run:
                     tell(f"{variant.title}: {workload.name}", 1)
                     with self._noting(f"{variant.title}, {workload.name}"):
                         self._found.extend(session.run(workload))
+                self._touched_bytes += session.touched_bytes
         tell(variant.title, 1)
 
     @contextmanager

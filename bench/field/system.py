@@ -61,6 +61,8 @@ class Variant:
     """What the driver sets for each topic: NAME=VALUE."""
     protocol: Protocol = Protocol.STREAM
     driver: str = ""
+    reader: str = ""
+    """The driver that reads messages where they lie in what was received, if there is one."""
     window: int = 1024
     """Messages that wait for their acknowledgement, where the driver counts them; 32 MB at most."""
     brokers: int = 1

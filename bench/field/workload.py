@@ -8,6 +8,10 @@ from bench.field.system import BROKERS, Durability, Protocol, Variant
 
 KIB = 1024
 MIB = 1 << 20
+LINGER_MS = 1.0
+"""As OpenMessaging's driver for Kafka has it."""
+LINGER_FROM_RATE = 10_000
+"""At such a rate nobody sends each message in a request of its own."""
 
 
 class Kind(Enum):
@@ -36,6 +40,8 @@ class Scope(Enum):
     STREAMS = "streams"
     READ = "read"
     """What can be read more than once, without syncing: reading is the same with it."""
+    IN_PLACE = "in-place"
+    """What the bench has a reader of its own for, without syncing."""
     KAFKA = "kafka"
     """Only what speaks Kafka's protocol, without syncing."""
     CLUSTER = "cluster"
@@ -60,6 +66,10 @@ class Workload:
     partitions: int = 1
     consumers: int = 1
     rate: float = 0
+    linger_ms: float | None = None
+    """How long a producer waits for more of a batch if it can; None leaves it to the driver."""
+    is_in_place: bool = False
+    """Whether messages are read by a reader of the bench's own, where they lie."""
     stored_bytes: int = 0
     is_once: bool = False
     """Whether the first round is enough: it takes long to prepare."""
@@ -78,6 +88,8 @@ class Workload:
             case Scope.READ:
                 is_queue = variant.protocol is Protocol.QUEUE
                 return not is_queue and variant.durability is Durability.OS
+            case Scope.IN_PLACE:
+                return variant.reader != "" and variant.durability is Durability.OS
             case Scope.KAFKA:
                 is_kafka = variant.protocol is Protocol.KAFKA
                 return is_kafka and variant.durability is Durability.OS
@@ -132,12 +144,26 @@ def _batched(size: int, batch_bytes: int, name: str) -> Workload:
 
 
 def _latency(rate: int, scope: Scope = Scope.ALL) -> Workload:
+    is_many = rate >= LINGER_FROM_RATE
+    gathered = f", gathered for {LINGER_MS:g} ms where a client can do that" if is_many else ""
     return Workload(
         name=f"latency-{rate}",
-        title=f"end to end at {rate:,} messages of 100 B a second, open loop",
+        title=f"end to end at {rate:,} messages of 100 B a second, open loop{gathered}",
         kind=Kind.LATENCY,
         scope=scope,
         rate=rate,
+        linger_ms=LINGER_MS if is_many else None,
+    )
+
+
+def _in_place(size: int) -> Workload:
+    return Workload(
+        name=f"in-place-{size}",
+        title=f"messages of {size:,} B, read by the bench's own reader where they lie",
+        kind=Kind.FAN_OUT,
+        scope=Scope.IN_PLACE,
+        size=size,
+        is_in_place=True,
     )
 
 
@@ -181,6 +207,7 @@ def _tail(stored_bytes: int, name: str) -> Workload:
         kind=Kind.TAIL,
         scope=Scope.KAFKA,
         size=KIB,
+        is_in_place=True,
         stored_bytes=stored_bytes,
         is_once=stored_bytes > 1024 * MIB,
     )
@@ -229,11 +256,13 @@ REPLAY = Workload(
 )
 STANDARD = Workload(
     name="standard",
-    title="as OpenMessaging's 1 topic, 1 partition: 50,000 messages of 1 KiB a second",
+    title="as OpenMessaging's 1 topic, 1 partition: 50,000 messages of 1 KiB a second, "
+    f"gathered for {LINGER_MS:g} ms",
     kind=Kind.LATENCY,
     scope=Scope.KAFKA,
     size=KIB,
     rate=50_000,
+    linger_ms=LINGER_MS,
 )
 FAILOVER = Workload(
     name="failover",
@@ -265,6 +294,8 @@ QUICK = Plan(
         _partitions(1),
         _partitions(100),
         _fan_out(5),
+        _in_place(100),
+        _in_place(KIB),
         CATCH_UP,
         REPLAY,
         STANDARD,
@@ -296,6 +327,8 @@ FULL = Plan(
         STANDARD,
         *(_partitions(count) for count in (1, 10, 100, 1_000)),
         *(_fan_out(consumers) for consumers in (1, 5, 20)),
+        _in_place(100),
+        _in_place(KIB),
         CATCH_UP,
         REPLAY,
         _tail(5 * MIB, "small"),

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
+from zipfile import ZipFile
 
 from bench.field.processes import ServerProcess, free_port
 from bench.field.system import Durability, Missing, Protocol, Running, System, Variant
@@ -30,9 +31,8 @@ class ActiveMq(System):
         """Read it off the installed library."""
         if not _START.exists() or shutil.which("java") is None:
             raise Missing("activemq is not installed", self.package)
-        library = (_HOME / "lib" / "activemq-broker.jar").resolve()
-        found = re.search(r"-([\d.]+)\.jar$", library.name)
-        return found[1] if found else "unknown"
+        with ZipFile(_HOME / "lib" / "activemq-broker.jar") as library:
+            return version_in(library.read("META-INF/MANIFEST.MF").decode())
 
     def variants(self) -> Sequence[Variant]:
         """Return the default, which syncs, and without syncing."""
@@ -66,6 +66,12 @@ class ActiveMq(System):
         )
         process.await_port(port)
         return Running(port=port, processes=(process,))
+
+
+def version_in(manifest: str) -> str:
+    """Return the version that a library says it has."""
+    found = re.search(r"^Implementation-Version: *(\S+)", manifest, re.MULTILINE)
+    return found[1] if found else "unknown"
 
 
 def config(durability: Durability, port: int, folder: Path) -> str:

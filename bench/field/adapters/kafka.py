@@ -59,6 +59,7 @@ class Kafka(System):
                 topic_settings=settings,
                 protocol=Protocol.KAFKA,
                 driver="kafka",
+                reader="fetch",
             )
             for durability, settings in _TOPIC_SETTINGS.items()
         ]

@@ -35,6 +35,7 @@ class Kafkaesque(System):
                 topic_settings=(f"flush.policy={durability.value}",),
                 protocol=Protocol.KAFKA,
                 driver="kafka",
+                reader="fetch",
             )
             for durability in (Durability.OS, Durability.ALWAYS)
         ]

@@ -40,6 +40,7 @@ class RabbitMq(System):
                 settings="stream, own protocol, confirms",
                 kind="stream",
                 driver="stream",
+                reader="stream",
                 window=10_000,
             ),
             Variant(

@@ -20,6 +20,7 @@ typedef struct {
     long count;           /* produce: at most; consume: exactly, for each consumer */
     double seconds;       /* produce: stop then; consume: give up then */
     long batch_bytes;     /* 0: the library's own default */
+    double linger_ms;     /* wait so long for more of a batch; below 0: as the driver thinks best */
     long window;          /* messages that may wait for an acknowledgement, where we count them */
     int unbatched;        /* one message per request */
     const char *acks;

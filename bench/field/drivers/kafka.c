@@ -101,7 +101,10 @@ void *producer_open(const options *o) {
         set(conf, "batch.num.messages", "1000000");
     }
     if (o->unbatched) set(conf, "batch.num.messages", "1");
-    if (o->rate > 0 || o->unbatched) set(conf, "linger.ms", "0");
+    if (o->linger_ms >= 0) {
+        snprintf(number, sizeof number, "%g", o->linger_ms);
+        set(conf, "linger.ms", number);
+    } else if (o->rate > 0 || o->unbatched) set(conf, "linger.ms", "0");
     rd_kafka_conf_set_dr_msg_cb(conf, reported);
     producer_state *p = calloc(1, sizeof *p);
     p->kafka = open_kafka(RD_KAFKA_PRODUCER, conf);

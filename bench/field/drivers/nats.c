@@ -7,7 +7,7 @@
 
 #define WAIT_MS 100
 #define DEADLINE_MS 60000
-#define TAKE_MAX 10000
+#define TAKE_MAX 100
 #define PUT_WAIT_MS 250
 #define PUT_TRIES_MAX 400
 

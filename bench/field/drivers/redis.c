@@ -2,11 +2,14 @@
 #include "driver.h"
 
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ID_BYTES 64
+#define READ_MESSAGES_MAX 1000
+#define READ_BYTES_MAX (1 << 20) /* about as much as a fetch of Kafka's clients brings */
 
 typedef struct {
     redisContext *redis;
@@ -18,6 +21,7 @@ typedef struct {
 typedef struct {
     redisContext *redis;
     const char *topic;
+    long at_once;
     char last[ID_BYTES];
 } consumer_state;
 
@@ -34,11 +38,9 @@ static redisContext *open_redis(const options *o) {
     return redis;
 }
 
-static redisReply *next_reply(redisContext *redis) {
-    redisReply *reply;
-    if (redisGetReply(redis, (void **)&reply) != REDIS_OK) fail("redis: %s", redis->errstr);
+static void take_reply(redisReply *reply) {
     if (reply->type == REDIS_REPLY_ERROR) fail("redis: %s", reply->str);
-    return reply;
+    freeReplyObject(reply);
 }
 
 void driver_create(const options *o) { (void)o; } /* a stream begins with its first entry */
@@ -51,7 +53,9 @@ void *producer_open(const options *o) {
 
 static void settle(producer_state *p, long down_to) {
     while (p->waiting > down_to) {
-        freeReplyObject(next_reply(p->redis));
+        redisReply *reply;
+        if (redisGetReply(p->redis, (void **)&reply) != REDIS_OK) fail("redis: %s", p->redis->errstr);
+        take_reply(reply);
         p->waiting--;
     }
 }
@@ -65,19 +69,36 @@ void producer_send(void *producer, const char *data, size_t size, int copy) {
     if (++p->waiting >= p->window) settle(p, p->window / 2);
 }
 
-void producer_push(void *producer) { settle(producer, 0); }
+/* What is due next does not wait for answers to what is under way. */
+void producer_push(void *producer) {
+    producer_state *p = producer;
+    struct pollfd readable = {.fd = p->redis->fd, .events = POLLIN};
+    for (int done = 0; !done;)
+        if (redisBufferWrite(p->redis, &done) != REDIS_OK) fail("redis: %s", p->redis->errstr);
+    while (p->waiting && poll(&readable, 1, 0) > 0) {
+        void *reply = NULL;
+        if (redisBufferRead(p->redis) != REDIS_OK) fail("redis: %s", p->redis->errstr);
+        while (redisGetReplyFromReader(p->redis, &reply) == REDIS_OK && reply) {
+            take_reply(reply);
+            p->waiting--;
+        }
+    }
+}
+
 void producer_flush(void *producer) { settle(producer, 0); }
 
 void *consumer_open(const options *o) {
     consumer_state *c = calloc(1, sizeof *c);
-    *c = (consumer_state){open_redis(o), o->topic, "0-0"};
+    long at_once = READ_BYTES_MAX / (o->size > 0 ? o->size : 1);
+    if (at_once > READ_MESSAGES_MAX) at_once = READ_MESSAGES_MAX;
+    *c = (consumer_state){open_redis(o), o->topic, at_once < 1 ? 1 : at_once, "0-0"};
     return c;
 }
 
 long consumer_poll(void *consumer, on_message take, void *context) {
     consumer_state *c = consumer;
-    redisReply *reply = redisCommand(c->redis, "XREAD COUNT 1000 BLOCK 100 STREAMS %s %s", c->topic,
-                                     c->last);
+    redisReply *reply = redisCommand(c->redis, "XREAD COUNT %ld BLOCK 100 STREAMS %s %s",
+                                     c->at_once, c->topic, c->last);
     if (!reply) fail("redis: %s", c->redis->errstr);
     if (reply->type == REDIS_REPLY_ERROR) fail("redis: %s", reply->str);
     long count = 0;

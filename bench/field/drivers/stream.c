@@ -3,9 +3,8 @@
  * Messages travel as AMQP 1.0 data sections, up to 100 of them in one frame, as the Java client
  * does by default. The layout of the frames is that of the stream plugin's protocol document. */
 #include "bytes.h"
+#include "numbers.h"
 
-#include <arpa/inet.h>
-#include <endian.h>
 #include <stdio.h>
 
 #define WAIT_MS 100
@@ -36,38 +35,11 @@ typedef struct {
     char *messages; /* of the frame that is being filled */
     size_t filled;
     uint32_t count;
+    uint64_t begun; /* when the first of them came */
+    uint64_t linger_ns;
 } producer_state;
 
 const char *driver_client(void) { return "stream protocol over a socket, C"; }
-
-static char *put16(char *at, unsigned value) {
-    uint16_t big = htons((uint16_t)value);
-    return (char *)memcpy(at, &big, 2) + 2;
-}
-
-static char *put32(char *at, uint32_t value) {
-    uint32_t big = htonl(value);
-    return (char *)memcpy(at, &big, 4) + 4;
-}
-
-static char *put64(char *at, uint64_t value) {
-    uint64_t big = htobe64(value);
-    return (char *)memcpy(at, &big, 8) + 8;
-}
-
-static char *put_text(char *at, const char *text) {
-    size_t size = strlen(text);
-    at = put16(at, (unsigned)size);
-    return (char *)memcpy(at, text, size) + size;
-}
-
-static uint32_t get32(const char *at) {
-    uint32_t big;
-    memcpy(&big, at, 4);
-    return ntohl(big);
-}
-
-static unsigned get16(const char *at) { return (unsigned)(uint8_t)at[0] << 8 | (uint8_t)at[1]; }
 
 static void put_frame(bytes *b, int key, const char *body, size_t size) {
     char head[8];
@@ -131,6 +103,7 @@ void *producer_open(const options *o) {
     char body[256];
     producer_state *p = calloc(1, sizeof *p);
     *p = (producer_state){.line = open_stream(o), .window = o->window};
+    if (o->linger_ms > 0) p->linger_ns = (uint64_t)(o->linger_ms * 1e6);
     p->messages = malloc(OUT_BYTES);
     body[4] = 1;
     ask(p->line, DECLARE_PUBLISHER, body, put_text(put_text(body + 5, ""), o->topic));
@@ -162,7 +135,10 @@ void producer_send(void *producer, const char *data, size_t size, int copy) {
     (void)copy;
     producer_state *p = producer;
     static const char section[] = {0, 0x53, 0x75, (char)0xb0};
-    if (!p->count) p->filled = 5;
+    if (!p->count) {
+        p->filled = 5;
+        p->begun = p->linger_ns ? now_ns() : 0;
+    }
     char *at = put32(put64(p->messages + p->filled, p->sent++), (uint32_t)size + SECTION_BYTES);
     memcpy(at, section, sizeof section);
     at = put32(at + sizeof section, (uint32_t)size);
@@ -178,8 +154,9 @@ void producer_send(void *producer, const char *data, size_t size, int copy) {
 }
 
 void producer_push(void *producer) {
-    send_frame(producer);
-    settle(producer, 0, 0);
+    producer_state *p = producer;
+    if (!p->linger_ns || now_ns() - p->begun >= p->linger_ns) send_frame(p);
+    settle(p, 0, 0);
 }
 
 void producer_flush(void *producer) {

@@ -105,6 +105,12 @@ def test_activemq_syncs_by_default_and_can_be_told_not_to() -> None:
         assert door.attrib["uri"] == "stomp://127.0.0.1:1111"
 
 
+def test_activemq_says_its_version_in_its_library() -> None:
+    manifest = "Manifest-Version: 1.0\r\nImplementation-Version: 5.17.2\r\n"
+    assert activemq.version_in(manifest) == "5.17.2"
+    assert activemq.version_in("Manifest-Version: 1.0\n") == "unknown"
+
+
 def test_rabbitmq_keeps_everything_in_the_folder_it_is_given() -> None:
     ports = {"amqp": 1, "stream": 2, "mapper": 3, "distribution": 4}
     assert "listeners.tcp.1 = 127.0.0.1:1" in rabbitmq.config(ports)
@@ -121,6 +127,7 @@ def test_systems_that_need_nothing_installed_to_be_asked_have_one_default_mode()
         assert [variant.is_default for variant in variants].count(True) == 1
         assert all(variant.name.startswith(f"{system.name}-") for variant in variants)
         assert all(variant.driver in LIBRARIES for variant in variants)
+        assert all(variant.reader in {"", *LIBRARIES} for variant in variants)
 
 
 def test_every_system_says_what_would_bring_it() -> None:

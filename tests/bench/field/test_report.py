@@ -84,6 +84,34 @@ def test_a_busy_machine_is_told_first() -> None:
     assert "others took 40% of it" in report.markdown(busy, "")
 
 
+def test_a_run_that_touched_memory_first_says_why() -> None:
+    run = a_lost_run()
+    touched = replace(run, machine=replace(run.machine, touched_bytes=7_000_000_000))
+    assert "written and deleted" not in report.markdown(run, "")
+    assert "7 GB in all: on a virtual machine" in report.markdown(touched, "")
+
+
+def test_the_tail_of_much_is_compared_within_its_round() -> None:
+    small, large = "tail-small.consume", "tail-large.consume"
+    run = a_run(
+        [
+            a_measurement(small, "kafkaesque-os", rate=1000),
+            a_measurement(large, "kafkaesque-os", rate=950),
+            a_measurement(small, "kafkaesque-os", rate=2000, round_number=1),
+        ]
+    )
+    found = goal(run, "read of the tail with much stored", "itself with little stored")
+    assert (found.ratio, found.is_reached) == (0.95, True)
+
+
+def test_streams_are_compared_once_more_with_clients_that_do_the_same() -> None:
+    figure = "in-place-100.consume"
+    rates = {"kafkaesque-os": 12_000_000, "rabbitmq-stream-os": 6_000_000}
+    run = a_run([a_measurement(figure, variant, rate=rate) for variant, rate in rates.items()])
+    found = goal(run, "consume, 100 B, os, both read in place", "RabbitMQ stream")
+    assert (found.ratio, found.is_reached) == (2.0, False)
+
+
 def test_every_plot_and_the_page_are_written(tmp_path: Path) -> None:
     report.write(a_lost_run(), tmp_path)
     for plot in plots(a_lost_run()):

@@ -1,5 +1,6 @@
 """What is kept of a run, and which of its rounds counts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from bench.field.results import load, save
@@ -35,6 +36,11 @@ def test_latencies_of_all_rounds_count() -> None:
 
 def test_processor_time_is_told_for_a_million_messages() -> None:
     assert a_measurement("f", "v", rate=500_000, cpu_seconds=0.25).cpu_per_million == 0.5
+
+
+def test_processor_time_is_that_of_all_that_was_read() -> None:
+    found = replace(a_measurement("f", "v", rate=400_000, cpu_seconds=0.25), read=500_000)
+    assert (found.rate, found.cpu_per_million) == (400_000, 0.5)
 
 
 def test_what_was_not_measured_is_none() -> None:

@@ -170,6 +170,7 @@ class Broker:
             self._peers,
             self._chance,
             lambda: self.leader_of(CATALOG_GROUP).node,
+            self.replicas.is_reachable,
         )
         self.confirming = Confirming(self.ask, self._committed, lambda: self._catalog.is_hosted)
         committed = self._committed.machine

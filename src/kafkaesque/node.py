@@ -130,7 +130,7 @@ class Node:
             raise
         self.edge = Edge(self.broker, settings.limits, self._clock, advertised, self._turn)
         local = LocalChannel(self.broker, settings.host, self.port)
-        self._peering.on_request = Forwarded(local).answer
+        self._peering.on_request = Forwarded(local, self.edge).answer
         self.edge.forward = forwarding(self._peering.links)
         self.edge.links = self._peering.links.counters
         channel = ClusterChannel(self.broker, local, self._peering.links)
@@ -141,7 +141,6 @@ class Node:
         except LogError:
             await self.stop()
             raise
-        self._repeat("sweep", SWEEP_MS, self.edge.sweep)
 
     def _bind(self) -> list[socket.socket]:
         settings = self._settings
@@ -207,6 +206,7 @@ class Node:
         self._peering.start()
         self.broker.start(ready.set)
         self._repeat("tick", self._config.tick_ms, self.broker.tick)
+        self._repeat("sweep", SWEEP_MS, self.edge.sweep)
         self._repeat("gossip", GOSSIP_TICK_MS, self._peering.gossiping.tick)
         waiting = self._loop.call_later(WAITING_S, lambda: self.on_waiting())
         self._standing = self._loop.create_task(

@@ -14,6 +14,7 @@ from kafkaesque.broker.identity import (
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import CorruptLog, ForeignFile, LogError, NewerFormat
 from kafkaesque.log.journal import Journal
+from kafkaesque.server.founding import begin
 from kafkaesque.sim.disk import CrashPolicy, SimDisk
 
 SOMEBODY = FolderIdentity(
@@ -72,6 +73,13 @@ def test_a_first_start_that_was_cut_short_goes_on() -> None:
     new = FolderIdentity(cluster="c", node=1, directory=b"d" * 16, is_founder=True)
     save_identity(disk, new)
     assert load_identity(disk) == new
+
+
+def test_the_journal_of_another_broker_is_refused() -> None:
+    disk = a_folder()
+    assert begin(disk, SOMEBODY, SOMEBODY.node) == SOMEBODY
+    with pytest.raises(LogError, match="is of broker 3, but its journal of broker 4: files of two"):
+        begin(disk, SOMEBODY, 4)
 
 
 def test_damage_is_told_from_foreign_files_and_later_formats() -> None:

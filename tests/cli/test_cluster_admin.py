@@ -110,6 +110,7 @@ def test_status_and_doctor_see_a_cluster_as_it_is_and_a_topic_gets_more_copies(
             assert quorum.leader == seen["catalog_leader"]
     assert sum(one["leads"] for one in seen["brokers"]) == 3
     assert sum(one["replicas"] for one in seen["brokers"]) == 6
+    assert seen["topics_with_few_copies"] == ["orders"]
     code, text = cli("doctor")
     assert code == 1
     assert "kafkaesque topic alter orders --replicas 3 --yes" in text

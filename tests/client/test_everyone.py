@@ -133,3 +133,16 @@ def test_groups_are_asked_for_again_when_somebody_leads_their_partition_at_last(
         broker.replies[ListGroupsRequest] = one_after_another(groups(), elected)
         with an_admin(broker.bootstrap) as admin:
             assert [one.group for one in admin.groups.list_all()] == ["a"]
+
+
+def test_groups_are_asked_for_again_when_their_leader_came_while_they_were_listed() -> None:
+    with FakeBroker(topics={OFFSETS: 1}) as broker:
+        broker.leader = -1
+
+        def elected_behind(_: object) -> object:
+            broker.leader = 1
+            return groups()
+
+        broker.replies[ListGroupsRequest] = one_after_another(elected_behind, groups("a"))
+        with an_admin(broker.bootstrap) as admin:
+            assert [one.group for one in admin.groups.list_all()] == ["a"]

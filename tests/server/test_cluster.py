@@ -163,7 +163,7 @@ def test_who_asks_a_broker_that_is_cut_off_for_the_way_is_sent_on() -> None:
     for other in others:
         world.network.cut(lonely, other)
         world.network.cut(other, lonely)
-    wait(world, lambda: ask(others[0], ["orders"]).topics[0].partitions[0].leader_id in others)
+    wait(world, lambda: ask(others[0], None).topics[0].partitions[0].leader_id in others)
     wait(world, lambda: is_cut_off(broker_of(world, lonely)))
     wait(world, lambda: ask(lonely, None).topics[0].partitions[0].leader_id == -1)
     assert dismissed == []  # whoever looks around may stay

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from kafkaesque.broker.broker import Broker
 from kafkaesque.clock import SystemClock
+from kafkaesque.config import LimitsConfig
 from kafkaesque.errors import PeerUnreachable
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_message import Message
@@ -24,6 +26,7 @@ from kafkaesque.server.cluster_channel import (
     Forwarded,
     hand_on,
 )
+from kafkaesque.server.edge import Edge
 from kafkaesque.server.local_channel import LocalChannel
 from kafkaesque.server.peering import Ask
 from kafkaesque.sim.broker_run import is_of_one_mind
@@ -210,11 +213,37 @@ def test_requests_that_wait_leave_room_on_the_link_for_other_calls() -> None:
     asyncio.run(go())
 
 
+def an_edge(broker: Broker, *, is_open: bool = True) -> Edge:
+    edge = Edge(broker, LimitsConfig(), SystemClock())
+    edge.is_open = is_open
+    return edge
+
+
+def test_who_asks_a_broker_that_has_not_caught_up_is_answered_when_it_has() -> None:
+    async def go() -> None:
+        answers: list[Reply | Failure] = []
+        memory = MemoryBroker()
+        edge = an_edge(memory.broker, is_open=False)
+        forwarded = Forwarded(LocalChannel(memory.broker, "", 1), edge)
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+        wanted = FetchTopic(topic_id=b"t" * 16, partitions=(partition,))
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(wanted,))
+        data = struct.pack(">hh", FETCH_KEY, FETCH_VERSION) + encode(request, FETCH_VERSION)
+        forwarded.answer(Question(2, Ask.REQUEST, memoryview(data), 1, answers.append))
+        await asyncio.sleep(0)
+        assert (answers, edge.waiting) == ([], 1), "it does not say that there is no such topic"
+        edge.open()
+        await until(lambda: bool(answers))
+        assert isinstance(answers[0], Reply)
+
+    asyncio.run(go())
+
+
 def test_requests_that_were_given_up_count_where_they_are_still_handled() -> None:
     async def go() -> None:
         answers: list[Reply | Failure] = []
         async with channelled() as found:
-            forwarded = Forwarded(found.local)
+            forwarded = Forwarded(found.local, an_edge(MemoryBroker().broker))
             waiting = encode(found.a_fetch(1), FETCH_VERSION)
             data = memoryview(struct.pack(">hh", FETCH_KEY, FETCH_VERSION) + waiting)
             for number in range(REQUESTS_PENDING_MAX):
@@ -274,7 +303,8 @@ def test_a_leader_that_is_lost_leaves_the_fate_of_its_own_messages_unknown() -> 
 def test_what_cannot_be_read_is_refused_and_breaks_nothing(data: bytes) -> None:
     answers: list[Failure | Reply] = []
     question = Question(2, Ask.REQUEST, memoryview(data), 7, answers.append)
-    Forwarded(LocalChannel(MemoryBroker().broker, "broker.example", 1234)).answer(question)
+    broker = MemoryBroker().broker
+    Forwarded(LocalChannel(broker, "broker.example", 1234), an_edge(broker)).answer(question)
     [answer] = answers
     assert isinstance(answer, Failure)
     assert answer.reason.startswith("the request cannot be read")

@@ -93,6 +93,7 @@ def test_clients_who_are_closed_while_they_wait_are_forgotten(tmp_path: Path, lo
             edge.sweep()
             await broker.until(lambda: edge.waiting == 0)
             assert await peer.rest() == b""
+            assert edge.counters.refused[Refusal.CATCHING_UP] == 1
 
     run_on(loop, go())
 

@@ -139,6 +139,21 @@ def test_partitions_are_led_by_their_first_replicas_in_equal_parts(
     assert len({nodes[0] for nodes in replicas}) == brokers
 
 
+def test_a_topic_that_is_made_while_brokers_are_down_is_on_those_that_are_there() -> None:
+    world = ready_world(5, 5)
+    down = [node for node in world.nodes if node != catalog_leader(world)][:2]
+    for node in down:
+        world.nodes[node].kill()
+    asked = catalog_leader(world)
+    wait(world, lambda: not any(map(broker_of(world, asked).replicas.is_reachable, down)))
+    assert create(world, asked, "orders", partitions=10, replication=3) is None
+    assert create(world, asked, "copies", partitions=1, replication=4) is None
+    topics = broker_of(world, asked).catalog.topics
+    there = {node for node in world.nodes if node not in down}
+    assert all(set(nodes) == there for nodes in topics["orders"].replicas)
+    assert there < set(topics["copies"].replicas[0]), "the fourth one comes when it is back"
+
+
 def test_whoever_does_not_lead_says_so_and_whoever_holds_nothing_too() -> None:
     world = ready_world(5)
     assert create(world, 1, "orders", partitions=1, replication=3) is None

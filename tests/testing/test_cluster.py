@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -92,6 +92,27 @@ def test_nothing_is_lost_or_doubled_when_the_leader_is_killed(cluster: Cluster) 
     cluster.restart(leader)
     sender.send("killed")
     assert read(cluster, "killed", 3 * COUNT) == sender.acknowledged
+
+
+def test_new_consumers_find_a_partition_while_its_leader_is_replaced(cluster: Cluster) -> None:
+    create(cluster, "asked")
+    Sender(cluster).send("asked")
+    leader = cluster.leader("asked")
+    others = ",".join(cluster.address(node) for node in cluster.nodes if node != leader)
+    cluster.kill(leader)
+    answers: set[object] = set()
+    for _ in range(20):
+        consumer = Consumer({"bootstrap.servers": others, "group.id": "unused", "log_level": 0})
+        try:
+            asked = TopicPartition("asked", 0)
+            answers.add(consumer.get_watermark_offsets(asked, timeout=SECONDS_MAX))
+        except KafkaException as error:
+            # For a moment others may take the dead one for the leader: then it is waited for.
+            assert error.args[0].code() == KafkaError._TIMED_OUT, error
+        finally:
+            consumer.close()
+    cluster.restart(leader)
+    assert answers == {(0, COUNT)}
 
 
 def test_a_leader_that_is_cut_off_is_replaced_and_acknowledges_nothing(cluster: Cluster) -> None:

@@ -1,12 +1,13 @@
 """One node's broker: its store, its groups, its copy of the catalog. Synchronous throughout."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
 from kafkaesque.broker.caretaker import Caretaker
 from kafkaesque.broker.changes import Changes
+from kafkaesque.broker.confirming import Confirming
 from kafkaesque.broker.coordinators import (
     OFFSETS_SETTINGS,
     OFFSETS_TOPIC,
@@ -110,15 +111,17 @@ class Broker:
         self.on_catalog: Callable[[], None] = _ignore
         """Called when this broker's copy of the catalog has changed."""
         self._is_started = False
-        self._waits = ServingWaits(self.leaders)
+        self._waits = ServingWaits(self.leaders, self.replicas.is_reachable)
         self.leaders.on_change = self._waits.changed
         self._housekeeper = Housekeeper(clock, config.housekeeping)
         ids_per_block = config.producers.ids_per_block
         self._producer_ids = ProducerIds(ids_per_block, self._take_producer_ids)
-        self._sweep = ProducerSweep(self._open_partitions, failed)
+        # While topics may come and go: those that were deleted meanwhile are not yielded.
+        self._sweep = ProducerSweep(lambda: self.topics.each_partition(), failed)
         self._catalog: MachineHost[Catalog]
         self._committed: MachineFollower[Catalog]
         self._changes: Changes
+        self.confirming: Confirming
         self._caretaker: Caretaker | None = None
         self.topics: Topics
         self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
@@ -167,7 +170,9 @@ class Broker:
             self._peers,
             self._chance,
             lambda: self.leader_of(CATALOG_GROUP).node,
+            self.replicas.is_reachable,
         )
+        self.confirming = Confirming(self.ask, self._committed, lambda: self._catalog.is_hosted)
         committed = self._committed.machine
         self.topics = Topics(
             self.node, committed, self._hosting, self._store, self._clock, self._waits
@@ -198,6 +203,7 @@ class Broker:
         self._store.flusher.pass_time(self._clock.monotonic_ms())
         self._catalog.tick()
         self._committed.tick()
+        self.confirming.tick()
         if self._caretaker is not None:
             self._caretaker.tick()
         self.coordinators.tick()
@@ -408,10 +414,6 @@ class Broker:
     def delete_records(self, topic: str, partition: int, offset: Offset, answer: Answer) -> None:
         """Forget the records before an offset, -1 for all; raises at once what cannot be."""
         self.topics.delete_records(topic, partition, offset, answer)
-
-    def _open_partitions(self) -> Iterator[Partition]:
-        """Yield the partitions of the topics there are now, but of those deleted meanwhile."""
-        return self.topics.each_partition()
 
     def space(self) -> tuple[int, int]:
         """Return the bytes of the disk in all, and those of them that are free."""

@@ -74,12 +74,14 @@ class Changes:
         peers: Peers,
         chance: random.Random,
         leader: Callable[[], NodeId | None],
+        is_reachable: Callable[[NodeId], bool],
     ) -> None:
         self._node = node
         self._host = host
         self._peers = peers
         self._chance = chance
         self._leader = leader
+        self._is_reachable = is_reachable
 
     def ask(self, command: Command, reply: ReplyTo) -> None:
         """Have a command carried out, here or by the leader; `reply` is told how it went.
@@ -203,11 +205,22 @@ class Changes:
     def _new_replicas(
         self, catalog: Catalog, partitions: int, replication: int
     ) -> tuple[Replicas, ...]:
-        racks = self._racks(catalog)
+        racks = self._able(catalog, replication)
         if len(racks) == 1 and replication == 1:
             return (tuple(racks),) * partitions
         held = (nodes for topic in catalog.topics.values() for nodes in topic.replicas)
         return place(racks, held, partitions, replication, self._chance)
+
+    def _able(self, catalog: Catalog, replication: int) -> Mapping[NodeId, str]:
+        """Return those of them that are there, and no more others than are needed.
+
+        A partition most of whose brokers are down when it comes to be has no leader.
+        """
+        racks = self._racks(catalog)
+        there = [node for node in racks if self._is_reachable(node)]
+        away = [node for node in sorted(racks) if node not in there]
+        able = there + away[: max(0, replication - len(there))]
+        return {node: rack for node, rack in racks.items() if node in able}
 
     def _racks(self, catalog: Catalog) -> Mapping[NodeId, str]:
         """Return the brokers that take something new, and their racks.

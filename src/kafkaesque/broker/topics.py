@@ -200,6 +200,10 @@ class Topics:
             return
         self._waits.until_served(_slots_of(found), then)
 
+    def when_led(self, groups: Iterable[GroupId], then: Callable[[], None]) -> None:
+        """Call back when each group has a leader that is there, or has had none for long."""
+        self._waits.until_led(groups, then)
+
     def tick(self) -> None:
         """Let time pass."""
         self._waits.tick()

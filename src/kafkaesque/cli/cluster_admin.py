@@ -10,6 +10,7 @@ from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.brokers import BrokerInfo
+from kafkaesque.client.findings import few_copies
 from kafkaesque.client.overview import NOBODY, Overview, look
 from kafkaesque.errors import UnknownBroker, UnknownTopic
 from kafkaesque.types import NodeId
@@ -50,6 +51,7 @@ def _shortfalls(seen: Overview) -> dict[str, object]:
         "without leader": leaderless,
         "below replication": behind,
         "below min in sync": few,
+        "topics with few copies": sorted(few_copies(seen)),
     }
 
 

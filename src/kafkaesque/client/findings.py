@@ -192,18 +192,24 @@ def _stands_still(move: MoveInfo, now: Overview, before: Overview) -> bool:
     return move in before.moves and is_behind and sizes(now) == sizes(before)
 
 
+def few_copies(now: Overview) -> dict[str, int]:
+    """Return the users' topics with fewer replicas than a new one would get, and how many."""
+    held = {
+        topic.name: min((len(one.replicas) for one in topic.partitions), default=0)
+        for topic in now.topics
+        if not topic.is_internal
+    }
+    return {name: count for name, count in held.items() if count < now.default_replication}
+
+
 def _sizes(now: Overview) -> Iterator[Finding]:
-    for topic in now.topics:
-        held = min((len(one.replicas) for one in topic.partitions), default=0)
-        if topic.is_internal or held >= now.default_replication:
-            continue
-        if any(move.topic == topic.name for move in now.moves):
+    for name, held in few_copies(now).items():
+        if any(move.topic == name for move in now.moves):
             continue
         yield Finding(
             kind=Kind.REPLICATION,
-            text=f"topic {topic.name} has {held} of {now.default_replication} replicas",
-            command=f"kafkaesque topic alter {topic.name} "
-            f"--replicas {now.default_replication} --yes",
+            text=f"topic {name} has {held} of {now.default_replication} replicas",
+            command=f"kafkaesque topic alter {name} --replicas {now.default_replication} --yes",
         )
 
 

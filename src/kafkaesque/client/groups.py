@@ -112,12 +112,16 @@ class Groups:
         everyone = self._everyone()
 
         def ask() -> Sequence[GroupListing]:
+            before = self._leaders()
             found = everyone.ask()
-            silent = self._silent_partitions(everyone.missing)
-            if silent:
+            leaders = self._leaders()
+            silent = {NOBODY, *everyone.missing}
+            # One that came to lead meanwhile may have been asked before it did.
+            unheard = [p for p, led in leaders.items() if led[0] in silent or led != before.get(p)]
+            if unheard:
                 everyone.forget()  # whoever leads them next knows more groups
                 raise RefusedForNow(
-                    f"partition {silent[0]} of topic {_OFFSETS_TOPIC} has no leader that answers: "
+                    f"partition {unheard[0]} of topic {_OFFSETS_TOPIC} has no leader that answers: "
                     "the positions of some groups cannot be told",
                     ErrorCode.LEADER_NOT_AVAILABLE.name,
                 )
@@ -131,14 +135,14 @@ class Groups:
 
         return Everyone(self._router, ListGroupsRequest(), ListGroupsResponse, accept)
 
-    def _silent_partitions(self, missing: set[NodeId]) -> Sequence[int]:
-        """Return the partitions of groups that nobody leads, or only somebody who is missing."""
+    def _leaders(self) -> dict[int, tuple[NodeId, int]]:
+        """Return who leads the partitions that hold groups, and in which term."""
         topic = first(self._router.metadata([_OFFSETS_TOPIC]).topics, f"topic {_OFFSETS_TOPIC}")
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return []  # there never was a group
+            return {}  # there never was a group
         check(topic.error_code, f"topic {_OFFSETS_TOPIC}")
-        silent = {NOBODY, *missing}
-        return sorted(one.partition_index for one in topic.partitions if one.leader_id in silent)
+        found = sorted(topic.partitions, key=lambda one: one.partition_index)
+        return {one.partition_index: (one.leader_id, one.leader_epoch) for one in found}
 
     def describe(self, group: str) -> GroupInfo:
         """Return one group; raises Refused if there is none."""

@@ -8,6 +8,7 @@ links between brokers, where many wait side by side and none holds up another.
 import asyncio
 import struct
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -23,6 +24,7 @@ from kafkaesque.errors import (
 )
 from kafkaesque.net.links import Links
 from kafkaesque.net.ports import Question
+from kafkaesque.server.edge import Edge
 from kafkaesque.server.local_channel import LocalChannel
 from kafkaesque.server.peering import Ask
 from kafkaesque.server.session import Forward
@@ -205,13 +207,18 @@ def forwarding(links: Links) -> Forward:
 class Forwarded:
     """Answers the requests that other brokers hand on to this one."""
 
-    def __init__(self, local: LocalChannel) -> None:
+    def __init__(self, local: LocalChannel, edge: Edge) -> None:
         self._local = local
+        self._edge = edge
         self._tasks: dict[NodeId | None, set[asyncio.Task[None]]] = {}
         """What is under way for each broker that asks."""
 
     def answer(self, question: Question) -> None:
-        """Begin to handle a request; its answer is sent when there is one."""
+        """Begin to handle a request; its answer is sent when there is one.
+
+        Those who ask a broker that has just started wait as clients do: it might say of a topic
+        that it does not exist, because it has not caught up.
+        """
         try:
             key, version = _HEAD.unpack_from(question.data)
             messages = APIS[key]
@@ -219,6 +226,14 @@ class Forwarded:
         except (KeyError, WireError, ValueError, struct.error) as error:
             question.refuse(f"the request cannot be read: {error}")
             return
+        if self._edge.is_open:
+            self._begin(question, request, version)
+        elif self._edge.waiting < REQUESTS_PENDING_MAX:
+            self._edge.when_open(partial(self._begin, question, request, version))
+        else:
+            question.refuse("this broker has just started, and too many wait for it")
+
+    def _begin(self, question: Question, request: Any, version: int) -> None:
         tasks = self._tasks.setdefault(question.node, set())
         if len(tasks) >= REQUESTS_PENDING_MAX:
             question.refuse("too many requests of this broker are not answered yet")

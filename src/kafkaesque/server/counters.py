@@ -30,6 +30,7 @@ class Refusal(StrEnum):
     RATE_PER_ADDRESS = "rate_per_address"
     PROTOCOL = "protocol"
     FIRST_BYTE_TIME = "first_byte_time"
+    CATCHING_UP = "catching_up"
     REQUEST_TIME = "request_time"
     IDLE = "idle"
     REQUEST = "request"

@@ -70,6 +70,7 @@ class Door(asyncio.BufferedProtocol):
         "_edge",
         "_first",
         "_http",
+        "_is_waiting",
         "_link",
         "_since_ms",
         "_text",
@@ -85,6 +86,7 @@ class Door(asyncio.BufferedProtocol):
         self._http = http
         self._text = text
         self._first = b""
+        self._is_waiting = False
         self._since_ms = edge.doorkeeper.now_ms()
         self._transport: asyncio.Transport
 
@@ -109,6 +111,7 @@ class Door(asyncio.BufferedProtocol):
         self._first += self._edge.slab[:nbytes]
         kind = kind_of(self._first)
         if kind in (Kind.KAFKA, Kind.TEXT) and not self._edge.is_open:
+            self._is_waiting = True
             self._transport.pause_reading()
             self._edge.when_open(self._go_on)
         else:
@@ -116,6 +119,7 @@ class Door(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         """Let a client in who came before the broker was ready, if it still waits."""
+        self._is_waiting = False
         if not self._transport.is_closing():
             self._transport.resume_reading()
             self._let_in(kind_of(self._first))
@@ -143,9 +147,14 @@ class Door(asyncio.BufferedProtocol):
         self._edge.doorkeeper.leave(self)
 
     def overdue(self, now_ms: int) -> Refusal | None:
-        """It must say soon what it is."""
-        is_late = now_ms - self._since_ms > self._edge.limits.first_byte_ms_max
-        return Refusal.FIRST_BYTE_TIME if is_late else None
+        """It must say soon what it is; and this broker must say soon whether it serves.
+
+        A cluster may have no leader for hours. Who is hung up on turns to another broker, or comes
+        again; who is left waiting may do so until its own patience ends, half a minute later.
+        """
+        if now_ms - self._since_ms <= self._edge.limits.first_byte_ms_max:
+            return None
+        return Refusal.CATCHING_UP if self._is_waiting else Refusal.FIRST_BYTE_TIME
 
     def abort(self) -> None:
         """Hang up."""

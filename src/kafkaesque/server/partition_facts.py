@@ -1,6 +1,6 @@
 """What is told of a partition wherever topics are described."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kafkaesque.broker.broker import Broker
@@ -8,6 +8,7 @@ from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.topics import Slot, group_of
 from kafkaesque.errors import PartitionOffline
 from kafkaesque.machines.catalog import Topic
+from kafkaesque.server.waiting import done
 from kafkaesque.types import NodeId, Term
 from kafkaesque.wire.error_codes import ErrorCode
 
@@ -37,11 +38,8 @@ def facts_of(
     a replica that it counts on is not offline, even if its broker cannot be reached from here.
     """
     replicas = topic.replicas[index]
-    is_lost = isinstance(slot, PartitionOffline) or (
-        isinstance(slot, Partition) and slot.replica.error is not None
-    )
     away = {node for node in replicas if node not in there}
-    if is_lost:
+    if _is_lost(slot):
         away.add(broker.node)
     term, leader = broker.partition_leader(topic, index)
     if leader is None or leader in away or leader not in there:
@@ -62,4 +60,25 @@ def facts_of(
         replicas=replicas,
         in_sync=in_sync,
         offline=tuple(node for node in replicas if node in away and node not in in_sync),
+    )
+
+
+async def led(broker: Broker, topics: Iterable[Topic]) -> None:
+    """Wait until all partitions of some topics have leaders, for as long as an election may take.
+
+    librdkafka takes a partition without one for unknown, and does not ask again for minutes
+    (`rd_kafka_topic_partition_list_query_leaders`). One whose only replica is lost gets none.
+    """
+    groups = [
+        group_of(topic, index)
+        for topic in topics
+        for index, slot in enumerate(broker.topics.slots(topic.name))
+        if not (_is_lost(slot) and topic.replicas[index] == (broker.node,))
+    ]
+    await done(lambda answer: broker.topics.when_led(groups, lambda: answer(None)))
+
+
+def _is_lost(slot: Slot) -> bool:
+    return isinstance(slot, PartitionOffline) or (
+        isinstance(slot, Partition) and slot.replica.error is not None
     )

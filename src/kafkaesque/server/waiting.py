@@ -58,6 +58,24 @@ async def carried_out(change: Callable[[Answer], None]) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
+async def is_current(broker: Broker) -> bool:
+    """Return whether this broker's catalog surely holds all that was decided before the call.
+
+    Who would say that a topic does not exist asks first, and looks again afterwards: clients take
+    such a word for final, and this broker's copy may be behind. Bounded by the broker.
+    """
+    if broker.confirming.is_certain:
+        return True
+    future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def told(answer: bool) -> None:  # noqa: FBT001
+        if not future.done():
+            future.set_result(answer)
+
+    broker.confirming.when_current(told)
+    return await future
+
+
 async def topic_created(
     broker: Broker, name: str, partitions: int, settings: Mapping[str, str]
 ) -> None:

@@ -10,6 +10,7 @@ from kafkaesque.machines.transaction_records import Place
 from kafkaesque.server.asking_transactions import ask_transaction
 from kafkaesque.server.errors import transactional_code_of
 from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import is_current
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -58,6 +59,12 @@ async def _one(
     asked: AddPartitionsToTxnTransaction, version: int, session: Session
 ) -> tuple[AddPartitionsToTxnTopicResult, ...]:
     places = _places(asked.topics, session)
+    if any(place is None for place in places.values()):
+        is_sure = await is_current(session.broker)
+        places = _places(asked.topics, session)
+        if not is_sure and any(place is None for place in places.values()):
+            codes = dict.fromkeys(places, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return _results(asked.topics, codes)
     if any(place is None for place in places.values()):
         codes = {
             named: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -9,6 +9,7 @@ from kafkaesque.errors import UnknownTopic
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.partition_facts import facts_of
 from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import is_current
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -30,6 +31,7 @@ async def handle(
     """Describe the topics asked for, all if none is named, from the cursor on."""
     broker = session.broker
     names = sorted({topic.name for topic in request.topics}) or list(broker.topics.names)
+    is_sure = all(name in broker.catalog.topics for name in names) or await is_current(broker)
     first = 0
     if request.cursor is not None:
         names = [name for name in names if name >= request.cursor.topic_name]
@@ -42,7 +44,7 @@ async def handle(
         if room == 0:
             cursor = ResponseCursor(topic_name=name, partition_index=0)
             break
-        topic, has_more = _describe(name, first, room, broker)
+        topic, has_more = _describe(name, first, room, broker, is_sure)
         topics.append(topic)
         room -= len(topic.partitions)
         if has_more:
@@ -53,7 +55,11 @@ async def handle(
 
 
 def _describe(
-    name: str, first: int, count: int, broker: Broker
+    name: str,
+    first: int,
+    count: int,
+    broker: Broker,
+    is_sure: bool,  # noqa: FBT001
 ) -> tuple[DescribeTopicPartitionsResponseTopic, bool]:
     """Describe some partitions of a topic; also return whether there are more."""
     known = broker.topics
@@ -61,6 +67,8 @@ def _describe(
         topic, slots = known.topic(name), known.slots(name)
     except UnknownTopic:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not is_sure:
+            unknown = ErrorCode.LEADER_NOT_AVAILABLE
         missing = DescribeTopicPartitionsResponseTopic(
             error_code=unknown, name=name, topic_id=NO_UUID, partitions=()
         )

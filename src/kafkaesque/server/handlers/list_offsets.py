@@ -7,6 +7,7 @@ from kafkaesque.errors import KafkaesqueError
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.resources import repeated_in
 from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import is_current
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -48,6 +49,9 @@ async def handle(
     repeated = repeated_in(
         (t.name, p.partition_index) for t in request.topics for p in t.partitions
     )
+    catalog = session.broker.catalog
+    is_sure = all(one.name in catalog.topics for one in request.topics)
+    is_sure = is_sure or await is_current(session.broker)
     topics = []
     has_looked = False
     for topic in request.topics:
@@ -60,7 +64,10 @@ async def handle(
                 if has_looked:
                     await asyncio.sleep(0)  # others have their turn between lookups by time
                 has_looked = True
-            found.append(_answer(topic.name, asked, request.isolation_level, version, session))
+            answer = _answer(topic.name, asked, request.isolation_level, version, session)
+            if not is_sure and topic.name not in session.broker.catalog.topics:
+                answer = _refused(asked, NOT_LEADER)  # whoever leads it knows it
+            found.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
         if any(one.error_code == NOT_LEADER for one in found):
             # aiokafka asks the same broker again and again until its metadata is five minutes

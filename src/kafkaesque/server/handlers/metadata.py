@@ -1,9 +1,9 @@
 """Metadata: where topics live; a topic that is asked for by name may come to be by it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.presence import present
+from kafkaesque.broker.presence import is_cut_off, present
 from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import (
     KafkaesqueError,
@@ -14,11 +14,11 @@ from kafkaesque.errors import (
 )
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.errors import code_of
-from kafkaesque.server.partition_facts import facts_of
+from kafkaesque.server.partition_facts import facts_of, led
 from kafkaesque.server.places import all_places, controller
 from kafkaesque.server.sending_on import send_on_if_cut_off
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import topic_created
+from kafkaesque.server.waiting import is_current, topic_created
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -50,7 +50,10 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
         wanted_once = {
             one.topic_id if one.name is None else one.name: one for one in request.topics
         }
-        topics = [await _find(one, session, may_create, no_name) for one in wanted_once.values()]
+        all_wanted = tuple(wanted_once.values())
+        is_sure = not _may_be_missing(all_wanted, may_create, broker) or await is_current(broker)
+        found = [await _find(one, session, may_create, no_name, is_sure) for one in all_wanted]
+        topics = await _led(found, session)
         send_on_if_cut_off(session)  # who asks for all topics looks around, and may stay
     return MetadataResponse(
         brokers=tuple(
@@ -63,21 +66,56 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
     )
 
 
+def _may_be_missing(
+    wanted: Iterable[MetadataRequestTopic],
+    may_create: bool,  # noqa: FBT001
+    broker: Broker,
+) -> bool:
+    """Whether any of these would be said not to exist; those that come to be by it are not."""
+    catalog = broker.catalog
+    return any(
+        catalog.topic_by_id(one.topic_id) is None
+        if one.name is None
+        else not may_create and one.name not in catalog.topics
+        for one in wanted
+    )
+
+
+async def _led(
+    topics: list[MetadataResponseTopic], session: Session
+) -> list[MetadataResponseTopic]:
+    """Wait for leaders where there are none, and describe those topics again then."""
+    broker = session.broker
+    vacant = {one.topic_id for one in topics if any(p.error_code for p in one.partitions)}
+    if not vacant or is_cut_off(broker):
+        return topics
+    by_id = {topic_id: broker.catalog.topic_by_id(topic_id) for topic_id in vacant}
+    await led(broker, [topic for topic in by_id.values() if topic is not None])
+    by_id = {topic_id: broker.catalog.topic_by_id(topic_id) for topic_id in vacant}
+    again = {key: _describe(topic, session) for key, topic in by_id.items() if topic is not None}
+    return [again.get(one.topic_id, one) for one in topics]
+
+
 async def _find(
     wanted: MetadataRequestTopic,
     session: Session,
     may_create: bool,  # noqa: FBT001
     no_name: str | None,
+    is_sure: bool,  # noqa: FBT001
 ) -> MetadataResponseTopic:
+    """Describe a topic; if this broker is not `is_sure`, none is said not to exist."""
+    later = ErrorCode.LEADER_NOT_AVAILABLE
     catalog = session.broker.catalog
     if wanted.name is None:
         by_id = catalog.topic_by_id(wanted.topic_id)
         if by_id is None:
-            return _missing(no_name, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+            code = ErrorCode.UNKNOWN_TOPIC_ID if is_sure else later
+            return _missing(no_name, wanted.topic_id, code)
         return _describe(by_id, session)
     if wanted.name not in catalog.topics:
         if not may_create:
-            return _missing(wanted.name, NO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_sure else later
+            return _missing(wanted.name, NO_UUID, code)
         try:
             count = session.broker.config.partitions_default
             await topic_created(session.broker, wanted.name, count, {})
@@ -85,7 +123,7 @@ async def _find(
             pass  # another client asked for it at the same time
         except (RaftError, OutcomeUnknown):
             # Nobody leads the catalog just now. librdkafka takes any other code for the end of it.
-            return _missing(wanted.name, NO_UUID, ErrorCode.LEADER_NOT_AVAILABLE)
+            return _missing(wanted.name, NO_UUID, later)
         except KafkaesqueError as error:
             return _missing(wanted.name, NO_UUID, code_of(error))
     made = session.broker.catalog.topics.get(wanted.name)

@@ -8,6 +8,7 @@ from kafkaesque.machines.group_commands import Commit, Committed, Identity
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import is_current
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -38,7 +39,9 @@ async def handle(
     request: OffsetCommitRequest, version: int, session: Session
 ) -> OffsetCommitResponse:
     """Keep what belongs to partitions that exist; the rest is refused one by one."""
-    shares = [(topic, _shares(topic, version, session)) for topic in request.topics]
+    is_sure = all(_find(one, version, session) for one in request.topics)
+    is_sure = is_sure or await is_current(session.broker)
+    shares = [(topic, _shares(topic, version, session, is_sure)) for topic in request.topics]
     good = [s for _, some in shares for s in some if s.code is ErrorCode.NONE]
     command = Commit(
         group=request.group_id,
@@ -67,12 +70,25 @@ async def handle(
     return OffsetCommitResponse(topics=tuple(_answer(topic, some) for topic, some in shares))
 
 
-def _shares(topic: OffsetCommitRequestTopic, version: int, session: Session) -> list[_Share]:
+def _find(topic: OffsetCommitRequestTopic, version: int, session: Session) -> Topic | None:
     catalog = session.broker.catalog
-    by_id = version >= TOPIC_IDS_SINCE
-    found = catalog.topic_by_id(topic.topic_id) if by_id else catalog.topics.get(topic.name)
+    if version >= TOPIC_IDS_SINCE:
+        return catalog.topic_by_id(topic.topic_id)
+    return catalog.topics.get(topic.name)
+
+
+def _shares(
+    topic: OffsetCommitRequestTopic,
+    version: int,
+    session: Session,
+    is_sure: bool,  # noqa: FBT001
+) -> list[_Share]:
+    found = _find(topic, version, session)
     if found is None:
+        by_id = version >= TOPIC_IDS_SINCE
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not is_sure:  # the client shall ask again
+            unknown = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return [_Share(asked=one, topic_id=b"", code=unknown) for one in topic.partitions]
     return [
         _Share(

@@ -10,6 +10,7 @@ from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of
 from kafkaesque.server.named_places import named_places
 from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import is_current
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.offset_fetch import (
@@ -101,12 +102,34 @@ async def _group(
         code = code_of(error)
     if code is not ErrorCode.NONE and version >= GROUP_ERROR_SINCE:
         return OffsetFetchResponseGroup(group_id=group, topics=(), error_code=code)
+    if not await _knows_all(offsets, asked, version, session):
+        # Without an offset a consumer would begin anew: it shall ask again instead.
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if version >= GROUP_ERROR_SINCE:
+            return OffsetFetchResponseGroup(group_id=group, topics=(), error_code=code)
     wanted = _all(offsets, session) if asked is None else _found(asked, version, session)
     return OffsetFetchResponseGroup(
         group_id=group,
         topics=tuple(_topic(topic, offsets, unstable, version) for topic in wanted),
         error_code=code,
     )
+
+
+async def _knows_all(
+    offsets: Offsets,
+    asked: tuple[OffsetFetchRequestTopics, ...] | None,
+    version: int,
+    session: Session,
+) -> bool:
+    """Whether each topic that is not in this broker's catalog surely does not exist."""
+    catalog = session.broker.catalog
+    if asked is None:
+        is_known = all(catalog.topic_by_id(topic_id) for topic_id, _ in offsets)
+    elif version >= TOPIC_IDS_SINCE:
+        is_known = all(catalog.topic_by_id(one.topic_id) for one in asked)
+    else:
+        is_known = all(one.name in catalog.topics for one in asked)
+    return is_known or await is_current(session.broker)
 
 
 def _all(offsets: Offsets, session: Session) -> list[_Wanted]:

@@ -19,6 +19,7 @@ from kafkaesque.server.asking import ask_coordinator
 from kafkaesque.server.asking_transactions import checked_at_desk
 from kafkaesque.server.errors import transactional_code_of
 from kafkaesque.server.session import Session
+from kafkaesque.server.waiting import is_current
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -40,12 +41,17 @@ async def handle(
 ) -> TxnOffsetCommitResponse:
     """Keep the offsets aside until the transaction ends, if it may commit for this group."""
     codes: Codes = {}
+    catalog = session.broker.catalog
+    is_known = all(topic.name in catalog.topics for topic in request.topics)
+    is_sure = is_known or await is_current(session.broker)
     offsets = []
     names = {}
     for topic in request.topics:
         for asked in topic.partitions:
             named = topic.name, asked.partition_index
             codes[named], topic_id = _found(topic.name, asked, session)
+            if not is_sure and topic.name not in session.broker.catalog.topics:
+                codes[named] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             if codes[named] is ErrorCode.NONE:
                 place = topic_id, asked.partition_index
                 names[place] = named

@@ -1,0 +1,268 @@
+"""What a broker says whose copy of the catalog is behind, and of partitions without a leader."""
+
+from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.broker.confirming import Confirming
+from kafkaesque.broker.coordinators import OFFSETS_TOPIC
+from kafkaesque.broker.peers import ReplyTo
+from kafkaesque.broker.serving_waits import VACANT_TICKS_MAX
+from kafkaesque.machines.catalog_commands import Command
+from kafkaesque.server.handlers import (
+    describe_topic_partitions,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_fetch,
+)
+from kafkaesque.sim.broker_run import is_of_one_mind
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.types import NodeId
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from kafkaesque.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponseTopic,
+)
+from kafkaesque.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafkaesque.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+)
+from tests.server.memory_broker import at_once
+from tests.server.test_cluster_admin import answered, session_of
+from tests.sim.test_broker_world import broker_of, catalog_leader, create, ready_world, wait
+from tests.sim.test_cluster_acks import cut_off
+
+LATEST = -1
+
+
+def a_cluster(*topics: str) -> BrokerWorld:
+    world = ready_world()
+    for name in topics:
+        assert create(world, 1, name, partitions=1) is None
+    wait(world, lambda: is_of_one_mind(world))
+    return world
+
+
+def fall_behind(world: BrokerWorld, node: NodeId) -> None:
+    """Let a topic come to be while a broker is cut off, and the broker be back."""
+    other = next(one for one in world.nodes if one != node)
+    cut_off(world, node)
+    wait(world, lambda: not broker_of(world, other).replicas.is_reachable(node))
+    wait(world, lambda: world.leading(CATALOG_GROUP) is not None)
+    assert create(world, other, "new", partitions=1) is None
+    world.network.heal()
+    assert "new" not in broker_of(world, node).catalog.topics
+
+
+def a_follower(world: BrokerWorld) -> NodeId:
+    return next(node for node in world.nodes if node != catalog_leader(world))
+
+
+def described(world: BrokerWorld, node: NodeId, name: str) -> MetadataResponseTopic:
+    """Ask as a consumer does, which creates no topics."""
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=False
+    )
+    return answered(world, metadata.handle(request, 12, session_of(world, node))).topics[0]
+
+
+# ── topics that are not known yet ────────────────────────────────────────────────────────────
+
+
+def test_a_topic_that_a_broker_has_not_heard_of_yet_is_not_denied() -> None:
+    world = a_cluster()
+    behind = a_follower(world)
+    fall_behind(world, behind)
+    found = described(world, behind, "new")
+    assert (found.error_code, len(found.partitions)) == (ErrorCode.NONE, 1)
+
+
+def test_a_topic_that_does_not_exist_is_denied_by_any_broker() -> None:
+    world = a_cluster()
+    for node in world.nodes:
+        found = described(world, node, "never")
+        assert found.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_nothing_is_denied_while_nobody_leads_the_catalog() -> None:
+    world = a_cluster()
+    cut_off(world, 1)
+    wait(world, lambda: broker_of(world, 1).leader_of(CATALOG_GROUP).node is None)
+    assert described(world, 1, "new").error_code is ErrorCode.LEADER_NOT_AVAILABLE
+    by_id = MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=b"i" * 16),))
+    answer = answered(world, metadata.handle(by_id, 12, session_of(world, 1)))
+    assert answer.topics[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def test_many_who_ask_at_once_cost_the_leader_two_questions() -> None:
+    world = a_cluster()
+    asked: list[Command] = []
+    broker = broker_of(world, a_follower(world))
+
+    def ask(command: Command, reply: ReplyTo) -> None:
+        asked.append(command)
+        broker.ask(command, reply)
+
+    confirming = Confirming(ask, broker.committed_catalog, lambda: False)
+    told: list[bool] = []
+    for _ in range(100):
+        confirming.when_current(told.append)
+    wait(world, lambda: len(told) == 100)
+    assert all(told)
+    assert len(asked) == 2, "the first one's, and one for all who came while that was under way"
+
+
+def test_topics_are_described_and_looked_up_after_the_same_question() -> None:
+    world = a_cluster()
+    behind = a_follower(world)
+    fall_behind(world, behind)
+    request = DescribeTopicPartitionsRequest(
+        topics=(TopicRequest(name="new"),), response_partition_limit=10
+    )
+    answer = answered(
+        world, describe_topic_partitions.handle(request, 0, session_of(world, behind))
+    )
+    assert answer.topics[0].error_code is ErrorCode.NONE
+
+
+def test_who_asks_for_offsets_of_a_topic_that_is_not_known_yet_looks_for_its_leader() -> None:
+    world = a_cluster()
+    cut_off(world, 1)
+    wait(world, lambda: broker_of(world, 1).leader_of(CATALOG_GROUP).node is None)
+    partition = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=(ListOffsetsTopic(name="new", partitions=(partition,)),)
+    )
+    answer = answered(world, list_offsets.handle(request, 7, session_of(world, 1)))
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# ── positions of groups ──────────────────────────────────────────────────────────────────────
+
+
+def a_coordinator(world: BrokerWorld) -> tuple[str, NodeId]:
+    """Let the topic of groups come to be; return a group and its coordinator, no catalog leader."""
+    assert create(world, 1, OFFSETS_TOPIC, partitions=3) is None
+    wait(world, lambda: is_of_one_mind(world))
+    for group in map(str, range(100)):
+        node = broker_of(world, 1).coordinator_of(group)
+        if node is not None and node != catalog_leader(world):
+            return group, node
+    raise AssertionError("one broker coordinates all groups")
+
+
+def separate(world: BrokerWorld, node: NodeId) -> None:
+    """Cut a broker off from the leader of the catalog alone, and let a topic come to be there."""
+    leader = catalog_leader(world)
+    world.network.cut(node, leader)
+    world.network.cut(leader, node)
+    assert create(world, leader, "new", partitions=1) is None
+    assert "new" not in broker_of(world, node).catalog.topics
+
+
+def fetched(world: BrokerWorld, group: str, node: NodeId) -> OffsetFetchResponseGroup:
+    topics = (OffsetFetchRequestTopics(name="new", partition_indexes=(0,)),)
+    request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group, topics=topics),))
+    return answered(world, offset_fetch.handle(request, 9, session_of(world, node))).groups[0]
+
+
+def committed(world: BrokerWorld, group: str, node: NodeId) -> int:
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=7, committed_metadata=None
+    )
+    request = OffsetCommitRequest(
+        group_id=group,
+        member_id="",
+        topics=(OffsetCommitRequestTopic(name="new", partitions=(partition,)),),
+    )
+    answer = answered(world, offset_commit.handle(request, 9, session_of(world, node)))
+    return answer.topics[0].partitions[0].error_code
+
+
+def test_a_group_is_not_told_that_it_has_no_position_while_the_catalog_is_behind() -> None:
+    world = a_cluster()
+    group, node = a_coordinator(world)
+    separate(world, node)
+    assert fetched(world, group, node).error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert committed(world, group, node) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_a_group_commits_and_finds_its_position_as_soon_as_the_catalog_can_be_asked() -> None:
+    world = a_cluster()
+    group, node = a_coordinator(world)
+    separate(world, node)
+    world.network.heal()
+    assert committed(world, group, node) is ErrorCode.NONE
+    found = fetched(world, group, node)
+    assert found.topics[0].partitions[0].committed_offset == 7
+
+
+def test_a_group_without_a_position_in_a_topic_that_does_not_exist_is_told_so() -> None:
+    world = a_cluster()
+    group, node = a_coordinator(world)
+    found = fetched(world, group, node)
+    assert (found.error_code, found.topics[0].partitions[0].committed_offset) == (0, -1)
+
+
+# ── partitions without a leader ──────────────────────────────────────────────────────────────
+
+
+def leader_told(topic: MetadataResponseTopic) -> tuple[int, NodeId]:
+    return topic.partitions[0].error_code, topic.partitions[0].leader_id
+
+
+def test_who_asks_for_a_topic_during_an_election_is_told_its_new_leader() -> None:
+    world = a_cluster("orders")
+    dead = broker_of(world, 1).partition_leader(broker_of(world, 1).topics.topic("orders"), 0).node
+    assert dead is not None
+    world.nodes[dead].kill()
+    asked = next(node for node in world.nodes if node != dead)
+    world.ask_broker(world.nodes[asked], lambda broker: broker.suspect(dead))
+    code, leader = leader_told(described(world, asked, "orders"))
+    assert code is ErrorCode.NONE
+    assert leader not in (dead, -1)
+
+
+def test_a_partition_without_a_majority_is_waited_for_once_and_not_each_time() -> None:
+    world = ready_world(5, 5)
+    assert create(world, 1, "orders", partitions=1, replication=3) is None
+    wait(world, lambda: is_of_one_mind(world))
+    holders = broker_of(world, 1).topics.topic("orders").replicas[0]
+    for node in holders[:2]:
+        world.nodes[node].kill()
+    asked = next(node for node in world.nodes if node not in holders)
+    wait(world, lambda: not broker_of(world, asked).replicas.is_reachable(holders[0]))
+    wait(world, lambda: world.leading(CATALOG_GROUP) is not None)
+    start = world.clock.time
+    assert leader_told(described(world, asked, "orders")) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    waited = world.clock.time - start
+    assert 0 < waited <= 2 * VACANT_TICKS_MAX * world.settings.tick_ms
+    start = world.clock.time
+    assert leader_told(described(world, asked, "orders")) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    assert world.clock.time == start, "it is known by now that this takes long"
+
+
+def test_who_asks_for_all_topics_looks_around_and_does_not_wait() -> None:
+    world = a_cluster("orders")
+    dead = broker_of(world, 1).partition_leader(broker_of(world, 1).topics.topic("orders"), 0).node
+    assert dead is not None
+    world.nodes[dead].kill()
+    asked = next(node for node in world.nodes if node != dead)
+    world.ask_broker(world.nodes[asked], lambda broker: broker.suspect(dead))
+    answer = at_once(metadata.handle(MetadataRequest(topics=None), 12, session_of(world, asked)))
+    assert leader_told(answer.topics[0]) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)

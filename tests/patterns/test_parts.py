@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as ClientMessage
+from confluent_kafka.admin import AdminClient
 
 from kafkaesque.errors import PatternError
 from kafkaesque.patterns import parts
@@ -21,6 +22,16 @@ def fill(bootstrap: str, topic: str) -> dict[int, int]:
     """Send what is wanted, to one partition; returns where the partitions end."""
     run(send_all(bootstrap, topic, *WANTED, key="k"))
     return Ends(bootstrap).ask(topic, range(partitions_of(bootstrap, topic)))
+
+
+def test_what_is_left_is_read_where_the_beginning_is_gone(bootstrap: str, topic: str) -> None:
+    ends = fill(bootstrap, topic)
+    gone = [TopicPartition(topic, partition, 2) for partition, end in ends.items() if end]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for deleted in admin.delete_records(gone).values():
+        deleted.result(10)
+    read = parts.read_parts(bootstrap, topic, dict.fromkeys(ends, 0), ends)
+    assert [(one.value() or b"").decode() for one in read] == WANTED[2:]
 
 
 def test_another_consumer_goes_on_where_one_keeps_failing_and_nothing_comes_twice(
@@ -50,7 +61,7 @@ def test_another_consumer_goes_on_where_one_keeps_failing_and_nothing_comes_twic
 
     ends = fill(bootstrap, topic)
     monkeypatch.setattr(parts, "Consumer", Failing)
-    starts = dict.fromkeys(ends, OFFSET_BEGINNING)
+    starts = dict.fromkeys(ends, 0)
     read = list(parts.read_parts(bootstrap, topic, starts, ends, clock))
     assert [(one.value() or b"").decode() for one in read] == WANTED
     assert len(made) == 2

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import OFFSET_BEGINNING
 from confluent_kafka import Message as ClientMessage
 
 from kafkaesque.errors import PatternError
@@ -42,7 +41,7 @@ def read_all(client: Client, topic: str) -> Iterator[Message]:
 def _read_all(client: Client, topic: str, count: int) -> Iterator[ClientMessage]:
     # What belongs to transactions that are open is no letter yet, and is not waited for.
     ends = Ends(client).ask(topic, range(count), is_committed=True)
-    return read_parts(client, topic, dict.fromkeys(ends, OFFSET_BEGINNING), ends)
+    return read_parts(client, topic, dict.fromkeys(ends, 0), ends)
 
 
 def read_marks(client: Client, topic: str, count: int | None = None) -> Mapping[int, Marks]:
@@ -61,7 +60,7 @@ def read_marks(client: Client, topic: str, count: int | None = None) -> Mapping[
         return marks
     name = topic + REDRIVEN_SUFFIX
     ends = Ends(client).ask(name, range(count))
-    for raw in read_parts(client, name, dict.fromkeys(ends, OFFSET_BEGINNING), ends):
+    for raw in read_parts(client, name, dict.fromkeys(ends, 0), ends):
         note = from_client(raw)
         key = note.key or b""
         if key.isdigit() and len(key) <= 10:

@@ -31,8 +31,9 @@ def read_parts(
 ) -> Generator[ClientMessage, None, None]:
     """Yield what partitions hold from their starts up to their ends, each message once. Blocks.
 
-    A start may be OFFSET_BEGINNING. Raises PatternError where not all of it can be read: what was
-    not read is never passed off as not there.
+    Where the beginning is gone it starts with what is left; 0 rather than librdkafka's
+    OFFSET_BEGINNING, for which it asks, and waits half a second. Raises PatternError where not all
+    of it can be read: what was not read is never passed off as not there.
     """
     reading = _Reading(topic, starts, ends, clock or SystemClock())
     fixed = {
@@ -79,7 +80,7 @@ class _Reading:
         self.left = {
             partition: _Part(start, ends[partition])
             for partition, start in starts.items()
-            if max(start, 0) < ends[partition]
+            if start < ends[partition]
         }
 
     def read(self, consumer: Consumer) -> Generator[ClientMessage, None, None]:

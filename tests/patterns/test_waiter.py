@@ -22,6 +22,7 @@ def test_its_task_goes_on_before_the_call_returns_and_in_its_own_context() -> No
             waiter.bring(7)
             seen.append("brought")
 
+        task = asyncio.current_task()
         loop.call_soon(bring)
         PLACE.set("in the task")
         seen.append(await waiter)
@@ -29,13 +30,7 @@ def test_its_task_goes_on_before_the_call_returns_and_in_its_own_context() -> No
         seen.append(asyncio.current_task() is task)
         await asyncio.sleep(0)  # it can wait again, for others
 
-    async def begin() -> None:
-        nonlocal task
-        task = asyncio.ensure_future(story())
-        await task
-
-    task: asyncio.Task[None] | None = None
-    run(begin())
+    run(story())
     assert seen == [7, "in the task", True, "brought"]
 
 

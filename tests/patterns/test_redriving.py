@@ -69,7 +69,7 @@ def test_marks_that_cannot_be_read_are_an_error_and_nothing_is_sent_again(
 ) -> None:
     dead = bury(bootstrap, topic, "a")
     assert run(redrive(bootstrap, dead)).moved == 1
-    monkeypatch.setattr("kafkaesque.patterns.letters.Consumer", CannotReadMarks)
+    monkeypatch.setattr("kafkaesque.patterns.parts.Consumer", CannotReadMarks)
     for settings in (RedriveSettings(), RedriveSettings(dry_run=True)):
         with pytest.raises(PatternError, match="cannot be read"):
             run(redrive(bootstrap, dead, settings))

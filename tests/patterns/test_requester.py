@@ -116,6 +116,15 @@ def test_more_requests_than_allowed_are_refused_at_once(bootstrap: str, topic: s
     run(story())
 
 
+def test_whoever_may_ask_one_at_a_time_may_ask_again_at_once(bootstrap: str, topic: str) -> None:
+    async def story() -> list[bytes | None]:
+        limits = AskerSettings(in_flight_max=1)
+        async with reply(bootstrap, topic, echo), request(bootstrap, settings=limits) as ask:
+            return [await ask(topic, str(number)) for number in range(5)]
+
+    assert run(story()) == [b"0", b"1", b"2", b"3", b"4"]
+
+
 @pytest.mark.requirement("PAT-4")
 def test_all_workers_are_asked_and_their_answers_come_back_as_one(
     bootstrap: str, topic: str

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
@@ -22,6 +22,7 @@ _ASK_SECONDS = 3.0
 CONSUME_BATCH_MAX = 1_000
 _AS_THE_BROKER_LIKES = -1
 _LOOK_AGAIN_SECONDS = 0.02
+_KNOWN_SECONDS_MAX = 1.0
 _PASSING = frozenset(
     {
         *(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE),
@@ -97,11 +98,17 @@ def topic_counts(client: Client) -> dict[str, int]:
 
 
 def partitions_of(client: Client, topic: str) -> int:
-    """Return how many partitions a topic has; raises PatternError if there is no such topic."""
-    counts = topic_counts(client)
-    if topic not in counts:
-        raise PatternError(f"there is no topic {topic}")
-    return counts[topic]
+    """Return how many partitions a topic has; blocks, raises PatternError if there is no such one.
+
+    Who says that there is none is asked again for a while: a broker that was away may not know of
+    it yet.
+    """
+    ends = time.monotonic() + _KNOWN_SECONDS_MAX
+    while not (count := topic_counts(client).get(topic, 0)):
+        if time.monotonic() > ends:
+            raise PatternError(f"there is no topic {topic}")
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    return count
 
 
 def delete_topic(client: Client, topic: str) -> None:
@@ -130,8 +137,14 @@ class Ends:
         self._settings = settings(client, {}, {})
         self._admin = AdminClient(self._settings)
 
-    def ask(self, topic: str, partitions: Iterable[int]) -> dict[int, Offset]:
-        """Return the offset behind the last message of each; blocks, raises PatternError."""
+    def ask(
+        self, topic: str, partitions: Iterable[int], *, is_committed: bool = False
+    ) -> dict[int, Offset]:
+        """Return the offset behind the last message of each; blocks, raises PatternError.
+
+        With `is_committed` behind the last one before all transactions that are open.
+        """
+        level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no annotations
         wanted = {TopicPartition(topic, each): latest for each in partitions}
 
@@ -140,7 +153,9 @@ class Ends:
             # one that nobody holds is closed, and never answers.
             admin = self._admin
             try:
-                answers = admin.list_offsets(wanted, request_timeout=_ASK_SECONDS)
+                answers = admin.list_offsets(
+                    wanted, request_timeout=_ASK_SECONDS, isolation_level=level
+                )
                 return {
                     place.partition: future.result(ADMIN_SECONDS_MAX).offset
                     for place, future in answers.items()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from kafkaesque.errors import PatternError
 from kafkaesque.patterns.dead_letter import Failure, failure_of
-from kafkaesque.patterns.message import Headers, Message, from_client
+from kafkaesque.patterns.message import Headers, Message, from_client, to_headers
 from kafkaesque.patterns.prefix import DonePrefix
 from kafkaesque.patterns.retry_plan import RetryPlan
 from kafkaesque.types import Offset
@@ -76,7 +76,7 @@ class Delivery:
     @property
     def headers(self) -> Headers:
         """The message's headers, ours among them."""
-        return self.message.headers
+        return to_headers(self._raw.headers())
 
     @property
     def message(self) -> Message:

@@ -43,8 +43,9 @@ def request_headers(request: Request) -> Headers:
 
 def read_request(headers: Headers) -> Request | None:
     """Read a request's headers; None if the message is none of ours and cannot be answered."""
-    reply_to, correlation = text_header(headers, REPLY_TO), text_header(headers, CORRELATION)
-    deadline_ms = int_header(headers, DEADLINE)
+    found = dict(headers)  # the last of a name counts
+    reply_to, correlation = text_header(found, REPLY_TO), text_header(found, CORRELATION)
+    deadline_ms = int_header(found, DEADLINE)
     if not reply_to or not correlation or deadline_ms is None:
         return None
     return Request(reply_to=reply_to, correlation=correlation, deadline_ms=deadline_ms)
@@ -60,12 +61,13 @@ def answer_headers(request: Request, responder: str, failure: Failure | None = N
 
 def read_answer(headers: Headers, value: bytes | None) -> Answer | None:
     """Read an answer; None if it is none of ours."""
-    correlation = text_header(headers, CORRELATION)
+    found = dict(headers)  # the last of a name counts
+    correlation = text_header(found, CORRELATION)
     if correlation is None:
         return None
-    responder = text_header(headers, RESPONDER) or _STRANGER
-    error = text_header(headers, ERROR)
+    responder = text_header(found, RESPONDER) or _STRANGER
+    error = text_header(found, ERROR)
     said: bytes | RequestFailed | None = value
     if error is not None:
-        said = RequestFailed(responder, error, text_header(headers, REASON) or "")
+        said = RequestFailed(responder, error, text_header(found, REASON) or "")
     return Answer(correlation=correlation, responder=responder, value=said)

@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 _POLL_SECONDS = 0.02
 """Calls from the loop wait so long at most, while nothing comes."""
+_FLOW_SECONDS = 0.0003
+"""When two messages come so soon after each other, more are there, most likely."""
 _FULL_SECONDS = 0.5
 """A reader that finds no room waits so long before it pauses its partitions, which is costly."""
 
@@ -52,6 +54,7 @@ class Reader:
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._room = threading.Event()
         self._is_flowing = False
+        self._came = 0.0
         self._given = 0
         self._released = 0
         self._is_stopping = False
@@ -148,7 +151,10 @@ class Reader:
                 self._calls.get_nowait()()
 
     def _turn(self) -> None:
-        self._serve()
+        # What is given wakes the loop, which needs the interpreter: from there to the next poll,
+        # which gives it up, there should be little.
+        if not self._calls.empty():
+            self._serve()
         if not self._has_room:
             self._wait_for_room()
         batch = self._poll(_POLL_SECONDS)
@@ -160,6 +166,8 @@ class Reader:
 
     def _poll(self, seconds: float) -> Batch:
         batch = self._ask(seconds)
+        if len(batch) == 1 and batch[0].error() is None:
+            return batch
         failed = [one for one in batch if one.error() is not None]
         for one in failed:
             error = one.error()
@@ -170,14 +178,18 @@ class Reader:
     def _ask(self, seconds: float) -> Batch:
         # `consume` waits until it has all of the number: only what is there already is taken so.
         # Every call gives up the interpreter, and gets it back late from a loop that is busy: while
-        # much comes, one call takes all.
+        # much comes, one call takes all, and while little comes there is one call for each.
         if self._is_flowing:
             batch = self.consumer.consume(CONSUME_BATCH_MAX, 0)
             if batch:
                 return batch
         first = self.consumer.poll(seconds)
-        self._is_flowing = first is not None
-        return [] if first is None else [first]  # often it is the only one: it goes on at once
+        if first is None:
+            self._is_flowing = False
+            return []
+        last, self._came = self._came, time.monotonic()
+        self._is_flowing = self._came - last < _FLOW_SECONDS
+        return [first]  # often it is the only one: it goes on at once
 
     def _wait_for_room(self) -> None:
         self._room.clear()

@@ -101,13 +101,13 @@ class Redriver:
     def run(self, progress: Progress | None = None) -> Redriven:
         """Send back what is wanted and was not sent before; raises Undelivered."""
         wanted = self._wanted
-        partitions_of(self._client, self._topic)
-        count = None if wanted.dry_run else self._open()
+        count = partitions_of(self._client, self._topic)
+        marks_count = None if wanted.dry_run else self._open()
         pace = _pace(wanted.per_second_max)
-        marks = read_marks(self._client, self._topic, count)
+        marks = read_marks(self._client, self._topic, marks_count)
         # Each is left as the client gives it: to make a Message of it takes a fifth of the time of
         # sending it back, see `bench/patterns.py`.
-        for raw in open_messages(self._client, self._topic, marks):
+        for raw in open_messages(self._client, self._topic, marks, count):
             pairs = to_headers(raw.headers())
             # Strangers' headers may come more than once: the last of a name counts.
             headers = dict(pairs)

@@ -18,6 +18,7 @@ from kafkaesque.patterns.gather import Gather, Gathered
 from kafkaesque.patterns.message import Data, to_headers
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender, Sent
+from kafkaesque.patterns.waiter import Waiter
 
 T = TypeVar("T")
 Self = TypeVar("Self", bound="Asker")
@@ -123,9 +124,10 @@ class Asker:
         value: Data,
         key: Data,
         deadline_seconds: float,
-        take: "Callable[[Answer, asyncio.Future[None]], None]",
-    ) -> None:
-        """Send a request and wait until `take` says that there are answers enough.
+        enough: Waiter[T],
+        take: Callable[[Answer], None],
+    ) -> T:
+        """Send a request and wait until `take`, which gets the answers, says that it is enough.
 
         Raises TimeoutError at the deadline, Undelivered if nobody can have got the request.
         """
@@ -133,7 +135,6 @@ class Asker:
             raise TooManyInFlight(f"{len(self._waiting)} requests wait for their answers")
         self._numbers += 1
         correlation = f"{self.reply_to}/{self._numbers}"
-        enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def report(error: KafkaError | None, _: Sent) -> None:
             if error is not None and not enough.done():
@@ -141,12 +142,11 @@ class Asker:
 
         deadline_ms = self._clock.now_ms() + int(deadline_seconds * 1000)
         asked = Request(reply_to=self.reply_to, correlation=correlation, deadline_ms=deadline_ms)
-        self._waiting[correlation] = lambda answer: take(answer, enough)
+        self._waiting[correlation] = take
         try:
             headers = request_headers(asked)
             self._sender.post(topic, value, key=key, headers=headers, report=report)
-            async with asyncio.timeout(deadline_seconds):
-                await enough
+            return await enough.within(deadline_seconds)
         finally:
             del self._waiting[correlation]
 
@@ -167,24 +167,21 @@ class Requester(Asker):
         Raises NoAnswer at the deadline, RequestFailed if the responder failed, Undelivered if the
         request could not be written, TooManyInFlight.
         """
-        answers: list[Answer] = []
+        first: Waiter[Answer] = Waiter(asyncio.get_running_loop())
 
-        def take(answer: Answer, enough: "asyncio.Future[None]") -> None:
-            if answers:
+        def take(answer: Answer) -> None:
+            if first.done():
                 self.dropped += 1
-                return
-            answers.append(answer)
-            if not enough.done():
-                enough.set_result(None)
+            else:
+                first.bring(answer)
 
         try:
-            await self._ask(topic, value, key, deadline_seconds, take)
+            answer = await self._ask(topic, value, key, deadline_seconds, first, take)
         except TimeoutError:
             raise NoAnswer(f"no answer from {topic} within {deadline_seconds} s") from None
-        said = answers[0].value
-        if isinstance(said, RequestFailed):
-            raise said
-        return said
+        if isinstance(answer.value, RequestFailed):
+            raise answer.value
+        return answer.value
 
 
 class Scatterer(Asker, Generic[T]):
@@ -217,14 +214,16 @@ class Scatterer(Asker, Generic[T]):
         """
         gather = Gather(workers, enough)
 
-        def take(answer: Answer, done: "asyncio.Future[None]") -> None:
+        done: Waiter[None] = Waiter(asyncio.get_running_loop())
+
+        def take(answer: Answer) -> None:
             if not gather.take(answer.responder, answer.value):
                 self.dropped += 1
             elif gather.is_done and not done.done():
-                done.set_result(None)
+                done.bring(None)
 
         with suppress(TimeoutError):  # what came until then is the result
-            await self._ask(topic, value, None, deadline_seconds, take)
+            await self._ask(topic, value, None, deadline_seconds, done, take)
         return Gathered(
             value=self._combine(gather.answers),
             answers=gather.answers,

@@ -1,6 +1,5 @@
 """Responders: members of a group that answer requests."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
@@ -78,8 +77,9 @@ class Responder(Member):
     async def _answer(self, request: Request, value: Data, failure: Failure | None) -> None:
         headers = answer_headers(request, self._name, failure)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS_MAX):
-                await self._sender.send(request.reply_to, value, headers=headers)
+            await self._sender.send(
+                request.reply_to, value, headers=headers, seconds_max=ANSWER_SECONDS_MAX
+            )
         except TimeoutError:
             self.unanswered += 1
         except PatternError as error:

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from kafkaesque.errors import TooManyInFlight, Undelivered
 from kafkaesque.patterns.connection import Client, settings
 from kafkaesque.patterns.message import Data, Headers, to_bytes
+from kafkaesque.patterns.waiter import Waiter
 from kafkaesque.types import Offset
 
 IN_FLIGHT_MAX = 10_000
@@ -22,6 +23,8 @@ IN_FLIGHT_MAX = 10_000
 QUEUE_KIB_MAX = 64 << 10
 TIMEOUT_MS = 30_000
 _POLL_SECONDS = 0.1
+_SILENT_SECONDS = 0.05
+"""How late failures may be told by a silent sender."""
 _FULL_SECONDS = 0.01
 
 
@@ -77,7 +80,7 @@ class Sender:
         self._reports: deque[tuple[Report, KafkaError | None, Sent]] = deque()
         self._in_flight = 0
         self._is_woken = False
-        self._is_stopping = False
+        self._stopping = threading.Event()
 
     async def __aenter__(self) -> "Sender":
         self._loop = asyncio.get_running_loop()
@@ -96,7 +99,7 @@ class Sender:
         try:
             await asyncio.to_thread(self._flush)
         finally:
-            self._is_stopping = True
+            self._stopping.set()
             await asyncio.to_thread(self._thread.join)
 
     async def send(
@@ -107,18 +110,20 @@ class Sender:
         key: Data = None,
         headers: Headers = (),
         partition: int | None = None,
+        seconds_max: float | None = None,
     ) -> Sent:
         """Send one message and return where it lies once it is acknowledged; raises Undelivered.
 
-        Waits while too much is in flight. Who sends many awaits them together.
+        Waits while too much is in flight. Who sends many awaits them together. Raises TimeoutError
+        if there is no room for `seconds_max`, or then no word of the message for so long.
         """
-        sent: asyncio.Future[Sent] = self._loop.create_future()
+        sent: Waiter[Sent] = Waiter(self._loop)
 
         def report(error: KafkaError | None, place: Sent) -> None:
             if sent.done():
                 return
             if error is None:
-                sent.set_result(place)
+                sent.bring(place)
             else:
                 sent.set_exception(Undelivered(f"a message to {topic}: {error.str()}"))
 
@@ -126,7 +131,8 @@ class Sender:
         while True:  # ends: what is in the queue is sent or timed out
             while self._in_flight >= self._in_flight_max:  # ends: each is sent or times out
                 self._freed.clear()
-                await self._freed.wait()
+                async with asyncio.timeout(seconds_max):
+                    await self._freed.wait()
             try:
                 self._produce(topic, value, key, headers, partition, report)
             except BufferError:
@@ -134,14 +140,19 @@ class Sender:
                     raise Undelivered(f"a message to {topic}: the queue stays full") from None
                 await asyncio.sleep(_FULL_SECONDS)
             else:
-                return await sent
+                return await (sent if seconds_max is None else sent.within(seconds_max))
 
     def post(self, topic: str, value: Data, *, key: Data, headers: Headers, report: Report) -> None:
         """Send one message without waiting; raises TooManyInFlight. `report` is called later."""
         if self._in_flight >= self._in_flight_max:
             raise TooManyInFlight(f"{self._in_flight_max} messages are in flight")
         try:
-            self._produce(topic, value, key, headers, None, report)
+            try:
+                self._produce(topic, value, key, headers, None, report)
+            except BufferError:
+                # What has arrived takes room until its report is taken.
+                self._served(self._producer.poll, 0)
+                self._produce(topic, value, key, headers, None, report)
         except BufferError:
             raise TooManyInFlight(f"{QUEUE_KIB_MAX} KiB are in flight") from None
 
@@ -188,8 +199,13 @@ class Sender:
         self._freed.set()
 
     def _poll(self) -> None:
-        while not self._is_stopping:
-            self._served(self._producer.poll, _POLL_SECONDS)
+        while not self._stopping.is_set():
+            if not self._is_silent:
+                self._served(self._producer.poll, _POLL_SECONDS)
+            elif not self._stopping.wait(_SILENT_SECONDS):
+                # confluent-kafka drops what is not wanted only when it is polled: each message
+                # would wake a thread that has nothing to do.
+                self._served(self._producer.poll, 0)
 
     def _flush(self) -> None:
         ends = time.monotonic() + 2 * self._timeout_seconds

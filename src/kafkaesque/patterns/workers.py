@@ -132,22 +132,28 @@ class Worker(Member):
         if inherited is not None:
             tier = inherited[0].tier
         topic = self._topic_of(tier)
+        is_begun = False
         while True:  # ends with the copy, the loss of the partition or the worker's end
             progress = self._engine.progress.get(place)
             if progress is None or progress.prefix is not delivery.prefix:
                 return
+            intent = progress.intents.get(message.offset)
             try:
+                # Before all but the first attempt: one that failed may have left a copy, and while
+                # that cannot be told there must not be another.
+                if is_begun and intent is not None and await self._is_there(topic, intent, message):
+                    self._count(topic)
+                    return
+                is_begun = True
                 if await self._intend(progress, message, tier, topic):
                     if self._engine.progress.get(place) is progress:  # else its new owner copies it
                         partition = progress.intents[message.offset].partition
                         await self._copy(delivery, tier, topic, partition)
+                        self._count(topic)
                     return
             except PatternError:
                 pass  # no broker, or a rebalance: nothing is lost while we try again
             await asyncio.sleep(_AGAIN_SECONDS)
-            intent = progress.intents.get(message.offset)
-            if intent is not None and await self._is_there(topic, intent, source_of(message)):
-                return
 
     def _topic_of(self, tier: int) -> str:
         known = self.names.retries
@@ -181,16 +187,16 @@ class Worker(Member):
         await self._sender.send(
             topic, message.value, key=message.key, headers=headers, partition=partition
         )
+
+    def _count(self, topic: str) -> None:
         if topic == self.names.dead_letter:
             self.dead += 1
         else:
             self.retried += 1
 
-    async def _is_there(self, topic: str, intent: Intent, source: str) -> bool:
-        try:
-            return await asyncio.to_thread(find_copy, self._client, topic, intent, source)
-        except PatternError:
-            return False  # it cannot be told now: the next attempt fails too, or finds it
+    async def _is_there(self, topic: str, intent: Intent, message: Message) -> bool:
+        source = source_of(message)
+        return await asyncio.to_thread(find_copy, self._client, self._ends, topic, intent, source)
 
     def _inherit(self, consumer: Consumer, taken: dict[Place, Progress]) -> None:
         """Learn what the former owners were about to do; in the reader's thread."""
@@ -199,7 +205,7 @@ class Worker(Member):
         for (topic, partition, offset), intent in read_intents(consumer, taken).items():
             target = self._topic_of(intent.tier)
             source = f"{topic}/{partition}/{offset}"
-            is_moved = find_copy(self._client, target, intent, source)
+            is_moved = find_copy(self._client, self._ends, target, intent, source)
             taken[topic, partition].intents[offset] = intent
             self._inherited[topic, partition, offset] = (intent, is_moved)
 

@@ -22,7 +22,6 @@ from kafkaesque.patterns.keyed_queue import KeyedQueue
 from kafkaesque.patterns.prefix import DonePrefix
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.retry_plan import RetryPlan
-from kafkaesque.patterns.waiter import Waiter
 
 Handler: TypeAlias = Callable[[Delivery], Awaitable[Any]]
 Settle: TypeAlias = Callable[[Delivery, Any], Awaitable[None]]
@@ -116,7 +115,7 @@ class Engine:
         """Join the group and return once partitions came, reading failed, or a while has passed."""
         self._loop = asyncio.get_running_loop()
         self._queue: KeyedQueue[Delivery] = KeyedQueue()
-        self._sleepers: deque[Waiter[None]] = deque()
+        self._sleepers: deque[asyncio.Future[None]] = deque()
         self._lanes = [Lane() for _ in range(self._limits.concurrency)]
         self._joined = asyncio.Event()
         self._is_stopping = False
@@ -190,9 +189,7 @@ class Engine:
             for _ in range(min(len(self._queue), len(self._sleepers))):
                 sleeper = self._sleepers.popleft()
                 if not sleeper.done():
-                    sleeper.bring(None)
-                if not self._queue.ready:
-                    break  # its handler did not wait, and so it took what was for the others, too
+                    sleeper.set_result(None)
 
     async def _work(self, lane: Lane) -> None:
         """Run handlers, one after the other."""
@@ -204,7 +201,7 @@ class Engine:
             if not queue.ready:
                 self._reader.release(unreleased)
                 unreleased = 0
-                sleeper: Waiter[None] = Waiter(self._loop)
+                sleeper = self._loop.create_future()
                 self._sleepers.append(sleeper)
                 await sleeper
                 continue

@@ -18,7 +18,7 @@ from kafkaesque.patterns.gather import Gather, Gathered
 from kafkaesque.patterns.message import Data, to_headers
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender, Sent
-from kafkaesque.patterns.waiter import Waiter
+from kafkaesque.patterns.within import within
 
 T = TypeVar("T")
 Self = TypeVar("Self", bound="Asker")
@@ -124,7 +124,7 @@ class Asker:
         value: Data,
         key: Data,
         deadline_seconds: float,
-        enough: Waiter[T],
+        enough: "asyncio.Future[T]",
         take: Callable[[Answer], None],
     ) -> T:
         """Send a request and wait until `take`, which gets the answers, says that it is enough.
@@ -146,7 +146,7 @@ class Asker:
         try:
             headers = request_headers(asked)
             self._sender.post(topic, value, key=key, headers=headers, report=report)
-            return await enough.within(deadline_seconds)
+            return await within(enough, deadline_seconds)
         finally:
             del self._waiting[correlation]
 
@@ -167,13 +167,13 @@ class Requester(Asker):
         Raises NoAnswer at the deadline, RequestFailed if the responder failed, Undelivered if the
         request could not be written, TooManyInFlight.
         """
-        first: Waiter[Answer] = Waiter(asyncio.get_running_loop())
+        first: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def take(answer: Answer) -> None:
             if first.done():
                 self.dropped += 1
             else:
-                first.bring(answer)
+                first.set_result(answer)
 
         try:
             answer = await self._ask(topic, value, key, deadline_seconds, first, take)
@@ -214,13 +214,13 @@ class Scatterer(Asker, Generic[T]):
         """
         gather = Gather(workers, enough)
 
-        done: Waiter[None] = Waiter(asyncio.get_running_loop())
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def take(answer: Answer) -> None:
             if not gather.take(answer.responder, answer.value):
                 self.dropped += 1
             elif gather.is_done and not done.done():
-                done.bring(None)
+                done.set_result(None)
 
         with suppress(TimeoutError):  # what came until then is the result
             await self._ask(topic, value, None, deadline_seconds, done, take)

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from kafkaesque.errors import TooManyInFlight, Undelivered
 from kafkaesque.patterns.connection import Client, settings
 from kafkaesque.patterns.message import Data, Headers, to_bytes
-from kafkaesque.patterns.waiter import Waiter
+from kafkaesque.patterns.within import within
 from kafkaesque.types import Offset
 
 IN_FLIGHT_MAX = 10_000
@@ -117,13 +117,13 @@ class Sender:
         Waits while too much is in flight. Who sends many awaits them together. Raises TimeoutError
         if there is no room for `seconds_max`, or then no word of the message for so long.
         """
-        sent: Waiter[Sent] = Waiter(self._loop)
+        sent: asyncio.Future[Sent] = self._loop.create_future()
 
         def report(error: KafkaError | None, place: Sent) -> None:
             if sent.done():
                 return
             if error is None:
-                sent.bring(place)
+                sent.set_result(place)
             else:
                 sent.set_exception(Undelivered(f"a message to {topic}: {error.str()}"))
 
@@ -140,7 +140,7 @@ class Sender:
                     raise Undelivered(f"a message to {topic}: the queue stays full") from None
                 await asyncio.sleep(_FULL_SECONDS)
             else:
-                return await (sent if seconds_max is None else sent.within(seconds_max))
+                return await (sent if seconds_max is None else within(sent, seconds_max))
 
     def post(self, topic: str, value: Data, *, key: Data, headers: Headers, report: Report) -> None:
         """Send one message without waiting; raises TooManyInFlight. `report` is called later."""

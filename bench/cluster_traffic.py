@@ -3,10 +3,11 @@
 100 bytes a message in batches of 1 MB, acks=all, replication factor 3, three partitions of which
 each broker leads one; the same requests, prebuilt, go to one broker with one replica. All brokers
 and the sender share one machine, so three brokers do three times the work on its processors. In
-turns, the best of several rounds counts. Every topic is deleted after its round, so that the page
-cache has memory to use again: in a virtual machine, whose host gives memory out at the first touch,
-fresh pages cost more than all else, and three brokers need three times as many. Beside it is
-reported what librdkafka sends, which is what a user sees.
+turns, the best of several rounds counts. In a virtual machine, whose host gives memory out at the
+first touch, fresh pages of the page cache cost more than all else, and three brokers need three
+times as many: so as much is touched before as will be written (`bench/field/touching.py`), and each
+topic is deleted after its round. Beside it is reported what librdkafka sends, which is what a user
+sees.
 """
 
 import json
@@ -21,6 +22,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from bench.field.touching import ASIDE_BYTES, touch
 from bench.serving import Served, a_batch, check_produced, produce_frame, receive
 from bench.traffic import produce
 from kafkaesque.testing.process import BrokerProcess, free_port
@@ -55,7 +57,7 @@ def main() -> None:
         for number in range(ROUNDS):
             for name, cluster, replicas, policy in cases:
                 topic = f"{name}-{number}"
-                rate = measure(cluster, topic, replicas, {"flush.policy": policy})
+                rate = measure(cluster, topic, replicas, {"flush.policy": policy}, Path(root))
                 found.setdefault(name, []).append(rate)
                 create(cluster, f"client-{topic}", 1, replicas, {"flush.policy": policy})
                 cost = produce(served(cluster[0]), f"client-{topic}", BATCH_BYTES)
@@ -129,9 +131,13 @@ def delete(cluster: Sequence[BrokerProcess], *topics: str) -> None:
 
 
 def measure(
-    cluster: Sequence[BrokerProcess], topic: str, replicas: int, settings: Mapping[str, str]
+    cluster: Sequence[BrokerProcess],
+    topic: str,
+    replicas: int,
+    settings: Mapping[str, str],
+    folder: Path,
 ) -> float:
-    """Return how many messages a second were acknowledged."""
+    """Return how many messages a second were acknowledged; the data lies in `folder`."""
     leaders = create(cluster, topic, PARTITIONS, replicas, settings)
     batch = a_batch(RECORDS_PER_BATCH, VALUE_BYTES)
     senders = [
@@ -140,6 +146,7 @@ def measure(
         )
         for partition, leader in leaders.items()
     ]
+    touch(folder, replicas * PARTITIONS * BATCHES * len(batch) + ASIDE_BYTES)
     start = time.perf_counter()
     for sender in senders:
         sender.start()

@@ -13,7 +13,7 @@ from kafkaesque.gossip.messages import Member
 from kafkaesque.machines.features import supported
 from kafkaesque.net.ports import Question
 from kafkaesque.server import joining
-from kafkaesque.server.joining import join
+from kafkaesque.server.joining import join, meet
 from kafkaesque.server.peering import Admission, Application, Peering
 from kafkaesque.server.turn import Turn
 from tests.net.identities import SECRET, an_identity
@@ -68,6 +68,28 @@ def test_something_else_than_a_broker_is_not_asked_again() -> None:
     with pytest.raises(CannotJoin, match="no broker of ours"):
         asyncio.run(joined(talk))
     assert len(asked) == 1
+
+
+async def met(cluster: str, *, is_there: bool = True) -> None:
+    """Start with a used folder of this cluster, told to join a broker of the kitchen's."""
+    one = End(an_identity(1))
+    folder = FolderIdentity(cluster=cluster, node=7, directory=b"7" * 16, is_founder=False)
+    async with listening(one):
+        address = "127.0.0.1", one.port if is_there else 1
+        await meet(address, folder, SECRET, LinkConfig())
+
+
+def test_a_used_folder_of_another_cluster_is_not_taken() -> None:
+    with pytest.raises(CannotJoin, match=r"does not take .* cluster pantry.* with an empty folder"):
+        asyncio.run(met("pantry"))
+
+
+def test_a_used_folder_of_the_same_cluster_is_taken() -> None:
+    asyncio.run(met(an_identity(1).cluster))
+
+
+def test_a_used_folder_starts_when_nobody_is_there_to_be_joined() -> None:
+    asyncio.run(met("pantry", is_there=False))
 
 
 def test_a_broker_that_does_not_find_itself_in_its_catalog_yet_lets_others_in() -> None:

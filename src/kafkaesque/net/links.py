@@ -214,19 +214,28 @@ class Links:
         This is how a broker joins that knows nothing but an address and the secret. Raises what
         `call` raises, and LinkRefused.
         """
-        host, port = address
-        identity = replace(self._identity, node=None)
-        make = partial(self._link, identity, (None,))
-        try:
-            link = await dial(make, host, port, self._config.dial_ms_max)
-        except OSError as error:
-            raise PeerUnreachable(f"nobody can be reached at {host}:{port}: {error}") from error
+        link = await self._dial_as_visitor(address)
         assert link.peer is not None, "it is open"
         try:
             answer = await self._ask(link, kind, data, deadline_ms or self._config.call_ms_max)
             return link.peer, answer
         finally:
             link.close()
+
+    async def meet(self, address: tuple[str, int]) -> None:
+        """See whether whoever listens at an address would have a link with us.
+
+        Raises PeerUnreachable, MalformedLink, and LinkRefused if not.
+        """
+        (await self._dial_as_visitor(address)).close()
+
+    async def _dial_as_visitor(self, address: tuple[str, int]) -> Link:
+        host, port = address
+        make = partial(self._link, replace(self._identity, node=None), (None,))
+        try:
+            return await dial(make, host, port, self._config.dial_ms_max)
+        except OSError as error:
+            raise PeerUnreachable(f"nobody can be reached at {host}:{port}: {error}") from error
 
     async def _ask(self, link: Link, kind: int, data: Buffer, deadline_ms: int) -> memoryview:
         if len(link.calls) >= self._config.calls_pending_max:

@@ -1,6 +1,7 @@
 """What a broker is before it starts: who its data folder says it is, or becomes for the first time.
 
 used folder               it is who it was, and looks for the others where they were
+used folder and --join    the same, unless a broker answers there that is of another cluster
 empty folder              it begins a cluster of its own
 empty folder and --join   it asks the cluster for a number; it never begins one
 """
@@ -24,7 +25,7 @@ from kafkaesque.broker.identity import (
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import BadConfiguration, LogError
 from kafkaesque.machines.features import Range
-from kafkaesque.server.joining import join
+from kafkaesque.server.joining import join, meet
 from kafkaesque.server.listening import is_local, parse_address
 from kafkaesque.server.peering import Application
 from kafkaesque.types import NodeId
@@ -56,6 +57,8 @@ async def identify(
     """Return who the broker of a folder is; raises LogError, CannotJoin, BadConfiguration."""
     found = load_identity(disk)
     if found is not None:
+        if place.join:
+            await meet(parse_address(place.join), found, secret, links)
         return found
     directory = random.SystemRandom().randbytes(DIRECTORY_BYTES)
     if place.join:

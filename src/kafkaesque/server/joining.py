@@ -1,10 +1,11 @@
-"""How a broker with an empty data folder becomes one of a cluster that it knows one address of."""
+"""How a broker becomes one of a cluster that it knows one address of, or sees that it is one."""
 
 import asyncio
 import random
 
 import msgspec
 
+from kafkaesque.broker.identity import FolderIdentity
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import (
     AnswerLost,
@@ -26,6 +27,9 @@ TRY_EVERY_S = 0.5
 
 JOIN_S_MAX = 60.0
 """No further try after this long, for to wait for an answer in vain takes long, too."""
+
+MEET_S_MAX = 1.0
+"""A broker that was one of the cluster before starts without the one it was told of after this."""
 
 _admissions = msgspec.msgpack.Decoder(Admission)
 
@@ -65,6 +69,33 @@ async def join(
                 return admission
             await asyncio.sleep(TRY_EVERY_S)
         raise AssertionError("the last attempt returns or raises")
+    finally:
+        await links.close()
+
+
+async def meet(
+    address: tuple[str, int], folder: FolderIdentity, secret: bytes, config: LinkConfig
+) -> None:
+    """See that the broker at an address would have one with this folder; raises CannotJoin if not.
+
+    Nobody may be there yet, for brokers start in any order: the folder knows the others, too.
+    """
+    identity = Identity(
+        cluster=folder.cluster, node=None, directory=folder.directory, session=1, secret=secret
+    )
+    ports = LinkPorts(deliver=_unexpected, receive=_unexpected)
+    links = Links(identity, ports, config, random.SystemRandom())
+    links.start()
+    try:
+        async with asyncio.timeout(MEET_S_MAX):
+            await links.meet(address)
+    except LinkRefused as error:
+        raise CannotJoin(
+            f"the broker at {shown(*address)} does not take the one of this data folder: {error}; "
+            "start with an empty folder to join it, or without --join to go on as before"
+        ) from error
+    except (LinkError, TimeoutError):
+        pass  # as if nobody were there
     finally:
         await links.close()
 

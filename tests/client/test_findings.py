@@ -88,10 +88,17 @@ def test_while_all_brokers_are_there_nothing_is_named_that_loses_data() -> None:
 
 
 def test_a_broker_that_is_down_is_named_with_its_address() -> None:
-    found = only(replace(HEALTHY, brokers=DOWN))
+    led_by_others = (a_topic(a_partition(0, 1), a_partition(1, 2), a_partition(2, 1)),)
+    found = only(replace(HEALTHY, brokers=DOWN, topics=led_by_others))
     assert found.kind is Kind.BROKER_DOWN
     assert found.text == "broker 3 at localhost:9003 is down"
     assert "kafkaesque cluster drain 3 --yes" in found.command
+
+
+def test_a_partition_whose_leader_is_down_has_none() -> None:
+    """A broker that is cut off from the rest names those who led before."""
+    kinds = {found.kind for found in findings(replace(HEALTHY, brokers=DOWN), None)}
+    assert kinds == {Kind.BROKER_DOWN, Kind.LEADERLESS}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.brokers import BrokerInfo
 from kafkaesque.client.findings import few_copies
-from kafkaesque.client.overview import NOBODY, Overview, look
+from kafkaesque.client.overview import Overview, look
 from kafkaesque.errors import UnknownBroker, UnknownTopic
 from kafkaesque.types import NodeId
 
@@ -44,7 +44,7 @@ def _shortfalls(seen: Overview) -> dict[str, object]:
     leaderless = behind = few = 0
     for topic, one in seen.partitions():
         least = min(seen.min_in_sync.get(topic.name, 1), len(one.replicas))
-        leaderless += one.leader == NOBODY
+        leaderless += not seen.is_led(one)
         behind += len(one.in_sync) < len(one.replicas)
         few += len(one.in_sync) < least
     return {

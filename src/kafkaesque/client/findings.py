@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kafkaesque.client.brokers import ELECTION_MS_MAX, MoveInfo
-from kafkaesque.client.overview import NOBODY, Overview
+from kafkaesque.client.overview import Overview
 from kafkaesque.types import NodeId
 
 FREE_PERCENT_MIN = 10
@@ -118,7 +118,7 @@ def _partitions(now: Overview) -> Iterator[Finding]:
     for topic, one in now.partitions():
         name = f"{topic.name}-{one.index}"
         lacks = {node for node in one.replicas if node not in one.in_sync}
-        if one.leader == NOBODY:
+        if not now.is_led(one):
             leaderless.append(name)
         elif len(one.in_sync) < min(now.min_in_sync.get(topic.name, 1), len(one.replicas)):
             few.append(name)

@@ -14,7 +14,6 @@ REPLICATION = 3
 """Replicas that a topic should have, if there are as many brokers."""
 
 MIN_IN_SYNC = "min.insync.replicas"
-NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +58,16 @@ class Overview:
         held |= {(m.topic, m.partition) for m in self.moves if node in (*m.nodes, *m.removing)}
         return sorted(held)
 
+    def is_led(self, one: PartitionInfo) -> bool:
+        """Return whether a partition has a leader that is there.
+
+        A broker that is cut off from the rest names those who led before.
+        """
+        return any(broker.node == one.leader for broker in self.there)
+
     def led_by(self, node: NodeId) -> int:
         """Return how many partitions a broker leads."""
-        return sum(one.leader == node for _, one in self.partitions())
+        return sum(one.leader == node and self.is_led(one) for _, one in self.partitions())
 
     def progress(self, move: MoveInfo) -> int | None:
         """Return how much of a partition its new replicas have, in percent; None if unknown."""

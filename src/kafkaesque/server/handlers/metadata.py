@@ -54,7 +54,8 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
         is_sure = not _may_be_missing(all_wanted, may_create, broker) or await is_current(broker)
         found = [await _find(one, session, may_create, no_name, is_sure) for one in all_wanted]
         topics = await _led(found, session)
-        send_on_if_cut_off(session)  # who asks for all topics looks around, and may stay
+        if topics:  # who asks for all, or for none, looks around, and may stay
+            send_on_if_cut_off(session)
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=one.node, host=one.host, port=one.port, rack=one.rack)

@@ -146,3 +146,16 @@ def test_groups_are_asked_for_again_when_their_leader_came_while_they_were_liste
         broker.replies[ListGroupsRequest] = one_after_another(elected_behind, groups("a"))
         with an_admin(broker.bootstrap) as admin:
             assert [one.group for one in admin.groups.list_all()] == ["a"]
+
+
+def test_what_was_said_before_their_leader_came_does_not_count_in_a_later_attempt() -> None:
+    with FakeBroker(topics={OFFSETS: 1}, others=[(2, a_closed_port())]) as broker:
+        broker.leader = 2
+
+        def elected_behind(_: object) -> object:
+            broker.leader = 1  # and broker 2, which is asked next, is gone
+            return groups()
+
+        broker.replies[ListGroupsRequest] = one_after_another(elected_behind, groups("a"))
+        with an_admin(broker.bootstrap) as admin:
+            assert [one.group for one in admin.groups.list_all()] == ["a"]

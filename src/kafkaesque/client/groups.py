@@ -110,9 +110,13 @@ class Groups:
         `__consumer_offsets` has no leader.
         """
         everyone = self._everyone()
+        before: dict[int, tuple[NodeId, int]] = {}
 
         def ask() -> Sequence[GroupListing]:
-            before = self._leaders()
+            nonlocal before
+            known, before = before, self._leaders()
+            if before != known:
+                everyone.forget()  # what was said to an earlier attempt may be older than that
             found = everyone.ask()
             leaders = self._leaders()
             silent = {NOBODY, *everyone.missing}

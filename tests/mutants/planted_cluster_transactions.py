@@ -64,4 +64,25 @@ CLUSTER_TRANSACTION_MUTANTS = (
         new="False",
         world=Kind.BROKERS,
     ),
+    Mutant(
+        name="B26: a late end of one transaction ends the next",
+        target="kafkaesque.machines.transaction:end",
+        old="return _raised(decided, command.fresh_id) if command.bumps_epoch else decided",
+        new="return decided",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="B29: to end a transaction a second time is refused",
+        target="kafkaesque.machines.transaction:end",
+        old="if command.bumps_epoch and known is not None and _is_last(known, command.producer):",
+        new="if False:",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="B30: a send that may be committed yet is called unwritten",
+        target="kafkaesque.server.handlers.produce:_answer",
+        old='message = "leadership was lost meanwhile; it may yet be committed"',
+        new='code, message = ErrorCode.NOT_LEADER_OR_FOLLOWER, ""',
+        world=Kind.BROKERS,
+    ),
 )

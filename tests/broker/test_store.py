@@ -195,6 +195,37 @@ def test_a_log_that_was_put_aside_writes_no_more_of_its_group() -> None:
     assert state.synced is None or state.synced.end_offset == 0
 
 
+def turned_bit(node: Node, place: int) -> None:
+    """Turn a bit of a record in a segment of a node that is down: recovery does not look there."""
+    file = node.disk.open(node.segment(place))
+    position = file.size() - 2
+    (byte,) = file.read(position, 1)
+    file.write(position, bytes([byte ^ 1]))
+    node.disk.sync_now([file], [])
+
+
+@pytest.mark.parametrize("place", [0, 1, -1])
+def test_a_log_on_which_a_machine_lives_is_looked_through_when_it_is_opened(place: int) -> None:
+    node = a_filled_follower()
+    node.store.close()
+    node.disk.kill()
+    turned_bit(node, place)
+    node.later.waiting.clear()
+    store = node._open_store()
+    log = store.open_log(GROUP, has_machine=True)
+    assert log.end == 0
+    assert [name for name in node.disk.list(GROUP) if name.endswith(".damaged")]
+
+
+def test_a_sound_log_on_which_a_machine_lives_is_opened_as_it_is() -> None:
+    node = a_filled_follower()
+    end = node.replica.log.end
+    node.store.close()
+    node.disk.kill()
+    node.later.waiting.clear()
+    assert node._open_store().open_log(GROUP, has_machine=True).end == end
+
+
 def test_a_single_voter_with_damage_is_left_to_a_person() -> None:
     node = Node(ALONE)
     node.tick(20)

@@ -21,9 +21,12 @@ from kafkaesque.log.journal_records import (
     synced_record,
 )
 from kafkaesque.log.partition_log import PartitionLog
-from kafkaesque.types import NO_TERM, GroupId, NodeId
+from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
 
 DAMAGED_SUFFIX = ".damaged"
+
+_CHECK_BYTES = 1 << 20
+"""Read at once when a log is looked through."""
 
 NOBODY = Voters(voters=())
 """Who votes where a replica begins later than its group: it learns that from its leader."""
@@ -87,13 +90,15 @@ class Store:
     def open_log(self, group: GroupId, *, has_machine: bool = False) -> PartitionLog:
         """Recover a log; one with damaged synced data is put aside, to be refilled by its peers.
 
-        If a machine lives on it, the state that it begins with must be whole, too. Raises
+        If a machine lives on it, the state that it begins with must be whole, too, and all that
+        follows: the machine reads it at once, and without it the broker could not go on. Raises
         CorruptLog if there are no peers: then only a person can decide.
         """
         try:
             log = self._logs[group] = self._recover(group)
             if has_machine:
-                self.snapshots(group).load(log.start.offset, log.end_offset)
+                offset, _ = self.snapshots(group).load(log.start.offset, log.end_offset)
+                _check_sound(log, offset)
         except CorruptLog as damage:
             return self.refill_log(group, damage)
         return log
@@ -251,3 +256,16 @@ def _begin_run(journal: Journal, boot: str) -> None:
 
 def _ignore(_: object) -> None:
     """The store is being closed."""
+
+
+def _check_sound(log: PartitionLog, offset: Offset) -> None:
+    """Look through a log from an offset on; raises CorruptLog.
+
+    Recovery looks only at what may not have been synced.
+    """
+    first = log.index_at(offset - 1) + 1 if offset > log.start.offset else log.start.index
+    while first < log.end:  # ends: each turn moves on, or finds a hole up to the end
+        entries = log.entries(first, _CHECK_BYTES)
+        if not entries:
+            return
+        first = entries[-1].end

@@ -173,12 +173,17 @@ def test_a_broker_joins_no_other_cluster_than_its_own(cluster: Cluster, tmp_path
     stranger.start()
     stranger.stop()
     again = BrokerProcess(tmp_path / "stranger", ["--join", cluster.address(1)])
-    again.start()  # it has a cluster of its own, and stays with it
+    with pytest.raises(KafkaesqueError, match="does not take the one of this data folder"):
+        again.start()
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    assert sorted(admin.list_topics(timeout=10).brokers) == cluster.nodes
+    without = BrokerProcess(tmp_path / "stranger")
+    without.start()  # it has a cluster of its own, and goes on with it
     try:
-        admin = AdminClient({"bootstrap.servers": again.bootstrap})
-        assert sorted(admin.list_topics(timeout=10).brokers) == [1]
+        alone = AdminClient({"bootstrap.servers": without.bootstrap})
+        assert sorted(alone.list_topics(timeout=10).brokers) == [1]
     finally:
-        again.stop()
+        without.stop()
 
 
 def test_whoever_cannot_reach_the_cluster_says_so(tmp_path: Path) -> None:

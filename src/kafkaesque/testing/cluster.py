@@ -9,7 +9,9 @@ from types import TracebackType
 
 from kafkaesque.broker.identity import PATH as IDENTITY
 from kafkaesque.broker.identity import decode_identity
+from kafkaesque.client.admin import Admin
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.voter_choice import VOTERS_MAX
 from kafkaesque.testing.leaders import leaders_of
 from kafkaesque.testing.process import BrokerProcess, free_port
 from kafkaesque.testing.proxy import HOST, Proxy, ProxyThread, Ways
@@ -95,7 +97,11 @@ class Cluster:
     # ── life ─────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Start all brokers: the first begins the cluster, the others join it together."""
+        """Start all brokers: the first begins the cluster, the others join it together.
+
+        Returns when the catalog has as many voters as it will get: from then on any broker of
+        three may be killed.
+        """
         assert not self._brokers, "it runs already"
         if self._data is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="kafkaesque-")
@@ -106,9 +112,21 @@ class Cluster:
             self.add()
             with ThreadPoolExecutor(max(1, self._count - 1)) as pool:
                 list(pool.map(lambda _: self.add(), range(self._count - 1)))
+            self._wait_for_voters()
         except BaseException:
             self.close()
             raise
+
+    def _wait_for_voters(self) -> None:
+        wanted = min(VOTERS_MAX, self._count if self._count % 2 else self._count - 1)
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        with Admin(self.bootstrap) as admin:
+            while time.monotonic() < deadline:
+                quorum = admin.brokers.quorum()
+                if quorum is not None and len(quorum.voters) >= wanted:
+                    return
+                time.sleep(LOOK_EVERY_S)
+        raise KafkaesqueError(f"the catalog does not get {wanted} voters")
 
     def close(self) -> None:
         """Stop all brokers, and remove the records of a temporary cluster."""

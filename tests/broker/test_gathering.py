@@ -6,7 +6,8 @@ from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import CorruptLog, NotLeader
 from kafkaesque.raft.messages import AppendRequest
 from kafkaesque.types import Offset
-from tests.broker.nodes import ALONE, Node, a_batch, heartbeat
+from tests.broker.nodes import Node, a_batch, heartbeat
+from tests.broker.test_replica import an_alone_leader
 
 Fates = list[tuple[bytes, Outcome]]
 
@@ -19,12 +20,6 @@ def gather(node: Node, *values: bytes) -> tuple[list[Offset], Fates]:
         return node.replica.gather(a_batch(value), lambda fate: fates.append((value, fate)), 1)
 
     return [append(value) for value in values], fates
-
-
-def an_alone_leader() -> Node:
-    node = Node(ALONE)
-    node.tick(20)
-    return node
 
 
 def test_batches_of_one_event_get_dense_offsets_and_are_told_in_order() -> None:

@@ -25,6 +25,12 @@ from kafkaesque.wire.header import (
 )
 from kafkaesque.wire.message import api_of
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafkaesque.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from kafkaesque.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -331,8 +337,17 @@ def test_requests_before_one_that_is_none_are_answered_before_the_connection_end
     async def go() -> None:
         async with running(tmp_path / "data") as connect:
             client = await connect()
-            await client.ask(a_topic("orders"), 9, MetadataResponse)
-            client.send(produce_request(b"a", 1), 9)
+            unsynced = CreatableTopicConfig(name="flush.policy", value="os")
+            topic = CreatableTopic(
+                name="orders",
+                num_partitions=1,
+                replication_factor=1,
+                assignments=(),
+                configs=(unsynced,),
+            )
+            make = CreateTopicsRequest(topics=(topic,), timeout_ms=5000, validate_only=False)
+            await client.ask(make, 7, CreateTopicsResponse)
+            client.send(produce_request(b"a", -1), 9)
             client.writer.write(struct.pack(">ihhi", 8, 9999, 0, 1))
             assert await offset_told(client) == 0
             assert await client.is_closed()

@@ -226,13 +226,19 @@ def leader_told(topic: MetadataResponseTopic) -> tuple[int, NodeId]:
     return topic.partitions[0].error_code, topic.partitions[0].leader_id
 
 
-def test_who_asks_for_a_topic_during_an_election_is_told_its_new_leader() -> None:
-    world = a_cluster("orders")
+def leader_killed(world: BrokerWorld) -> tuple[NodeId, NodeId]:
+    """Kill who leads `orders`; return it, and another broker, which suspects it."""
     dead = broker_of(world, 1).partition_leader(broker_of(world, 1).topics.topic("orders"), 0).node
     assert dead is not None
     world.nodes[dead].kill()
     asked = next(node for node in world.nodes if node != dead)
     world.ask_broker(world.nodes[asked], lambda broker: broker.suspect(dead))
+    return dead, asked
+
+
+def test_who_asks_for_a_topic_during_an_election_is_told_its_new_leader() -> None:
+    world = a_cluster("orders")
+    dead, asked = leader_killed(world)
     code, leader = leader_told(described(world, asked, "orders"))
     assert code is ErrorCode.NONE
     assert leader not in (dead, -1)
@@ -259,10 +265,6 @@ def test_a_partition_without_a_majority_is_waited_for_once_and_not_each_time() -
 
 def test_who_asks_for_all_topics_looks_around_and_does_not_wait() -> None:
     world = a_cluster("orders")
-    dead = broker_of(world, 1).partition_leader(broker_of(world, 1).topics.topic("orders"), 0).node
-    assert dead is not None
-    world.nodes[dead].kill()
-    asked = next(node for node in world.nodes if node != dead)
-    world.ask_broker(world.nodes[asked], lambda broker: broker.suspect(dead))
+    _, asked = leader_killed(world)
     answer = at_once(metadata.handle(MetadataRequest(topics=None), 12, session_of(world, asked)))
     assert leader_told(answer.topics[0]) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)

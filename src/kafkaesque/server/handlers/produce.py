@@ -132,16 +132,14 @@ class Producing(Generic[T]):
     def append(self) -> None:
         """Append everything, in the order of the request."""
         request = self._request
-        if request.transactional_id is None:
-            for topic in request.topic_data:
-                shares = [self._append(topic, data) for data in topic.partition_data]
-                self._topics.append((topic, shares))
-        else:
-            for topic in request.topic_data:
-                shares = [self._write(topic, data) for data in topic.partition_data]
-                self._topics.append((topic, shares))
-            if self._acks != ACKS_NONE:
-                self._acks = ACKS_ALL  # a transaction's records must be there when it is committed
+        is_transactional = request.transactional_id is not None
+        append = self._write if is_transactional else self._append
+        self._topics = [
+            (topic, [append(topic, data) for data in topic.partition_data])
+            for topic in request.topic_data
+        ]
+        if is_transactional and self._acks != ACKS_NONE:
+            self._acks = ACKS_ALL  # a transaction's records must be there when it is committed
         if self._acks == ACKS_ALL:
             self.one_done()
         else:

@@ -166,6 +166,19 @@ def test_a_return_to_always_syncs_everything_before_anything_more_is_stable() ->
     assert log.stable == log.durable == 5
 
 
+def test_what_was_written_under_os_is_synced_in_time_once_interval_is_set() -> None:
+    node = ANode()
+    log = a_log(FlushPolicy.OS, node)
+    append(log, 2)
+    kick(node)
+    assert log.durable == 1
+    set_policy(log, FlushPolicy.INTERVAL)
+    node.store.flusher.pass_time(FLUSH_MS)
+    kick(node)
+    node.end_round()
+    assert log.durable == 3
+
+
 def test_a_policy_that_asks_for_less_acts_as_soon_as_the_journal_says_so() -> None:
     node = ANode()
     log = a_log(FlushPolicy.ALWAYS, node)

@@ -8,14 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.mutants.hunt import Catch, hunt
-from tests.mutants.planted import MUTANTS
-from tests.mutants.planted_batches import BATCH_MUTANTS
-from tests.mutants.planted_cluster import CLUSTER_MUTANTS
-from tests.mutants.planted_cluster_members import CLUSTER_MEMBER_MUTANTS
-from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
-from tests.mutants.planted_install import INSTALL_MUTANTS
-from tests.mutants.planted_moves import MOVE_MUTANTS
-from tests.mutants.planted_voters import VOTER_MUTANTS
+from tests.mutants.planting import PLANTED
 
 SEEDS_MAX = 200
 
@@ -26,17 +19,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="seeds to try for each")
     parser.add_argument("--only", default="", help="only mutants whose name contains this")
     options = parser.parse_args()
-    planted = [
-        *MUTANTS,
-        *CLUSTER_MUTANTS,
-        *MOVE_MUTANTS,
-        *VOTER_MUTANTS,
-        *INSTALL_MUTANTS,
-        *CLUSTER_TRANSACTION_MUTANTS,
-        *CLUSTER_MEMBER_MUTANTS,
-        *BATCH_MUTANTS,
-    ]
-    chosen = [mutant for mutant in planted if options.only in mutant.name]
+    chosen = [mutant for mutant in PLANTED if options.only in mutant.name]
     console = Console()
     console.print(f"{len(chosen)} planted bugs, up to {options.seeds} seeds each, then scripts")
     catches: list[Catch] = []

@@ -271,7 +271,7 @@ MUTANTS = (
         new="if False:",
     ),
     Mutant(
-        name="a return to flush.policy=always leaves the past unsynced",
+        name="another flush.policy leaves the past unsynced",
         target=f"{_LOG}.configure",
         old="if self._written > self.durable:",
         new="if False:",
@@ -291,8 +291,8 @@ MUTANTS = (
     Mutant(
         name="a batch that found no room is passed over",
         target=f"{_LOG}._try_write",
-        old="return False",
-        new="return True",
+        old="return 0",
+        new="return len(batches)",
     ),
     Mutant(
         name="writes are taken although there is no room",
@@ -358,8 +358,8 @@ MUTANTS = (
     ),
     Mutant(
         name="a snapshot of producers is written before it is committed",
-        target=f"{_KEEPER}._write_taken",
-        old="self._taken is None or self._taken[0] > self._replica.high_watermark",
+        target=f"{_KEEPER}._begin_writing",
+        old="not self._is_taken_committed",
         new="self._taken is None",
     ),
     Mutant(

@@ -1,0 +1,25 @@
+"""All bugs that `make mutants` plants."""
+
+from collections.abc import Sequence
+
+from tests.mutants.mutation import Mutant
+from tests.mutants.planted import MUTANTS
+from tests.mutants.planted_batches import BATCH_MUTANTS
+from tests.mutants.planted_cluster import CLUSTER_MUTANTS
+from tests.mutants.planted_cluster_members import CLUSTER_MEMBER_MUTANTS
+from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
+from tests.mutants.planted_install import INSTALL_MUTANTS
+from tests.mutants.planted_moves import MOVE_MUTANTS
+from tests.mutants.planted_voters import VOTER_MUTANTS
+
+PLANTED: Sequence[Mutant] = (
+    *MUTANTS,
+    *CLUSTER_MUTANTS,
+    *MOVE_MUTANTS,
+    *VOTER_MUTANTS,
+    *INSTALL_MUTANTS,
+    *CLUSTER_TRANSACTION_MUTANTS,
+    *CLUSTER_MEMBER_MUTANTS,
+    *BATCH_MUTANTS,
+)
+"""In the order in which they are hunted."""

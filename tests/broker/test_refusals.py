@@ -160,13 +160,13 @@ def test_what_will_not_come_again_is_not_waited_for() -> None:
     found = Refusals(HandClock())
     found.refused(memoryview(numbered(3)), RecordsRefused("no", (0,)))
     found.refused(memoryview(b"too short"), NotLeader(None))
-    assert len(found) == 0
+    assert len(found.by_producer) == 0
 
 
 def test_only_so_many_producers_are_remembered() -> None:
     found = Refusals(HandClock())
     for producer_id in range(REFUSED_MAX + 1):
         found.refused(memoryview(numbered(3, producer_id=producer_id)), NotLeader(None))
-    assert len(found) == REFUSED_MAX
-    assert PRODUCER in found._refused
-    assert 0 not in found._refused
+    assert len(found.by_producer) == REFUSED_MAX
+    assert PRODUCER in found.by_producer
+    assert 0 not in found.by_producer

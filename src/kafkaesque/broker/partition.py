@@ -187,7 +187,7 @@ class Partition:
         append = self.replica.gather if needs_all else self.replica.propose
         offset = append(view.data, done, view.last_offset_delta + 1, copies)
         self.producers.appended(view, offset)
-        if self._refusals:
+        if self._refusals.by_producer:
             self._refusals.taken(view)
         if is_transactional:
             self.producers.known.set_number(view.producer_id, verified)
@@ -215,7 +215,7 @@ class Partition:
 
     def _check_order(self, view: BatchView) -> RememberedBatch | None:
         """Return the batch that `view` repeats; raises what its place among others forbids."""
-        if self._refusals:
+        if self._refusals.by_producer:
             return self._refusals.check(view, self.producers.known)
         return self.producers.check(view)
 

@@ -71,10 +71,8 @@ class Refusals:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._refused: dict[int, _Refused] = {}
-
-    def __len__(self) -> int:
-        return len(self._refused)
+        self.by_producer: dict[int, _Refused] = {}
+        """Nearly always empty: then nothing here need be asked."""
 
     def refused(self, batches: memoryview, error: KafkaesqueError) -> None:
         """Learn that a batch was refused; it counts if its producer will send it again."""
@@ -87,11 +85,11 @@ class Refusals:
         producer_id, sequence = view.producer_id, view.base_sequence
         if producer_id < 0 or sequence < 0:
             return
-        known = self._refused.get(producer_id)
+        known = self.by_producer.get(producer_id)
         if known is None or known.epoch != view.producer_epoch:
-            if len(self._refused) >= REFUSED_MAX:
-                del self._refused[next(iter(self._refused))]
-            known = self._refused[producer_id] = _Refused(view.producer_epoch, sequence)
+            if len(self.by_producer) >= REFUSED_MAX:
+                del self.by_producer[next(iter(self.by_producer))]
+            known = self.by_producer[producer_id] = _Refused(view.producer_epoch, sequence)
         if not isinstance(error, BehindRefused):
             known.at_ms = self._clock.monotonic_ms()
         if _is_ahead(sequence, known.newest):
@@ -101,9 +99,9 @@ class Refusals:
 
     def taken(self, view: BatchView) -> None:
         """Learn that a batch was taken: what was refused before it is not waited for any more."""
-        known = self._refused.get(view.producer_id)
+        known = self.by_producer.get(view.producer_id)
         if known is not None and not _is_ahead(known.newest, view.base_sequence):
-            del self._refused[view.producer_id]
+            del self.by_producer[view.producer_id]
 
     def check(self, view: BatchView, producers: Producers) -> RememberedBatch | None:
         """Return what `Producers.check` does; raises BehindRefused for what only seems a gap."""
@@ -122,11 +120,11 @@ class Refusals:
 
         `expected` is what would leave none; None if nothing is known of the producer.
         """
-        known = self._refused.get(view.producer_id)
+        known = self.by_producer.get(view.producer_id)
         if known is None or known.epoch != view.producer_epoch:
             return False
         if self._clock.monotonic_ms() - known.at_ms >= REFUSED_MS_MAX:
-            del self._refused[view.producer_id]
+            del self.by_producer[view.producer_id]
             return False
         if expected is None:
             return _is_ahead(view.base_sequence, known.first)

@@ -139,9 +139,9 @@ class Topics:
         if not 0 <= index < len(slots):
             raise UnknownTopic(f"topic {name} has no partition {index}")
         slot = slots[index]
-        if isinstance(slot, PartitionOffline | NotHere):
-            raise type(slot)(str(slot))  # a new one: each raise adds to its traceback
-        return slot
+        if isinstance(slot, Partition):
+            return slot
+        raise type(slot)(str(slot))  # a new one: each raise adds to its traceback
 
     @property
     def moving(self) -> Iterable[Topic]:

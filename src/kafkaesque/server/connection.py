@@ -17,10 +17,9 @@ from kafkaesque.errors import KafkaesqueError, WireError
 from kafkaesque.net.receiving import LARGE_BYTES
 from kafkaesque.net.writing import joined
 from kafkaesque.server.counters import Refusal
-from kafkaesque.server.dispatch import begin
+from kafkaesque.server.dispatch import Requests
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.receiving import RequestReceiver
-from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Awaited
 from kafkaesque.types import Buffer
 
@@ -62,8 +61,8 @@ class Connection(asyncio.BufferedProtocol):
         "_is_write_due",
         "_loop",
         "_receiver",
+        "_requests",
         "_seen_ms",
-        "_session",
         "_transport",
     )
 
@@ -82,7 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_over_budget = False
         self._loop: asyncio.AbstractEventLoop
         self._transport: asyncio.Transport
-        self._session: Session
+        self._requests: Requests
 
     # ── what the transport tells ─────────────────────────────────────────────────────────────
 
@@ -90,11 +89,12 @@ class Connection(asyncio.BufferedProtocol):
         """Learn by which address the client came: it is told to come by it again."""
         self._loop = asyncio.get_running_loop()
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
-        self._session = self._edge.session(
+        session = self._edge.session(
             transport.get_extra_info("sockname"),
             transport.get_extra_info("peername"),
             self._dismiss,
         )
+        self._requests = Requests(session, self._edge.turn)
         self._transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -231,34 +231,36 @@ class Connection(asyncio.BufferedProtocol):
         """Begin as many requests as may be begun now; write only where that makes room for more."""
         frames, calls = self._frames, self._calls
         requests_pending_max = self._edge.limits.requests_pending_max
+        now = self._loop.time()
         while frames and calls is not None and self._is_writable:
-            if len(calls) >= requests_pending_max or (calls and _is_fetch(frames[0])):
+            frame = frames[0]
+            key = _KEY.unpack_from(frame)[0] if len(frame) >= _KEY.size else -1
+            if len(calls) >= requests_pending_max or (calls and key == FETCH_KEY):
                 self._edge.broker.flush()
                 self._write_answers()
-                if len(calls) >= requests_pending_max or (calls and _is_fetch(frames[0])):
+                if len(calls) >= requests_pending_max or (calls and key == FETCH_KEY):
                     break
                 continue
-            call = self._begin(frames.popleft())
-            if call is None:
+            frames.popleft()
+            call = Call(key, _LENGTH_BYTES + len(frame), now)
+            if not self._begin(call, frame):
                 return
             calls.append(call)
 
-    def _begin(self, frame: memoryview) -> Call | None:
-        """Begin one request; None if that went so wrong that the connection is closed."""
-        key = _KEY.unpack_from(frame)[0] if len(frame) >= _KEY.size else -1
-        call = Call(key, _LENGTH_BYTES + len(frame), self._loop.time())
+    def _begin(self, call: Call, frame: memoryview) -> bool:
+        """Begin one request; False if that went so wrong that the connection is closed."""
         try:
-            answer = begin(frame, self._session, self._edge.turn)
+            answer = self._requests.begin(frame)
         except WireError:
             raise
         except Exception:  # noqa: BLE001  # a mistake of ours must cost one connection, not all
-            self._fail(key)
-            return None
+            self._fail(call.key)
+            return False
         if isinstance(answer, list):
             call.parts = answer
         else:
             call.awaited = answer
-        return call
+        return True
 
     def _on_answered(self) -> None:
         """Write soon: others may be answered in the same turn, then it is one write for all."""
@@ -278,7 +280,7 @@ class Connection(asyncio.BufferedProtocol):
         counters = self._edge.counters
         now = self._loop.time()
         out: list[Buffer] = []
-        answered = 0
+        answered, alike, last = 0, 0, calls[0]
         failed: tuple[int, BaseException] | None = None
         while calls:
             call = calls[0]
@@ -296,8 +298,12 @@ class Connection(asyncio.BufferedProtocol):
                 break
             calls.popleft()
             answered += call.size
-            counters.answered(call.key, now - call.began)
+            if call.key != last.key or call.began != last.began:
+                counters.answered(last.key, now - last.began, alike)
+                alike, last = 0, call
+            alike += 1
         if answered:
+            counters.answered(last.key, now - last.began, alike)
             self._held -= answered
             self._edge.budget.give(answered)
         if len(out) == 1:
@@ -361,7 +367,3 @@ class Connection(asyncio.BufferedProtocol):
 
     def _peer(self) -> object:
         return self._transport.get_extra_info("peername")
-
-
-def _is_fetch(frame: memoryview) -> bool:
-    return len(frame) >= _KEY.size and _KEY.unpack_from(frame)[0] == FETCH_KEY

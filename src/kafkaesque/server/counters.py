@@ -60,12 +60,12 @@ class Counters:
         self.open: Counter[Kind] = Counter()
         self.refused: Counter[Refusal] = Counter()
 
-    def answered(self, key: int, seconds: float) -> None:
-        """Count a request that was answered after so long."""
+    def answered(self, key: int, seconds: float, count: int = 1) -> None:
+        """Count requests that were answered after so long each."""
         counter = self.apis.get(key) or self.api(key)
-        counter.requests += 1
-        counter.seconds += seconds
-        counter.buckets[bisect_left(TIME_BOUNDS_S, seconds)] += 1
+        counter.requests += count
+        counter.seconds += seconds * count
+        counter.buckets[bisect_left(TIME_BOUNDS_S, seconds)] += count
 
     def api(self, key: int) -> ApiCounter:
         """Return the counter of an API that is served."""

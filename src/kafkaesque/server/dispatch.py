@@ -57,6 +57,7 @@ from kafkaesque.server.handlers import (
     update_features,
     write_txn_markers,
 )
+from kafkaesque.server.lane import Lane, lane_of
 from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Awaited
 from kafkaesque.server.turn import Turn
@@ -128,11 +129,6 @@ from kafkaesque.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 Handler: TypeAlias = Callable[[Any, int, Session], Coroutine[Any, Any, Any]]
 
-Finish: TypeAlias = Callable[[Any], list[Buffer]]
-"""Makes the bytes of an answer."""
-
-Begin: TypeAlias = Callable[[Any, int, Session, Finish], Awaited[list[Buffer]]]
-
 API_VERSIONS = api_of(ApiVersionsRequest)
 
 _HANDLERS: Mapping[type[Any], Handler] = {
@@ -189,17 +185,10 @@ HANDLERS: Mapping[int, Handler] = {api_of(cls).key: handle for cls, handle in _H
 """By the key of the API; ApiVersions is answered here, because it tells of this table."""
 
 
-_WITHOUT_COROUTINE: Mapping[int, Begin] = {
-    api_of(ProduceRequest).key: produce.begin,
-}
-"""Handlers that make an `Awaited` of their own: many small requests are worth it."""
-
-
 class _Route(NamedTuple):
     """All that is to be known of one API in one version."""
 
     handle: Handler
-    begin: Begin | None
     read: Callable[[memoryview, int], Any]
     version: int
     header_version: int
@@ -210,28 +199,61 @@ _routes: dict[tuple[int, int], _Route] = {}
 """Those used so far; no more than there are APIs and versions."""
 
 
-def begin(data: memoryview, session: Session, turn: Turn) -> list[Buffer] | Awaited[list[Buffer]]:
-    """Take one request and return its answer, or what will be; an empty one means none is due.
+class Requests:
+    """The requests of one connection, begun in the order in which they came."""
 
-    Raises MalformedFrame for what is no request, or one that nobody here can answer: then the
-    connection must be closed.
-    """
-    named = request_key(data)
-    route = _routes.get(named)
-    if route is None:
-        key, version = named
-        if key == API_VERSIONS.key:
-            header_version = request_header_version(API_VERSIONS, version)
-            header = decode_request_header(data, header_version)[0]
-            return _answer_api_versions(header, session)
-        route = _routes[named] = _route(key, version)
-    header, start = decode_request_header(data, route.header_version)
-    request = route.read(data, start)
-    session = session.named(header.client_id)
-    finish = partial(_answer, header.correlation_id, route)
-    if route.begin is not None:
-        return route.begin(request, route.version, session, finish)
-    return stepping.begin(route.handle(request, route.version, session), turn, finish)
+    __slots__ = ("_lane", "_session", "_topic", "_turn")
+
+    def __init__(self, session: Session, turn: Turn) -> None:
+        self._session = session
+        self._turn = turn
+        self._lane: Lane | None = None
+        self._topic: object = None
+        """What the last request to produce was for: one that follows it may have a lane."""
+
+    def begin(self, data: memoryview) -> list[Buffer] | Awaited[list[Buffer]]:
+        """Take one request and return its answer, or what will be; an empty one means none is due.
+
+        Raises MalformedFrame for what is no request, or one that nobody here can answer: then the
+        connection must be closed.
+        """
+        if self._lane is not None:
+            passing = self._lane.begin(data)
+            if passing is not None:
+                return passing
+        named = request_key(data)
+        route = _routes.get(named)
+        if route is None:
+            key, version = named
+            if key == API_VERSIONS.key:
+                header_version = request_header_version(API_VERSIONS, version)
+                header = decode_request_header(data, header_version)[0]
+                return _answer_api_versions(header, self._session)
+            route = _routes[named] = _route(key, version)
+        header, start = decode_request_header(data, route.header_version)
+        request = route.read(data, start)
+        session = self._session.named(header.client_id)
+        finish = partial(_answer, route, header.correlation_id)
+        if isinstance(request, ProduceRequest):
+            begun = produce.begin(request, route.version, session, finish)
+            self._find_lane(data, start, request, route, session)
+            return begun
+        return stepping.begin(route.handle(request, route.version, session), self._turn, finish)
+
+    def _find_lane(
+        self,
+        data: memoryview,
+        start: int,
+        request: ProduceRequest,
+        route: "_Route",
+        session: Session,
+    ) -> None:
+        """Let the next request go a shorter way, if this one is for the same as the last."""
+        topic = [(one.topic_id, one.name) for one in request.topic_data]
+        if topic == self._topic:
+            answer = partial(_answer, route)
+            self._lane = lane_of(data, start, request, route.version, session, answer)
+        self._topic = topic
 
 
 def _route(key: int, version: int) -> _Route:
@@ -243,7 +265,6 @@ def _route(key: int, version: int) -> _Route:
         raise MalformedFrame(f"{api.name} is not served in version {version}")
     return _Route(
         HANDLERS[key],
-        _WITHOUT_COROUTINE.get(key),
         lenient_decoder(messages.request, version),
         version,
         request_header_version(api, version),
@@ -251,7 +272,7 @@ def _route(key: int, version: int) -> _Route:
     )
 
 
-def _answer(correlation_id: int, route: _Route, body: object) -> list[Buffer]:
+def _answer(route: _Route, correlation_id: int, body: object) -> list[Buffer]:
     if body is None:
         return []
     head = encode_response_header(correlation_id, route.answer_header_version)

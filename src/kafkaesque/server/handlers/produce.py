@@ -1,9 +1,9 @@
 """Produce: append what producers send, and answer when it is as safe as they asked for."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kafkaesque.broker.partition import Appended, Partition
 from kafkaesque.broker.transactions import Writing
@@ -19,9 +19,9 @@ from kafkaesque.errors import (
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
 from kafkaesque.server.errors import message_of, produce_code_of
 from kafkaesque.server.hints import Hints
+from kafkaesque.server.pending import Pending
 from kafkaesque.server.session import Session
 from kafkaesque.server.stepping import Moment
-from kafkaesque.server.waiting import WAIT_MS_MAX
 from kafkaesque.types import Buffer
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -53,63 +53,55 @@ RECORD_ERRORS_MAX = 100
 """Refused records that an answer names; a batch may hold a million."""
 
 
-class _Share:
+class Share:
     """What one partition was sent: refused, or appended and waiting for its fate."""
 
-    __slots__ = (
-        "append_time_ms",
-        "error",
-        "first_offset",
-        "index",
-        "offset",
-        "outcome",
-        "producing",
-    )
+    __slots__ = ("append_time_ms", "error", "first_offset", "index", "offset", "outcome")
 
-    def __init__(self, index: int, producing: "Producing[Any]") -> None:
+    def __init__(self, index: int) -> None:
         self.index = index
-        self.producing = producing
         self.error: KafkaesqueError | None = None
         self.offset = -1
         self.append_time_ms = -1
         self.first_offset = -1
         self.outcome: Outcome | None = None
 
+
+class _Awaiting(Share):
+    """A share of a request that goes on when all of its shares are decided."""
+
+    __slots__ = ("_producing",)
+
+    def __init__(self, index: int, producing: "Producing[Any]") -> None:
+        super().__init__(index)
+        self._producing = producing
+
     def done(self, outcome: Outcome) -> None:
         """Learn what became of the batch."""
         self.outcome = outcome
-        self.producing.one_done()
+        self._producing.one_done()
 
     def appended(self, partition: Partition, found: Appended | KafkaesqueError) -> None:
         """Learn where the batch of a transaction is, or why it is not there."""
         if isinstance(found, KafkaesqueError):
             self.error = found.with_traceback(None)
-            self.producing.one_done()
+            self._producing.one_done()
             return
         self.offset, self.append_time_ms = found
         self.first_offset = partition.first_offset
 
 
-class Producing(Generic[T]):
+Shares: TypeAlias = Sequence[tuple[TopicProduceData, Sequence[Share]]]
+"""Topic by topic."""
+
+
+class Producing(Pending, Generic[T]):
     """One request, from the append until its batches are as safe as it asked for, and its answer.
 
-    An `Awaited` of whatever `finish` makes of the answer. It is no coroutine, because many small
-    requests may come at once, and one for each would cost as much as to append what they bring
-    (`bench/requests.py`).
+    An `Awaited` of whatever `finish` makes of the answer.
     """
 
-    __slots__ = (
-        "_acks",
-        "_finish",
-        "_left",
-        "_on_done",
-        "_request",
-        "_session",
-        "_timer",
-        "_topics",
-        "_version",
-        "is_done",
-    )
+    __slots__ = ("_acks", "_finish", "_left", "_request", "_session", "_topics", "_version")
 
     def __init__(
         self,
@@ -118,16 +110,14 @@ class Producing(Generic[T]):
         session: Session,
         finish: Callable[[ProduceResponse | None], T],
     ) -> None:
-        self.is_done = False
+        super().__init__(request.timeout_ms)
         self._request = request
         self._version = version
         self._session = session
         self._finish = finish
         self._left = 1  # for the appending itself, so that it is not over in the middle of it
         self._acks = request.acks
-        self._topics: list[tuple[TopicProduceData, list[_Share]]] = []
-        self._on_done: Callable[[], None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._topics: Shares = ()
 
     def append(self) -> None:
         """Append everything, in the order of the request."""
@@ -151,65 +141,23 @@ class Producing(Generic[T]):
         if self._left == 0:
             self._end()
 
-    def when_done(self, callback: Callable[[], None], began: float) -> None:
-        """Call back when all is decided, or the time that the client gave is over."""
-        self._on_done = callback
-        if self._timer is None:
-            timeout_ms = min(self._request.timeout_ms, WAIT_MS_MAX)
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_at(began + timeout_ms / 1000, self._end)
-
-    def cancel(self) -> None:
-        """Tell nobody; what was appended stays."""
-        self._on_done = None
-        self._end()
-
     def answer(self) -> T:
         """Return the answer, as finished."""
         return self._finish(self.response())
 
     def response(self) -> ProduceResponse | None:
         """Return the answer: what is known of each batch by now; None where none is wanted."""
-        acks, version = self._acks, self._version
-        if acks == ACKS_NONE:
+        if self._acks == ACKS_NONE:
             return None
-        hints = Hints(self._session)
-        return ProduceResponse(
-            responses=tuple(
-                [
-                    TopicProduceResponse(
-                        topic_id=topic.topic_id,
-                        name=topic.name,
-                        partition_responses=tuple(
-                            [_answer(share, acks, version, topic, hints) for share in shares]
-                        ),
-                    )
-                    for topic, shares in self._topics
-                ]
-            ),
-            node_endpoints=tuple(
-                [
-                    NodeEndpoint(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
-                    for one in hints.places
-                ]
-            ),
-        )
+        return response_of(self._topics, self._acks, self._version, self._session)
 
-    def _end(self) -> None:
-        self.is_done = True
-        if self._timer is not None:
-            self._timer.cancel()
-        on_done, self._on_done = self._on_done, None
-        if on_done is not None:
-            on_done()
-
-    def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> _Share:
-        share = _Share(data.index, self)
+    def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> Share:
+        share = _Awaiting(data.index, self)
         acks = self._acks
         try:
             if not ACKS_ALL <= acks <= ACKS_LEADER:
                 raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
-            name = _name_of(topic, self._session)
+            name = name_of(topic, self._session)
             partition = self._session.broker.topics.partition(name, data.index)
             self._left += 1
             try:
@@ -226,15 +174,15 @@ class Producing(Generic[T]):
         share.first_offset = partition.first_offset
         return share
 
-    def _write(self, topic: TopicProduceData, data: PartitionProduceData) -> _Share:
+    def _write(self, topic: TopicProduceData, data: PartitionProduceData) -> Share:
         """Append for a producer with a transactional id, whose coordinator may have to be asked."""
-        share = _Share(data.index, self)
+        share = _Awaiting(data.index, self)
         request, broker = self._request, self._session.broker
         try:
             if not ACKS_ALL <= request.acks <= ACKS_LEADER:
                 raise InvalidAcks(f"acks is -1, 0 or 1, not {request.acks}")
             assert request.transactional_id is not None
-            name = _name_of(topic, self._session)
+            name = name_of(topic, self._session)
             partition = broker.topics.partition(name, data.index)
             batches = _whole(data.records)
             self._left += 1
@@ -273,6 +221,31 @@ def begin(
     return producing
 
 
+def response_of(topics: Shares, acks: int, version: int, session: Session) -> ProduceResponse:
+    """Return the answer: what is known of each batch by now."""
+    hints = Hints(session)
+    return ProduceResponse(
+        responses=tuple(
+            [
+                TopicProduceResponse(
+                    topic_id=topic.topic_id,
+                    name=topic.name,
+                    partition_responses=tuple(
+                        [_answer(share, acks, version, topic, hints) for share in shares]
+                    ),
+                )
+                for topic, shares in topics
+            ]
+        ),
+        node_endpoints=tuple(
+            [
+                NodeEndpoint(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
+                for one in hints.places
+            ]
+        ),
+    )
+
+
 async def handle(request: ProduceRequest, version: int, session: Session) -> ProduceResponse | None:
     """Do the same for one who can wait."""
     producing = begin(request, version, session, _as_it_is)
@@ -298,7 +271,8 @@ def _whole(records: Buffer | None) -> memoryview:
     return records if isinstance(records, memoryview) else memoryview(records)
 
 
-def _name_of(topic: TopicProduceData, session: Session) -> str:
+def name_of(topic: TopicProduceData, session: Session) -> str:
+    """Return the name of a topic that clients may write to; raises UnknownTopic, InvalidTopic."""
     name = topic.name
     if not name:
         if topic.topic_id == NO_UUID:
@@ -310,7 +284,7 @@ def _name_of(topic: TopicProduceData, session: Session) -> str:
 
 
 def _answer(
-    share: _Share, acks: int, version: int, topic: TopicProduceData, hints: Hints
+    share: Share, acks: int, version: int, topic: TopicProduceData, hints: Hints
 ) -> PartitionProduceResponse:
     error = share.error
     if error is not None:

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from kafkaesque.broker.fetch_sessions import TopicRef
 from kafkaesque.broker.partition import Appended, Partition
 from kafkaesque.broker.transactions import Writing
 from kafkaesque.broker.watermark import Outcome
@@ -63,31 +64,15 @@ class _Share:
         "index",
         "offset",
         "outcome",
-        "producing",
     )
 
-    def __init__(self, index: int, producing: "Producing[Any]") -> None:
+    def __init__(self, index: int) -> None:
         self.index = index
-        self.producing = producing
         self.error: KafkaesqueError | None = None
         self.offset = -1
         self.append_time_ms = -1
         self.first_offset = -1
         self.outcome: Outcome | None = None
-
-    def done(self, outcome: Outcome) -> None:
-        """Learn what became of the batch."""
-        self.outcome = outcome
-        self.producing.one_done()
-
-    def appended(self, partition: Partition, found: Appended | KafkaesqueError) -> None:
-        """Learn where the batch of a transaction is, or why it is not there."""
-        if isinstance(found, KafkaesqueError):
-            self.error = found.with_traceback(None)
-            self.producing.one_done()
-            return
-        self.offset, self.append_time_ms = found
-        self.first_offset = partition.first_offset
 
 
 class Producing(Generic[T]):
@@ -96,6 +81,9 @@ class Producing(Generic[T]):
     An `Awaited` of whatever `finish` makes of the answer. It is no coroutine, because many small
     requests may come at once, and one for each would cost as much as to append what they bring
     (`bench/requests.py`).
+
+    It holds on to nothing of what was sent, and its shares not to it: who waits for a commit may
+    wait for long, and a cycle would keep the whole request until the collector comes.
     """
 
     __slots__ = (
@@ -103,8 +91,8 @@ class Producing(Generic[T]):
         "_finish",
         "_left",
         "_on_done",
-        "_request",
         "_session",
+        "_timeout_ms",
         "_timer",
         "_topics",
         "_version",
@@ -119,45 +107,41 @@ class Producing(Generic[T]):
         finish: Callable[[ProduceResponse | None], T],
     ) -> None:
         self.is_done = False
-        self._request = request
         self._version = version
         self._session = session
         self._finish = finish
         self._left = 1  # for the appending itself, so that it is not over in the middle of it
         self._acks = request.acks
-        self._topics: list[tuple[TopicProduceData, list[_Share]]] = []
+        self._timeout_ms = min(request.timeout_ms, WAIT_MS_MAX)
+        self._topics: list[tuple[str, bytes, list[_Share]]] = []
         self._on_done: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def append(self) -> None:
+    def append(self, request: ProduceRequest) -> None:
         """Append everything, in the order of the request."""
-        request = self._request
-        is_transactional = request.transactional_id is not None
-        append = self._write if is_transactional else self._append
+        writer = request.transactional_id
+        append = self._append if writer is None else partial(self._write, writer)
         self._topics = [
-            (topic, [append(topic, data) for data in topic.partition_data])
+            (
+                topic.name,
+                topic.topic_id,
+                [append(topic, data) for data in topic.partition_data],
+            )
             for topic in request.topic_data
         ]
-        if is_transactional and self._acks != ACKS_NONE:
+        if writer is not None and self._acks != ACKS_NONE:
             self._acks = ACKS_ALL  # a transaction's records must be there when it is committed
         if self._acks == ACKS_ALL:
-            self.one_done()
+            self._one_done()
         else:
             self.is_done = True
-
-    def one_done(self) -> None:
-        """Learn that there is one thing less to wait for."""
-        self._left -= 1
-        if self._left == 0:
-            self._end()
 
     def when_done(self, callback: Callable[[], None], began: float) -> None:
         """Call back when all is decided, or the time that the client gave is over."""
         self._on_done = callback
         if self._timer is None:
-            timeout_ms = min(self._request.timeout_ms, WAIT_MS_MAX)
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_at(began + timeout_ms / 1000, self._end)
+            self._timer = loop.call_at(began + self._timeout_ms / 1000, self._end)
 
     def cancel(self) -> None:
         """Tell nobody; what was appended stays."""
@@ -178,13 +162,16 @@ class Producing(Generic[T]):
             responses=tuple(
                 [
                     TopicProduceResponse(
-                        topic_id=topic.topic_id,
-                        name=topic.name,
+                        topic_id=topic_id,
+                        name=name,
                         partition_responses=tuple(
-                            [_answer(share, acks, version, topic, hints) for share in shares]
+                            [
+                                _answer(share, acks, version, name or topic_id, hints)
+                                for share in shares
+                            ]
                         ),
                     )
-                    for topic, shares in self._topics
+                    for name, topic_id, shares in self._topics
                 ]
             ),
             node_endpoints=tuple(
@@ -195,6 +182,12 @@ class Producing(Generic[T]):
             ),
         )
 
+    def _one_done(self) -> None:
+        """Learn that there is one thing less to wait for."""
+        self._left -= 1
+        if self._left == 0:
+            self._end()
+
     def _end(self) -> None:
         self.is_done = True
         if self._timer is not None:
@@ -204,7 +197,7 @@ class Producing(Generic[T]):
             on_done()
 
     def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> _Share:
-        share = _Share(data.index, self)
+        share = _Share(data.index)
         acks = self._acks
         try:
             if not ACKS_ALL <= acks <= ACKS_LEADER:
@@ -214,7 +207,9 @@ class Producing(Generic[T]):
             self._left += 1
             try:
                 appended = partition.append(
-                    _whole(data.records), share.done, needs_all=acks == ACKS_ALL
+                    _whole(data.records),
+                    partial(self._decided, share),
+                    needs_all=acks == ACKS_ALL,
                 )
             except KafkaesqueError:
                 self._left -= 1
@@ -226,26 +221,32 @@ class Producing(Generic[T]):
         share.first_offset = partition.first_offset
         return share
 
-    def _write(self, topic: TopicProduceData, data: PartitionProduceData) -> _Share:
+    def _decided(self, share: _Share, outcome: Outcome) -> None:
+        """Learn what became of a batch."""
+        share.outcome = outcome
+        self._one_done()
+
+    def _write(
+        self, transactional_id: str, topic: TopicProduceData, data: PartitionProduceData
+    ) -> _Share:
         """Append for a producer with a transactional id, whose coordinator may have to be asked."""
-        share = _Share(data.index, self)
-        request, broker = self._request, self._session.broker
+        share = _Share(data.index)
+        acks, broker = self._acks, self._session.broker
         try:
-            if not ACKS_ALL <= request.acks <= ACKS_LEADER:
-                raise InvalidAcks(f"acks is -1, 0 or 1, not {request.acks}")
-            assert request.transactional_id is not None
+            if not ACKS_ALL <= acks <= ACKS_LEADER:
+                raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
             name = _name_of(topic, self._session)
             partition = broker.topics.partition(name, data.index)
             batches = _whole(data.records)
             self._left += 1
             writing = Writing(
-                transactional_id=request.transactional_id,
+                transactional_id=transactional_id,
                 place=(broker.topics.topic(name).topic_id, data.index),
                 partition=partition,
                 batches=batches,
                 adds=self._version >= ADDS_SINCE,
-                done=share.done,
-                then=partial(share.appended, partition),
+                done=partial(self._decided, share),
+                then=partial(self._written, share, partition),
             )
             try:
                 broker.transactions.append(writing)
@@ -255,6 +256,17 @@ class Producing(Generic[T]):
         except KafkaesqueError as error:
             share.error = error.with_traceback(None)
         return share
+
+    def _written(
+        self, share: _Share, partition: Partition, found: Appended | KafkaesqueError
+    ) -> None:
+        """Learn where the batch of a transaction is, or why it is not there."""
+        if isinstance(found, KafkaesqueError):
+            share.error = found.with_traceback(None)
+            self._one_done()
+            return
+        share.offset, share.append_time_ms = found
+        share.first_offset = partition.first_offset
 
 
 def begin(
@@ -269,7 +281,7 @@ def begin(
     caller sees to it that the broker is flushed after that.
     """
     producing = Producing(request, version, session, finish)
-    producing.append()
+    producing.append(request)
     return producing
 
 
@@ -310,7 +322,7 @@ def _name_of(topic: TopicProduceData, session: Session) -> str:
 
 
 def _answer(
-    share: _Share, acks: int, version: int, topic: TopicProduceData, hints: Hints
+    share: _Share, acks: int, version: int, topic: TopicRef, hints: Hints
 ) -> PartitionProduceResponse:
     error = share.error
     if error is not None:
@@ -352,8 +364,8 @@ def _answer(
     )
 
 
-def _leader(topic: TopicProduceData, index: int, code: int, hints: Hints) -> LeaderIdAndEpoch:
-    node, term = hints.leader(topic.name or topic.topic_id, index, code)
+def _leader(topic: TopicRef, index: int, code: int, hints: Hints) -> LeaderIdAndEpoch:
+    node, term = hints.leader(topic, index, code)
     return LeaderIdAndEpoch(leader_id=node, leader_epoch=term)
 
 

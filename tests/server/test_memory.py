@@ -1,10 +1,11 @@
-"""What a broker holds on to: nothing of a request that was answered.
+"""What a broker holds on to: nothing of a request that was answered, or that will never be whole.
 
 The collector of cycles comes late (`server/memory.py`), so here it does not come at all.
 """
 
 import asyncio
 import gc
+import struct
 import tracemalloc
 import weakref
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.server.counters import Kind
 from kafkaesque.server.handlers import produce
 from kafkaesque.server.session import Session
 from kafkaesque.wire.messages.produce import (
@@ -78,6 +80,25 @@ def test_a_request_that_was_answered_is_freed(tmp_path: Path, loop: str, acks: i
                     if acks:
                         assert await client.correlation() == number
                     assert await client.correlation() == 100 + number
+
+    run_on(loop, go())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_half_a_request_is_freed_with_its_connection(tmp_path: Path, loop: str) -> None:
+    half = struct.pack(">ihhi", 2 * VALUE_BYTES, 0, 9, 1) + bytes(VALUE_BYTES)
+
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            edge = broker.node.edge
+            await a_client(broker)
+            with nothing_stays():
+                for _ in range(REQUESTS):
+                    client = await broker.connect()
+                    client.send(half)
+                    await broker.until(lambda: edge.budget.held_bytes == len(half))
+                    client.writer.transport.abort()
+                    await broker.until(lambda: edge.counters.open[Kind.KAFKA] == 1)
 
     run_on(loop, go())
 

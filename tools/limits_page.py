@@ -18,6 +18,11 @@ wait, or its connection is closed and one line in the log says why;
   received to its end, so that each one passes, and small ones always do.
 - **It is closed**: a connection too many or too soon, one that does not say what it is, a request
   that is too long or takes too long to arrive, a connection on which nothing happens.
+- **What is held in memory**: nothing of a request that was answered. Of those that were not,
+  `inflight_bytes_max` at most have come, into buffers of up to four times what came to each. An
+  answer that a client does not take is held, too, up to `answer_bytes_max` of
+  [`fetch`](config.md) for each connection; and for each other broker that reads slowly up to
+  `queue_bytes_max` of its link.
 - A Fetch is begun when all requests before it on its connection are answered, since its answer can
   be large.
 - Topics have limits of their own, such as `max.message.bytes`. One topic has at most 10,000

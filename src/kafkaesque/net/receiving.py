@@ -91,6 +91,11 @@ class Receiver:
         self._large = None
         return [memoryview(large)]
 
+    def forget(self) -> None:
+        """Let go of a frame that will never be whole; the one who has this may live on for long."""
+        self._rest = b""
+        self._large = None
+
     def _cut(self, end: int) -> list[memoryview]:
         slab = self._slab
         position = 0

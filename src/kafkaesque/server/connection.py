@@ -142,6 +142,7 @@ class Connection(asyncio.BufferedProtocol):
         edge.budget.forget(self)
         edge.budget.give(self._held)
         self._held = 0
+        self._receiver.forget()  # its session knows it: it stays until the collector comes
         calls, self._calls = self._calls, None
         self._frames = None
         for call in calls or ():

@@ -59,7 +59,8 @@ class Lane:
 
     def answer_unusual(self, correlation_id: int, share: Share) -> list[Buffer]:
         """Return the answer for a batch that was appended and is not known to be committed."""
-        response = response_of([(self._topic, [share])], ACKS_ALL, self._version, self._session)
+        topics = [(self._topic.name, self._topic.topic_id, [share])]
+        response = response_of(topics, ACKS_ALL, self._version, self._session)
         return self._answer(correlation_id, response)
 
 

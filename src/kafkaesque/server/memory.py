@@ -18,8 +18,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 def settle_memory() -> None:
     """Have the collector of cycles look at what was made since now alone, and less often.
 
-    Nothing on the way of a request leaves cycles behind, and all that was imported and opened
-    stays: to look through it again and again took a quarter of the time of `bench/latency.py`.
+    Nothing on the way of a request leaves cycles behind (`tests/server/test_memory.py`), and all
+    that was imported and opened stays: to look through it again and again took a quarter of the
+    time of `bench/latency.py`.
     """
     gc.freeze()  # without a last look: the few cycles of starting cost less than finding them
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])

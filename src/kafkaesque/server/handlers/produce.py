@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
+from kafkaesque.broker.fetch_sessions import TopicRef
 from kafkaesque.broker.partition import Appended, Partition
 from kafkaesque.broker.transactions import Writing
 from kafkaesque.broker.watermark import Outcome
@@ -67,41 +68,19 @@ class Share:
         self.outcome: Outcome | None = None
 
 
-class _Awaiting(Share):
-    """A share of a request that goes on when all of its shares are decided."""
-
-    __slots__ = ("_producing",)
-
-    def __init__(self, index: int, producing: "Producing[Any]") -> None:
-        super().__init__(index)
-        self._producing = producing
-
-    def done(self, outcome: Outcome) -> None:
-        """Learn what became of the batch."""
-        self.outcome = outcome
-        self._producing.one_done()
-
-    def appended(self, partition: Partition, found: Appended | KafkaesqueError) -> None:
-        """Learn where the batch of a transaction is, or why it is not there."""
-        if isinstance(found, KafkaesqueError):
-            self.error = found.with_traceback(None)
-            self._producing.one_done()
-            return
-        self.offset, self.append_time_ms = found
-        self.first_offset = partition.first_offset
-
-
-Shares: TypeAlias = Sequence[tuple[TopicProduceData, Sequence[Share]]]
-"""Topic by topic."""
+Shares: TypeAlias = Sequence[tuple[str, bytes, Sequence[Share]]]
+"""By topic: its name and id, one of which is known, and what its partitions were sent."""
 
 
 class Producing(Pending, Generic[T]):
     """One request, from the append until its batches are as safe as it asked for, and its answer.
 
-    An `Awaited` of whatever `finish` makes of the answer.
+    An `Awaited` of whatever `finish` makes of the answer. It holds on to nothing of what was sent,
+    and its shares not to it: who waits for a commit may wait for long, and a cycle would keep the
+    whole request until the collector comes.
     """
 
-    __slots__ = ("_acks", "_finish", "_left", "_request", "_session", "_topics", "_version")
+    __slots__ = ("_acks", "_finish", "_left", "_session", "_topics", "_version")
 
     def __init__(
         self,
@@ -111,7 +90,6 @@ class Producing(Pending, Generic[T]):
         finish: Callable[[ProduceResponse | None], T],
     ) -> None:
         super().__init__(request.timeout_ms)
-        self._request = request
         self._version = version
         self._session = session
         self._finish = finish
@@ -119,27 +97,20 @@ class Producing(Pending, Generic[T]):
         self._acks = request.acks
         self._topics: Shares = ()
 
-    def append(self) -> None:
+    def append(self, request: ProduceRequest) -> None:
         """Append everything, in the order of the request."""
-        request = self._request
-        is_transactional = request.transactional_id is not None
-        append = self._write if is_transactional else self._append
+        writer = request.transactional_id
+        append = self._append if writer is None else partial(self._write, writer)
         self._topics = [
-            (topic, [append(topic, data) for data in topic.partition_data])
+            (topic.name, topic.topic_id, [append(topic, data) for data in topic.partition_data])
             for topic in request.topic_data
         ]
-        if is_transactional and self._acks != ACKS_NONE:
+        if writer is not None and self._acks != ACKS_NONE:
             self._acks = ACKS_ALL  # a transaction's records must be there when it is committed
         if self._acks == ACKS_ALL:
-            self.one_done()
+            self._one_done()
         else:
             self.is_done = True
-
-    def one_done(self) -> None:
-        """Learn that there is one thing less to wait for."""
-        self._left -= 1
-        if self._left == 0:
-            self._end()
 
     def answer(self) -> T:
         """Return the answer, as finished."""
@@ -151,8 +122,14 @@ class Producing(Pending, Generic[T]):
             return None
         return response_of(self._topics, self._acks, self._version, self._session)
 
+    def _one_done(self) -> None:
+        """Learn that there is one thing less to wait for."""
+        self._left -= 1
+        if self._left == 0:
+            self._end()
+
     def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> Share:
-        share = _Awaiting(data.index, self)
+        share = Share(data.index)
         acks = self._acks
         try:
             if not ACKS_ALL <= acks <= ACKS_LEADER:
@@ -162,7 +139,9 @@ class Producing(Pending, Generic[T]):
             self._left += 1
             try:
                 appended = partition.append(
-                    _whole(data.records), share.done, needs_all=acks == ACKS_ALL
+                    _whole(data.records),
+                    partial(self._decided, share),
+                    needs_all=acks == ACKS_ALL,
                 )
             except KafkaesqueError:
                 self._left -= 1
@@ -174,26 +153,32 @@ class Producing(Pending, Generic[T]):
         share.first_offset = partition.first_offset
         return share
 
-    def _write(self, topic: TopicProduceData, data: PartitionProduceData) -> Share:
+    def _decided(self, share: Share, outcome: Outcome) -> None:
+        """Learn what became of a batch."""
+        share.outcome = outcome
+        self._one_done()
+
+    def _write(
+        self, transactional_id: str, topic: TopicProduceData, data: PartitionProduceData
+    ) -> Share:
         """Append for a producer with a transactional id, whose coordinator may have to be asked."""
-        share = _Awaiting(data.index, self)
-        request, broker = self._request, self._session.broker
+        share = Share(data.index)
+        acks, broker = self._acks, self._session.broker
         try:
-            if not ACKS_ALL <= request.acks <= ACKS_LEADER:
-                raise InvalidAcks(f"acks is -1, 0 or 1, not {request.acks}")
-            assert request.transactional_id is not None
+            if not ACKS_ALL <= acks <= ACKS_LEADER:
+                raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
             name = name_of(topic, self._session)
             partition = broker.topics.partition(name, data.index)
             batches = _whole(data.records)
             self._left += 1
             writing = Writing(
-                transactional_id=request.transactional_id,
+                transactional_id=transactional_id,
                 place=(broker.topics.topic(name).topic_id, data.index),
                 partition=partition,
                 batches=batches,
                 adds=self._version >= ADDS_SINCE,
-                done=share.done,
-                then=partial(share.appended, partition),
+                done=partial(self._decided, share),
+                then=partial(self._written, share, partition),
             )
             try:
                 broker.transactions.append(writing)
@@ -203,6 +188,17 @@ class Producing(Pending, Generic[T]):
         except KafkaesqueError as error:
             share.error = error.with_traceback(None)
         return share
+
+    def _written(
+        self, share: Share, partition: Partition, found: Appended | KafkaesqueError
+    ) -> None:
+        """Learn where the batch of a transaction is, or why it is not there."""
+        if isinstance(found, KafkaesqueError):
+            share.error = found.with_traceback(None)
+            self._one_done()
+            return
+        share.offset, share.append_time_ms = found
+        share.first_offset = partition.first_offset
 
 
 def begin(
@@ -217,7 +213,7 @@ def begin(
     caller sees to it that the broker is flushed after that.
     """
     producing = Producing(request, version, session, finish)
-    producing.append()
+    producing.append(request)
     return producing
 
 
@@ -228,13 +224,13 @@ def response_of(topics: Shares, acks: int, version: int, session: Session) -> Pr
         responses=tuple(
             [
                 TopicProduceResponse(
-                    topic_id=topic.topic_id,
-                    name=topic.name,
+                    topic_id=topic_id,
+                    name=name,
                     partition_responses=tuple(
-                        [_answer(share, acks, version, topic, hints) for share in shares]
+                        [_answer(share, acks, version, name or topic_id, hints) for share in shares]
                     ),
                 )
-                for topic, shares in topics
+                for name, topic_id, shares in topics
             ]
         ),
         node_endpoints=tuple(
@@ -284,7 +280,7 @@ def name_of(topic: TopicProduceData, session: Session) -> str:
 
 
 def _answer(
-    share: Share, acks: int, version: int, topic: TopicProduceData, hints: Hints
+    share: Share, acks: int, version: int, topic: TopicRef, hints: Hints
 ) -> PartitionProduceResponse:
     error = share.error
     if error is not None:
@@ -326,8 +322,8 @@ def _answer(
     )
 
 
-def _leader(topic: TopicProduceData, index: int, code: int, hints: Hints) -> LeaderIdAndEpoch:
-    node, term = hints.leader(topic.name or topic.topic_id, index, code)
+def _leader(topic: TopicRef, index: int, code: int, hints: Hints) -> LeaderIdAndEpoch:
+    node, term = hints.leader(topic, index, code)
     return LeaderIdAndEpoch(leader_id=node, leader_epoch=term)
 
 

@@ -15,8 +15,10 @@ and no I/O here: the driver ticks, sends what is returned, and hands in what it 
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
+
+from msgspec.structs import replace
 
 from kafkaesque.cluster_config import GossipConfig
 from kafkaesque.gossip.messages import (

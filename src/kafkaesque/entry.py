@@ -6,19 +6,18 @@ lag would never reach zero. So they are *marks*: Raft gives them an index like e
 clients never see them, and `index = offset + marks before it`.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from kafkaesque.types import Buffer, Index, NodeId, Offset, Term
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermOpened:
+class TermOpened(Struct, frozen=True, kw_only=True):
     """The mark with which a new leader opens its term; the leader-epoch history is made of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voters:
+class Voters(Struct, frozen=True, kw_only=True):
     """The mark that says who belongs to the group from here on; both tuples are sorted."""
 
     voters: tuple[NodeId, ...]
@@ -66,8 +65,7 @@ class Entry(NamedTuple):
 _MARK_BYTES = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogStart:
+class LogStart(Struct, frozen=True, kw_only=True):
     """Where a log begins, and all that must be known about what came before."""
 
     offset: Offset
@@ -89,8 +87,7 @@ class LogStart:
         return self.offset + self.marks_before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HardState:
+class HardState(Struct, frozen=True, kw_only=True):
     """What a replica must never forget: its term, and for whom it voted in it."""
 
     term: Term

@@ -1,10 +1,9 @@
 """Batches made fit to be produced anew, and positions that follow their records."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kafkaesque.backup.fit import SEQUENCES, fit, pieces, translate
 from kafkaesque.client.producers import ProducerIdentity

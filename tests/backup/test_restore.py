@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -214,7 +215,9 @@ def test_a_compacted_topic_comes_back_without_its_holes(
     settings = {"cleanup.policy": "compact", "segment.bytes": "1024"}
     with broker, Admin(broker.bootstrap) as admin:
         admin.topics.create("table", partitions=1, settings=settings)
-        keyed = [replace(one, key=b"k%d" % (one.offset % 4)) for one in some_records(60)]
+        keyed = [
+            msgspec.structs.replace(one, key=b"k%d" % (one.offset % 4)) for one in some_records(60)
+        ]
         put(admin, "table", 0, keyed)
         for _ in range(400):
             if everything(admin, "table")[0][0].offset > 0:

@@ -1,10 +1,10 @@
 """A replica that begins anew: with the state that its leader offers, or not at all."""
 
 from contextlib import suppress
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.machine_trim import MachineState

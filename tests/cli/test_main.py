@@ -10,6 +10,20 @@ from kafkaesque import __version__
 from kafkaesque.cli.main import COMMANDS, LazyGroup, run
 from kafkaesque.errors import NotLeader
 
+DATACLASSES = {
+    # Settings: the pages of the reference and the TOML file go by their fields.
+    "kafkaesque.cluster_config",
+    "kafkaesque.config",
+    "kafkaesque.coordinator_config",
+    "kafkaesque.node",
+    "kafkaesque.settings",
+    "kafkaesque.topic_settings",
+    # A field is not shown or not compared, which a struct cannot have.
+    "kafkaesque.net.handshake",
+    "kafkaesque.server.session",
+}
+"""Where a broker has dataclasses: each costs its start as much as thirty structs do."""
+
 
 @click.command()
 def fails() -> None:
@@ -80,3 +94,30 @@ def test_starting_imports_no_command() -> None:
     assert "kafkaesque.cli.main" in loaded
     assert not set(modules) & set(loaded)
     assert "rich" not in loaded
+
+
+def test_a_broker_imports_nothing_that_only_other_commands_need() -> None:
+    program = "import sys, kafkaesque.cli.serve; print(*sys.modules, sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    loaded = set(done.stdout.splitlines())
+    assert "kafkaesque.node" in loaded
+    assert not {"confluent_kafka", "prometheus_client", "rich"} & loaded
+    packages = ("backup", "patterns", "sim", "spark", "testing")
+    assert not {f"kafkaesque.{package}" for package in packages} & loaded
+
+
+def test_a_broker_imports_hardly_any_dataclass() -> None:
+    program = """
+import sys, kafkaesque.cli.serve
+for module in list(sys.modules.values()):
+    for one in vars(module).values():
+        if isinstance(one, type) and "__dataclass_fields__" in vars(one):
+            print(one.__module__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    found = set(done.stdout.splitlines())
+    assert {name for name in found if name.startswith("kafkaesque.")} == DATACLASSES

@@ -1,10 +1,10 @@
 """The administrator's client against a broker that says what it is told to say."""
 
 import socket
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaesque.client.groups import GroupListing
 from kafkaesque.client.topics import EARLIEST, LATEST, Setting

@@ -3,11 +3,11 @@
 import random
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kafkaesque.errors import InvalidReplicas
 from kafkaesque.machines.layout import Host, Layout, PlannedMove, Slot, is_lopsided

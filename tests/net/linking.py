@@ -4,8 +4,9 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.net.handshake import Identity

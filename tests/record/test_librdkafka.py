@@ -1,10 +1,10 @@
 """What librdkafka sends we read, what we build it reads."""
 
-from dataclasses import replace
 from typing import cast
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from msgspec.structs import replace
 
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.read import read_records

@@ -1,5 +1,6 @@
 """Kafkaesque itself, as `kafkaesque serve` runs it."""
 
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,10 @@ class Kafkaesque(System):
         ]
         return [*alone, *map(clustered, alone)]
 
+    def prepare(self, variant: Variant, folder: Path) -> None:
+        """Have Python compile the modules, as it does when a package is installed."""
+        subprocess.run([*called(), "serve", "--help"], check=True, capture_output=True, cwd=folder)
+
     def start(self, variant: Variant, folder: Path) -> Running:
         """Start the brokers, all but the first one told to join it."""
         ports = [free_port() for _ in range(variant.brokers)]
@@ -55,15 +60,22 @@ class Kafkaesque(System):
         return leader_of(running, topic)
 
 
+def called() -> list[str]:
+    """Return the beginning of a command line.
+
+    As in an installed package, Python keeps compiled modules, also where the environment forbids
+    it.
+    """
+    compiled = ("env", "PYTHONDONTWRITEBYTECODE=", f"PYTHONPYCACHEPREFIX={CACHE / 'compiled'}")
+    return [*compiled, sys.executable, "-m", "kafkaesque"]
+
+
 def command(port: int, folder: Path, join: str = "") -> list[str]:
     """Return how it is called.
 
     The address is given, for otherwise clients of a cluster hear of two names for one broker, that
-    by which they came from itself and `localhost` from the others, and connect anew each time. As
-    in an installed package, Python keeps compiled modules, also where the environment forbids it.
+    by which they came from itself and `localhost` from the others, and connect anew each time.
     """
-    compiled = ("env", "PYTHONDONTWRITEBYTECODE=", f"PYTHONPYCACHEPREFIX={CACHE / 'compiled'}")
-    called = [*compiled, sys.executable, "-m", "kafkaesque"]
-    serve = [*called, "serve", "--listen", HOST, "--port", str(port)]
+    serve = [*called(), "serve", "--listen", HOST, "--port", str(port)]
     data = folder / (f"data-{port}" if join else "data")
     return [*serve, "--data", str(data), *(["--join", join] if join else [])]

@@ -12,7 +12,8 @@ sequence in every attempt, and what a lost attempt left on its way is dropped by
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kafkaesque.client.producers import ProducerIdentity
 from kafkaesque.record.build import ProducerStamp, build_batch, readdress_batch

@@ -9,7 +9,8 @@ only while everybody has everything, and wakes when a member's node falls silent
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.config import RaftConfig
 from kafkaesque.raft.leadership import Leadership
@@ -21,8 +22,7 @@ from kafkaesque.types import Index, NodeId
 _NEVER = -1
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """When a follower was last level with its leader."""
 
     goal: Index

@@ -19,8 +19,9 @@ The follower asks, so that it sets the pace; the leader keeps no state per follo
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from kafkaesque.entry import LogStart
 from kafkaesque.errors import LogError

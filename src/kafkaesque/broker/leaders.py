@@ -13,8 +13,9 @@ changes nothing is said. No clock and no I/O here: `tick` returns what is to be 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kafkaesque.types import NO_TERM, GroupId, NodeId, Term
 
@@ -32,8 +33,7 @@ class Leader(NamedTuple):
 NOBODY = Leader(NO_TERM, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeadersTold:
+class LeadersTold(Struct, frozen=True, kw_only=True):
     """One broker's word to another: these groups I lead, or lead no more."""
 
     source: NodeId
@@ -60,8 +60,7 @@ class _Own(NamedTuple):
     version: int
 
 
-@dataclass(slots=True)
-class _Peer:
+class _Peer(Struct):
     """What is known of another broker."""
 
     session: int = 0

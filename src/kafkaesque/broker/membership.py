@@ -1,7 +1,8 @@
 """How one broker belongs to a cluster: what it is told at its start, and how it tells of itself."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.broker.peers import Peers, ReplyTo
 from kafkaesque.entry import Voters
@@ -15,8 +16,7 @@ TICKS_BETWEEN = 5
 """A broker that is not registered yet asks this often."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
+class Membership(Struct, frozen=True, kw_only=True):
     """What a broker must know before it can learn the rest from the catalog."""
 
     peers: Peers

@@ -16,7 +16,8 @@ the partition no more see that in the catalog (`broker/topics.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kafkaesque.broker.peers import ReplyTo
 from kafkaesque.broker.replica import Replica
@@ -43,16 +44,14 @@ ELAPSED_MS_MAX = 1_000
 """What was not sent in a longer pause is not sent later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
+class Behind(Struct, frozen=True, kw_only=True):
     """How much of a partition's log a new replica still lacks; of bytes, about how many."""
 
     entries: int
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveProgress:
+class MoveProgress(Struct, frozen=True, kw_only=True):
     """One move, as far as this broker knows it."""
 
     topic: str
@@ -70,8 +69,7 @@ class MoveProgress:
     """The new replicas that have not caught up; None where another broker leads the partition."""
 
 
-@dataclass(slots=True)
-class _Led:
+class _Led(Struct):
     """A partition that is led here and is being moved."""
 
     topic: Topic
@@ -85,8 +83,7 @@ class _Led:
         return self.replica.raft.voters.learners
 
 
-@dataclass(slots=True)
-class _Noted:
+class _Noted(Struct):
     """What was seen of a group when it was last looked at."""
 
     commit: Index

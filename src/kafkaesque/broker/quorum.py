@@ -1,13 +1,12 @@
 """How the group of the catalog does, as its leader sees it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.types import NodeId, Offset, Term
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """One member of the group."""
 
     node: NodeId
@@ -18,8 +17,7 @@ class Member:
     """How long ago it last answered; 0 for the leader."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quorum:
+class Quorum(Struct, frozen=True, kw_only=True):
     """The group of the catalog."""
 
     leader: NodeId

@@ -14,8 +14,9 @@ What must hold:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from kafkaesque.broker.producers import NO_NUMBER
 from kafkaesque.errors import KafkaesqueError
@@ -24,8 +25,7 @@ from kafkaesque.machines.transaction_records import Place
 from kafkaesque.types import NO_TERM, Term
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
+class Marker(Struct, frozen=True, kw_only=True):
     """The end of a producer's transaction, as its partitions are told."""
 
     producer: Producer
@@ -34,8 +34,7 @@ class Marker:
     number: int = NO_NUMBER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """May this producer write to a partition in its transaction?"""
 
     transactional_id: str

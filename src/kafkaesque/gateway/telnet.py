@@ -5,8 +5,9 @@ none must; everything else is passed over. After ctrl-C a telnet client throws a
 until its *timing mark* is answered, so an answer it gets.
 """
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from kafkaesque.errors import BadCommand
 
@@ -32,8 +33,7 @@ class _State(Enum):
     SUBNEGOTIATION_COMMAND = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
+class Cleaned(Struct, frozen=True, kw_only=True):
     """What was left of some bytes."""
 
     text: bytes

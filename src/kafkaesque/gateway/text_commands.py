@@ -6,8 +6,9 @@ rest of the line, plain or quoted.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from kafkaesque.errors import BadCommand
 from kafkaesque.gateway.text_message import Message, parse_message
@@ -21,8 +22,7 @@ NUMBER_DIGITS_MAX = len(str(NUMBER_MAX))
 BLANKS = " \t"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopic:
+class CreateTopic(Struct, frozen=True, kw_only=True):
     """`CRTP topic [partitions] [replicas]`; None leaves it to the broker."""
 
     topic: str
@@ -30,16 +30,14 @@ class CreateTopic:
     replicas: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
+class Publish(Struct, frozen=True, kw_only=True):
     """`PUBS topic message`."""
 
     topic: str
     message: Message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribe:
+class Subscribe(Struct, frozen=True, kw_only=True):
     """`SUBS topic group [partitions]`."""
 
     topic: str
@@ -47,8 +45,7 @@ class Subscribe:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consume:
+class Consume(Struct, frozen=True, kw_only=True):
     """`CONS topic subscription offset`."""
 
     topic: str
@@ -56,8 +53,7 @@ class Consume:
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Push:
+class Push(Struct, frozen=True, kw_only=True):
     """`PUSH topic group [partitions]`; None takes all that are free."""
 
     topic: str
@@ -65,23 +61,19 @@ class Push:
     count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """`STOP`: no more pushing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListTopics:
+class ListTopics(Struct, frozen=True):
     """`LIST` or `TOPICS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Help:
+class Help(Struct, frozen=True):
     """`HELP`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disconnect:
+class Disconnect(Struct, frozen=True):
     """`DISC`."""
 
 

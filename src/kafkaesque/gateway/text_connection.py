@@ -8,8 +8,9 @@ closed. A line without its end is never done.
 import asyncio
 import logging
 import socket
-from dataclasses import dataclass
 from typing import TypeAlias, cast
+
+from msgspec import Struct
 
 from kafkaesque.errors import BadCommand
 from kafkaesque.gateway import text_replies
@@ -25,16 +26,14 @@ log = logging.getLogger(__name__)
 _HTTP_LINE_ENDS = (" HTTP/1.0", " HTTP/1.1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Refused:
+class _Refused(Struct, frozen=True, kw_only=True):
     """A line that is answered without asking the broker."""
 
     reason: str
     is_end: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Publishing:
+class _Publishing(Struct, frozen=True, kw_only=True):
     """PUBS lines of one topic that came together."""
 
     topic: str

@@ -1,7 +1,8 @@
 """Records out of partitions, for CONS and PUSH: only what is committed, also by transactions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.errors import BadCommand
 from kafkaesque.gateway.text_desk import TextDesk
@@ -36,8 +37,7 @@ RECORDS_MAX = 100_000
 _NOT_A_REPLICA = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """Records from one place on, and where to go on from."""
 
     records: list[Record]

@@ -4,13 +4,12 @@ A line ends with LF, CR LF or CR NUL. One that is too long is answered once and 
 being kept, and one that is not UTF-8 is answered too: the next line is a line again.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 _TRAILING_CR = 1
 
 
-@dataclass(frozen=True, slots=True)
-class BadLine:
+class BadLine(Struct, frozen=True):
     """A line that cannot be read, and the sentence that says why."""
 
     reason: str

@@ -6,8 +6,6 @@ A string stands for its UTF-8 bytes, null for nothing at all; any other JSON is 
 written, without the blanks. Names may be in any case, as the protocol has always allowed.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 
 from kafkaesque.errors import BadCommand
@@ -21,8 +19,7 @@ _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _STRING = msgspec.json.Decoder(str)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """What is published, as bytes."""
 
     key: bytes | None = None

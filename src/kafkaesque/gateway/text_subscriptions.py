@@ -3,7 +3,7 @@
 Brokers do not tell each other: at another one the same group may have the same partition again.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kafkaesque.config import TextLimits
 from kafkaesque.errors import BadCommand
@@ -12,8 +12,7 @@ Owner = object
 """Whoever subscribes; told apart by identity."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(Struct, frozen=True, kw_only=True):
     """One partition, held for a group."""
 
     id: str

@@ -1,7 +1,8 @@
 """Topics as the text protocol needs them: found, listed and created through the channel."""
 
 import asyncio
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.client.channel import Channel
 from kafkaesque.errors import BadCommand, KafkaesqueError
@@ -28,8 +29,7 @@ LOOK_AGAIN_SECONDS = 0.02
 _BROKERS_CHOICE = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPlace:
+class TopicPlace(Struct, frozen=True, kw_only=True):
     """A topic as the broker knows it now; messages name it both ways, for old and new versions."""
 
     name: str

@@ -15,8 +15,10 @@ and no I/O here: the driver ticks, sends what is returned, and hands in what it 
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaesque.cluster_config import GossipConfig
 from kafkaesque.gossip.messages import (
@@ -41,8 +43,7 @@ class Outgoing(NamedTuple):
     packet: Packet
 
 
-@dataclass(slots=True)
-class _Probe:
+class _Probe(Struct):
     """The question of this period, whether a member is there."""
 
     subject: NodeId

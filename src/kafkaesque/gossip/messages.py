@@ -1,8 +1,9 @@
 """What brokers tell each other of each other: values only."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from kafkaesque.types import NodeId
 
@@ -16,8 +17,7 @@ class State(IntEnum):
     LEFT = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """A broker, as it is known."""
 
     node: NodeId
@@ -40,8 +40,7 @@ class Member:
         return self.state in (State.ALIVE, State.SUSPECT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ping:
+class Ping(Struct, frozen=True, kw_only=True):
     """Are you there?"""
 
     sender: Member
@@ -49,8 +48,7 @@ class Ping:
     news: tuple[Member, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PingRequest:
+class PingRequest(Struct, frozen=True, kw_only=True):
     """I get no answer from this one: ask it for me."""
 
     sender: Member
@@ -59,8 +57,7 @@ class PingRequest:
     news: tuple[Member, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ack:
+class Ack(Struct, frozen=True, kw_only=True):
     """The one whom your ping or request of this number was about is there."""
 
     sender: Member
@@ -68,8 +65,7 @@ class Ack:
     news: tuple[Member, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sync:
+class Sync(Struct, frozen=True, kw_only=True):
     """Everyone I know; an answer with everyone you know is asked for, unless this is one."""
 
     sender: Member

@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kafkaesque.cluster_config import GossipConfig
 from kafkaesque.gossip.messages import Member, State

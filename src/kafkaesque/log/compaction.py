@@ -21,9 +21,10 @@ Nothing here waits: where a sync is under way, a step only says so.
 from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from hashlib import blake2b
+
+from msgspec import Struct, field
 
 from kafkaesque.config import RecordLimits
 from kafkaesque.errors import BatchError, CorruptLog, DiskFull
@@ -50,8 +51,7 @@ class Step(Enum):
     """A sync is under way: there is nothing to do before it is done."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRules:
+class CompactionRules(Struct, frozen=True, kw_only=True):
     """How a topic wants to be compacted."""
 
     delete_retention_ms: int = 24 * 3600 * 1000

@@ -5,14 +5,14 @@ one numbering into the other. Marks at offset o precede the record at o.
 """
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.entry import LogStart, TermOpened, Voters
 from kafkaesque.types import Index, Offset, Term
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Struct, frozen=True, kw_only=True):
     """A mark with its place in both numberings."""
 
     index: Index

@@ -1,14 +1,14 @@
 """Which segments have outlived what their topic promises to keep."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.log.segment import SegmentInfo
 from kafkaesque.types import Offset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionRules:
+class RetentionRules(Struct, frozen=True, kw_only=True):
     """How long and how much to keep; None keeps everything."""
 
     retention_ms: int | None = None

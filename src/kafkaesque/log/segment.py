@@ -6,8 +6,9 @@ A segment knows nothing of its neighbours, of syncing and of rolling: `log/segme
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import BatchError, CorruptLog, DiskFailed, DiskFull
@@ -54,8 +55,7 @@ def first_run(batches: tuple[Buffer, ...], bytes_max: int) -> tuple[Buffer, ...]
     return batches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncedPoint:
+class SyncedPoint(Struct, frozen=True, kw_only=True):
     """Everything up to here was durable at some time."""
 
     segment_base: Offset
@@ -63,8 +63,7 @@ class SyncedPoint:
     end_offset: Offset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentInfo:
+class SegmentInfo(Struct, frozen=True, kw_only=True):
     """What retention and people want to know of a segment; it covers the offsets [base, end)."""
 
     base: Offset

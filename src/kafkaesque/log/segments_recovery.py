@@ -16,7 +16,8 @@ repeated: each step leaves less to do.
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import BatchError, CorruptLog, DiskFull, ForeignFile
@@ -38,8 +39,7 @@ TermAt = Callable[[Offset], Term | None]
 """Says of which term the record at an offset is; None if nobody remembers, for trimmed ones."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Found:
+class _Found(Struct, kw_only=True):
     """The names in a log's folder that are ours."""
 
     logs: list[Offset] = field(default_factory=list)

@@ -12,7 +12,8 @@ import re
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.errors import ForeignFile, NewerFormat
 from kafkaesque.log.disk import Disk, File
@@ -27,8 +28,7 @@ HEADER_BYTES = _HEADER.size
 _UNFINISHED_SUFFIX = ".new"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotKind:
+class SnapshotKind(Struct, frozen=True, kw_only=True):
     """Whose state it is; kinds lie side by side in a folder."""
 
     magic: bytes

@@ -8,8 +8,9 @@ the same number of partitions and moves none without need.
 import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from kafkaesque.machines.consumer_errors import (
     UnsupportedAssignor,
@@ -22,8 +23,7 @@ _ROUNDS_MAX = 100
 """How often unlike members are balanced: each round makes it better, two or three are enough."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """A member, as an assignor sees it."""
 
     member_id: str

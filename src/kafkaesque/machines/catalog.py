@@ -6,7 +6,8 @@ changes it. What moves partitions and removes brokers is decided in `machines/ca
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kafkaesque.errors import (
     BrokerRemoved,

@@ -13,7 +13,8 @@ move has come to its end. The number keeps a late report apart from one of the p
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kafkaesque.errors import BrokerInUse, InvalidAssignment, NoMove, UnknownBroker, UnknownTopic
 from kafkaesque.machines.catalog import Catalog

@@ -1,7 +1,8 @@
 """What the catalog tells of the cluster: topics, the moves of their partitions, brokers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kafkaesque.machines.placement import Replicas
 from kafkaesque.types import NodeId
@@ -10,8 +11,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """Machines live on these: clients may read them, and only we write to them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(Struct, frozen=True, kw_only=True):
     """Where a partition is being moved to.
 
     A move that was called off leads back to where the partition was: it is over when the group has
@@ -28,8 +28,7 @@ class Move:
     """The targets of moves that were given up: they may vote, so they hold it until it is over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class Topic(Struct, frozen=True, kw_only=True):
     """One topic of the cluster."""
 
     name: str
@@ -85,8 +84,7 @@ class Topic:
         return index not in self.moved and node in self.replicas[index]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class Registration(Struct, frozen=True, kw_only=True):
     """One broker of the cluster, as it last told of itself."""
 
     node: NodeId

@@ -1,8 +1,9 @@
 """What members ask of a consumer group whose coordinator assigns, and what they are told."""
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kafkaesque.machines.catalog_values import Topic
 from kafkaesque.machines.group_records import TopicSaved
@@ -30,8 +31,7 @@ class TopicsKnown(NamedTuple):
         return TopicSaved(name=name, topic_id=topic.topic_id, partitions=topic.partitions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerHeartbeat:
+class ConsumerHeartbeat(Struct, frozen=True, kw_only=True):
     """A member is heard from. What is None has not changed since it was last said."""
 
     group: str
@@ -65,8 +65,7 @@ class ConsumerHeartbeat:
         return sum(len(text or "") for text in texts) + sum(len(n) for n in self.names or ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerTold:
+class ConsumerTold(Struct, frozen=True, kw_only=True):
     """What a member is told."""
 
     member_id: str
@@ -77,8 +76,7 @@ class ConsumerTold:
     """All that it may read now; None if that is as before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerMemberView:
+class ConsumerMemberView(Struct, frozen=True, kw_only=True):
     """A member as an administrator sees it."""
 
     member_id: str
@@ -94,8 +92,7 @@ class ConsumerMemberView:
     is_classic: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerView:
+class ConsumerView(Struct, frozen=True, kw_only=True):
     """What an administrator sees of a group whose coordinator assigns, beside its state."""
 
     epoch: int

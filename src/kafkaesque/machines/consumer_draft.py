@@ -1,8 +1,9 @@
 """A consumer group as it will be when what is being decided has been written."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from kafkaesque.machines.assignors import ASSIGNORS, Candidate, chosen_assignor
 from kafkaesque.machines.consumer_member import ConsumerMember

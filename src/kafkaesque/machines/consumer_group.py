@@ -13,9 +13,10 @@ else does.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import (

@@ -14,7 +14,9 @@ What stays in its target all the time is never taken from it, and it never stops
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaesque.machines.consumer_commands import ConsumerHeartbeat, ConsumerMemberView
 from kafkaesque.machines.group_commands import TopicPartition
@@ -24,8 +26,7 @@ Places = frozenset[TopicPartition]
 NOTHING: Places = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerMember:
+class ConsumerMember(Struct, frozen=True, kw_only=True):
     """All that is durable of a member."""
 
     member_id: str

@@ -16,8 +16,9 @@ Like the methods of `Catalog` that decide: the functions look at the state and r
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from kafkaesque.machines.catalog_records import FEATURES_KEY, FeaturesSet, record
 from kafkaesque.machines.catalog_values import Registration
@@ -46,8 +47,7 @@ _GOES_BACK = frozenset({TRANSACTION_VERSION})
 """Features of which nothing lies in a log: a lower level loses nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finalized:
+class Finalized(Struct, frozen=True, kw_only=True):
     """The levels at which the whole cluster works."""
 
     levels: Mapping[str, int] = field(

@@ -4,8 +4,6 @@ The states are those of `machines/group_life.py`; what is refused in which state
 its clients steer by the errors that they get.
 """
 
-from dataclasses import replace
-
 import msgspec
 
 from kafkaesque.errors import (
@@ -152,11 +150,11 @@ class ClassicGroup(GroupLife):
         self._heard(member, now)
         answer = joined(generation, member.member_id)
         if was_leader and command.can_skip_assignment:
-            answer = replace(answer, skip_assignment=True)
+            answer = msgspec.structs.replace(answer, skip_assignment=True)
         elif was_leader:
             # It cannot be told to skip the assignment, and nobody would look at the one that it
             # would make: so it is told of a leader that it is not (KIP-814).
-            answer = replace(answer, leader=old.member_id, members=())
+            answer = msgspec.structs.replace(answer, leader=old.member_id, members=())
         out.reply(to, answer)
 
     def _add(self, member: Member, to: ReplyTo, now: Now, out: Decision) -> None:

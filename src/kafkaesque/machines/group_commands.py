@@ -6,8 +6,9 @@ request that came long before: a join waits until the whole group has joined.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from kafkaesque.errors import GroupError
 from kafkaesque.machines.consumer_commands import ConsumerTold, ConsumerView, TopicsKnown
@@ -32,8 +33,7 @@ class Protocol(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+class Join(Struct, frozen=True, kw_only=True):
     """Someone wants to be a member of the next generation."""
 
     group: str
@@ -64,16 +64,14 @@ class Join:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(Struct, frozen=True, kw_only=True):
     """Who a member says that it is."""
 
     member_id: str
     instance_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sync:
+class Sync(Struct, frozen=True, kw_only=True):
     """A member asks for its assignment; the leader brings everybody's."""
 
     group: str
@@ -84,8 +82,7 @@ class Sync:
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class Heartbeat(Struct, frozen=True, kw_only=True):
     """A member is alive."""
 
     group: str
@@ -93,16 +90,14 @@ class Heartbeat:
     member: Identity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
+class Leave(Struct, frozen=True, kw_only=True):
     """Members go."""
 
     group: str
     members: tuple[Identity, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True):
     """A group wants its positions remembered."""
 
     group: str
@@ -113,24 +108,21 @@ class Commit:
     """Partition, offset, leader epoch, metadata."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionalCommit:
+class TransactionalCommit(Struct, frozen=True, kw_only=True):
     """A producer wants positions remembered if its transaction is committed."""
 
     commit: Commit
     producer_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionEnd:
+class TransactionEnd(Struct, frozen=True, kw_only=True):
     """A producer's transaction has ended."""
 
     producer_id: int
     is_commit: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class Joined(Struct, frozen=True, kw_only=True):
     """A member is part of a generation."""
 
     generation: int
@@ -143,8 +135,7 @@ class Joined:
     skip_assignment: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synced:
+class Synced(Struct, frozen=True, kw_only=True):
     """A member's assignment."""
 
     protocol_type: str
@@ -152,34 +143,29 @@ class Synced:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alive:
+class Alive(Struct, frozen=True, kw_only=True):
     """The member's generation still holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Left(Struct, frozen=True, kw_only=True):
     """For each member in the order of the command: None, or why it could not leave."""
 
     failures: tuple[GroupError | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(Struct, frozen=True, kw_only=True):
     """Offsets were taken, except these, whose metadata is too long."""
 
     refused: frozenset[TopicPartition]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
+class Deleted(Struct, frozen=True, kw_only=True):
     """Offsets were deleted, except these, which a member reads."""
 
     refused: frozenset[TopicPartition] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberView:
+class MemberView(Struct, frozen=True, kw_only=True):
     """A member as an administrator sees it."""
 
     member_id: str
@@ -190,8 +176,7 @@ class MemberView:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupView:
+class GroupView(Struct, frozen=True, kw_only=True):
     """A group as an administrator sees it."""
 
     group: str
@@ -203,15 +188,13 @@ class GroupView:
     """Set for a group whose coordinator assigns: its members are told of here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class Described(Struct, frozen=True, kw_only=True):
     """Some groups; one that is not there is missing."""
 
     groups: tuple[GroupView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class Fetched(Struct, frozen=True, kw_only=True):
     """All offsets of a group."""
 
     offsets: dict[TopicPartition, CommittedOffset]
@@ -219,8 +202,7 @@ class Fetched:
     """Those that a transaction which is not ended yet wants to change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionEnded:
+class TransactionEnded(Struct, frozen=True, kw_only=True):
     """What a transaction wanted is done or dropped."""
 
 
@@ -248,8 +230,7 @@ class Reply(NamedTuple):
     answer: Answer
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(Struct):
     """What follows from a command: records first, answers once they are committed."""
 
     records: list[MachineRecord] = field(default_factory=list)

@@ -15,7 +15,6 @@ the middle of joining joins again.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -38,8 +37,7 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Rebalance:
+class _Rebalance(msgspec.Struct, kw_only=True):
     """A rebalance that gathers members."""
 
     deadline_ms: int

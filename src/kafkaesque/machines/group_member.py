@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.machines.group_commands import Join, Protocol, ReplyTo
 from kafkaesque.machines.group_records import Generation, MemberSaved
 
 
-@dataclass(slots=True, kw_only=True)
-class Member:
+class Member(Struct, kw_only=True):
     """What is known of a member. All of it is soft: what must last is in the generation's record.
 
     `deadline_ms` is None until somebody with a clock looks: after a restart time-outs start anew.

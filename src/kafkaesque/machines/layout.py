@@ -1,8 +1,9 @@
 """Where partitions are and where they will be, and what brokers may hold: values for planning."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from kafkaesque.machines.catalog_values import Topic
 from kafkaesque.machines.placement import Replicas
@@ -23,8 +24,7 @@ class PlannedMove(NamedTuple):
     nodes: Replicas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class Host(Struct, frozen=True, kw_only=True):
     """A broker, as far as it matters for what it may hold."""
 
     rack: str = ""
@@ -45,8 +45,7 @@ class Host:
         return self.is_lost or self.is_draining
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """Where all partitions are, and where those that are being moved will be."""
 
     replicas: Mapping[Slot, Replicas]

@@ -9,7 +9,8 @@ offsets lie apart from both.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kafkaesque.errors import UnknownGroup
 from kafkaesque.machines.assignors import DEFAULT

@@ -6,7 +6,7 @@ still, and its sync is answered with what it may read. It never leads and never 
 *generation* that it is told is its epoch, so that what it commits is checked like anybody's.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kafkaesque.errors import (
     IllegalGeneration,

@@ -8,8 +8,9 @@ around. Refused too is what names of topics have no use for: flags, boundaries o
 property. A name must match as a whole.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from kafkaesque.machines.consumer_errors import (
     InvalidExpression,
@@ -42,36 +43,31 @@ _CLASSES = {
 _NO_LIMIT = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _Chars:
+class _Chars(Struct, frozen=True):
     """Any one of these."""
 
     chars: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
+class _Edge(Struct, frozen=True):
     """Nothing, but only at the beginning, or at the end."""
 
     is_end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """One after the other."""
 
     nodes: "tuple[_Node, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
+class _Choice(Struct, frozen=True):
     """One of these."""
 
     nodes: "tuple[_Node, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Repeat:
+class _Repeat(Struct, frozen=True):
     """From `least` times to `most` times."""
 
     node: "_Node"
@@ -169,20 +165,17 @@ class TopicPattern:
         return after
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     chars: frozenset[str]
     next: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(Struct, frozen=True):
     is_end: bool
     next: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Fork:
+class _Fork(Struct, frozen=True):
     ways: tuple[int, ...]
 
 

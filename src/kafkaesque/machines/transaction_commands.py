@@ -1,8 +1,9 @@
 """What is asked of transactions, and what they answer: plain values."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.machine import MachineRecord
@@ -16,8 +17,7 @@ class Producer(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Init:
+class Init(Struct, frozen=True, kw_only=True):
     """A producer comes, or comes back, under a transactional id."""
 
     transactional_id: str
@@ -32,8 +32,7 @@ class Init:
     """What is open under the id is not aborted, but prepared if it is not yet (KIP-939)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Add:
+class Add(Struct, frozen=True, kw_only=True):
     """A transaction is to write to these partitions; the first begins it."""
 
     transactional_id: str
@@ -41,8 +40,7 @@ class Add:
     places: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verify:
+class Verify(Struct, frozen=True, kw_only=True):
     """A partition's leader asks whether a producer may write there in its transaction."""
 
     transactional_id: str
@@ -50,8 +48,7 @@ class Verify:
     places: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class End(Struct, frozen=True, kw_only=True):
     """A producer ends its transaction, or who knows its id ends a prepared one."""
 
     transactional_id: str
@@ -62,8 +59,7 @@ class End:
     fresh_id: int = NO_PRODUCER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepare:
+class Prepare(Struct, frozen=True, kw_only=True):
     """A producer is done with its transaction and leaves it to another to end it."""
 
     transactional_id: str
@@ -71,16 +67,14 @@ class Prepare:
     owner: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterDriver:
+class RegisterDriver(Struct, frozen=True, kw_only=True):
     """A new driver takes over a query's sink."""
 
     query: str
     sink: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecideBatch:
+class DecideBatch(Struct, frozen=True, kw_only=True):
     """A driver has a batch consist of these prepared transactions, and of no others."""
 
     query: str
@@ -91,8 +85,7 @@ class DecideBatch:
     """Who prepared them, by transactional id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeBatch:
+class DescribeBatch(Struct, frozen=True, kw_only=True):
     """Somebody asks what is decided of a batch."""
 
     query: str
@@ -100,8 +93,7 @@ class DescribeBatch:
     batch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inited:
+class Inited(Struct, frozen=True, kw_only=True):
     """Who the producer is from now on."""
 
     producer: Producer
@@ -109,57 +101,49 @@ class Inited:
     """Who wrote the prepared transaction that was kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
+class Added(Struct, frozen=True, kw_only=True):
     """The partitions belong to the transaction of this number."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class Verified(Struct, frozen=True, kw_only=True):
     """Which of the partitions do not belong to the transaction of this number."""
 
     number: int
     missing: frozenset[Place]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """The end is decided; with whom the producer goes on."""
 
     producer: Producer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(Struct, frozen=True, kw_only=True):
     """The transaction waits for its end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class Described(Struct, frozen=True, kw_only=True):
     """Some transactions by their ids; one that is not there is missing."""
 
     transactions: dict[str, Transaction]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverRegistered:
+class DriverRegistered(Struct, frozen=True, kw_only=True):
     """The driver's epoch."""
 
     driver_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchDecided:
+class BatchDecided(Struct, frozen=True, kw_only=True):
     """Which transactions a batch consists of; all partitions know."""
 
     transactional_ids: tuple[str, ...]
     was_decided_before: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchDescribed:
+class BatchDescribed(Struct, frozen=True, kw_only=True):
     """Which transactions a batch consists of; None while it is not decided."""
 
     transactional_ids: tuple[str, ...] | None
@@ -188,8 +172,7 @@ class Reply(NamedTuple):
     answer: Answer
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(Struct):
     """What follows from a command: records first, answers once they are committed."""
 
     records: list[MachineRecord] = field(default_factory=list)

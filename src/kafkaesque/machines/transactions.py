@@ -14,8 +14,9 @@ beginning by the wall clock, but never longer than its time-out from when it was
 
 import heapq
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.machines import transaction

@@ -15,7 +15,8 @@ Nothing is remembered between two steps: what the group looks like says how to g
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.entry import Voters
 from kafkaesque.types import NodeId
@@ -27,8 +28,7 @@ _STEP = 2
 """Voters that come together, so that their number is odd again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """A broker of the catalog, as the leader of the catalog sees it."""
 
     rack: str = ""

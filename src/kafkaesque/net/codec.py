@@ -7,7 +7,6 @@ that no frame says it; the decoder puts it in.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import TypeAlias
 
@@ -40,8 +39,7 @@ _LENGTHS = Struct(">II")
 _HEAD_LENGTH = Struct(">I")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One broker asks another; the number ties the answer to it."""
 
     number: int
@@ -49,32 +47,28 @@ class Call:
     data: Buffer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to the call of this number."""
 
     number: int
     data: Buffer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The call of this number was not done; the reason is a sentence for a person."""
 
     number: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(msgspec.Struct, frozen=True, kw_only=True):
     """One broker tells another, and expects no answer."""
 
     kind: int
     data: Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class ForGroup:
+class ForGroup(msgspec.Struct, frozen=True):
     """A message that came for a replica of a group."""
 
     group: GroupId

@@ -13,8 +13,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
 
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import (
@@ -58,8 +60,7 @@ BRIEF_S = 1.0
 """A link that lasted less than this is no reason to dial again at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
+class Peer(Struct, frozen=True, kw_only=True):
     """Another broker and where it listens."""
 
     node: NodeId

@@ -1,8 +1,9 @@
 """What links tell the broker, and the questions of other brokers that it answers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from kafkaesque.net.codec import Failure, Reply
 from kafkaesque.raft.messages import Message
@@ -54,8 +55,7 @@ def _admit(node: NodeId | None, directory: bytes) -> str | None:
     """Let every broker in that knows the secret."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkPorts:
+class LinkPorts(Struct, frozen=True, kw_only=True):
     """Where links hand over what came; each is called in the loop and must not wait."""
 
     deliver: Callable[[GroupId, Message], None]

@@ -3,15 +3,15 @@
 `term` is the sender's term, except in a pre-vote, where it is the term that the sender would open.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from kafkaesque.entry import Entry, LogStart
 from kafkaesque.types import Buffer, Index, NodeId, Offset, Term
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteRequest:
+class VoteRequest(Struct, frozen=True, kw_only=True):
     """Asks for a vote, or, as a pre-vote, whether one would be given, which changes nothing."""
 
     source: NodeId
@@ -24,8 +24,7 @@ class VoteRequest:
     """The old leader asked for this election: do not refuse it because that leader is alive."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteResponse:
+class VoteResponse(Struct, frozen=True, kw_only=True):
     """Grants or refuses."""
 
     source: NodeId
@@ -35,8 +34,7 @@ class VoteResponse:
     is_granted: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendRequest:
+class AppendRequest(Struct, frozen=True, kw_only=True):
     """Carries entries that follow `prev_end`; accepted only where the logs agree up to there."""
 
     source: NodeId
@@ -48,8 +46,7 @@ class AppendRequest:
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendAccepted:
+class AppendAccepted(Struct, frozen=True, kw_only=True):
     """The sender's log agrees with the leader's up to `match`, and is durable up to there."""
 
     source: NodeId
@@ -59,8 +56,7 @@ class AppendAccepted:
     commit: Index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendRejected:
+class AppendRejected(Struct, frozen=True, kw_only=True):
     """The logs differ at `prev_end`, perhaps not at `hint`. Tells an old leader the term, too."""
 
     source: NodeId
@@ -70,8 +66,7 @@ class AppendRejected:
     hint: Index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class Heartbeat(Struct, frozen=True, kw_only=True):
     """The leader is alive, and this is how far it has committed."""
 
     source: NodeId
@@ -82,8 +77,7 @@ class Heartbeat:
     """Records before this were deleted; followers forget them once they are committed there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResponse:
+class HeartbeatResponse(Struct, frozen=True, kw_only=True):
     """The follower is alive, and this is what it knows to be committed."""
 
     source: NodeId
@@ -94,8 +88,7 @@ class HeartbeatResponse:
     """Up to here the follower has forgotten records, durably."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateOffer:
+class StateOffer(Struct, frozen=True, kw_only=True):
     """What the entries before a start have made: so many bytes of this kind, with this CRC-32C."""
 
     kind: str
@@ -103,8 +96,7 @@ class StateOffer:
     crc: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallRequest:
+class InstallRequest(Struct, frozen=True, kw_only=True):
     """The leader no longer has what the follower needs: begin at `start` instead.
 
     The core sends it without a state and is given it when the state is at hand. What lies between
@@ -119,8 +111,7 @@ class InstallRequest:
     """What is to be fetched first; None if the entries before `start` have left nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateRequest:
+class StateRequest(Struct, frozen=True, kw_only=True):
     """Send the next piece of the state that was offered for a start at `offset`."""
 
     source: NodeId
@@ -131,8 +122,7 @@ class StateRequest:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatePiece:
+class StatePiece(Struct, frozen=True, kw_only=True):
     """Some bytes of an offered state."""
 
     source: NodeId
@@ -144,8 +134,7 @@ class StatePiece:
     data: Buffer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeoutNow:
+class TimeoutNow(Struct, frozen=True, kw_only=True):
     """The leader hands over: campaign at once."""
 
     source: NodeId

@@ -16,8 +16,9 @@ driver ticks, sends what `tick` returns, and hands in what it receives.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from kafkaesque.config import RaftConfig
 from kafkaesque.raft.raft import Raft
@@ -26,8 +27,7 @@ from kafkaesque.types import GroupId, Index, NodeId, Term
 _NOTHING_HELD = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class Beat(Struct, frozen=True, kw_only=True):
     """One node's word to another: I am here, and these groups rest under my lead."""
 
     source: NodeId
@@ -51,8 +51,7 @@ class Beat:
     woken: tuple[GroupId, ...]
 
 
-@dataclass(slots=True)
-class _Peer:
+class _Peer(Struct):
     """What is known of another node."""
 
     session: int = 0

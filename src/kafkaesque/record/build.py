@@ -2,7 +2,8 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.record.compression import compress
 from kafkaesque.record.crc import crc32c
@@ -38,8 +39,7 @@ _DELETE_HORIZON_BIT = 0x40
 """The base timestamp is when Kafka's compaction may drop the tombstones (KIP-534)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerStamp:
+class ProducerStamp(Struct, frozen=True, kw_only=True):
     """Who produced a batch and which of the producer's records it starts with."""
 
     producer_id: int
@@ -47,8 +47,7 @@ class ProducerStamp:
     base_sequence: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchTraits:
+class BatchTraits(Struct, frozen=True, kw_only=True):
     """What kind of batch it is, beside its codec."""
 
     is_transactional: bool = False
@@ -63,8 +62,7 @@ NO_PRODUCER = ProducerStamp(
 PLAIN = BatchTraits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Header:
+class _Header(Struct, frozen=True, kw_only=True):
     """The fields of a batch's header that do not follow from the bytes behind it."""
 
     base_offset: Offset

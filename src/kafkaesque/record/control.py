@@ -5,8 +5,9 @@ epoch of the coordinator that ended the transaction; later versions may add fiel
 """
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from kafkaesque.errors import MalformedBatch, UnsupportedBatch
 from kafkaesque.record.build import NO_SEQUENCE, BatchTraits, ProducerStamp, build_batch
@@ -27,8 +28,7 @@ class ControlType(IntEnum):
     COMMIT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Control:
+class Control(Struct, frozen=True, kw_only=True):
     """What a control batch says."""
 
     kind: ControlType

@@ -1,12 +1,11 @@
 """One record, as a value."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kafkaesque.types import Offset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Struct, frozen=True, kw_only=True):
     """What a producer sent and a consumer gets; no key or value differs from an empty one."""
 
     offset: Offset

@@ -9,7 +9,6 @@ empty folder and --join   it asks the cluster for a number; it never begins one
 import os
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -36,8 +35,7 @@ SECRET_BYTES_MAX = 4 << 10
 SECRET_NAME = "secret"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a broker will be reached, and whom it is to join."""
 
     host: str

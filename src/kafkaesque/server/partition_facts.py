@@ -1,7 +1,8 @@
 """What is told of a partition wherever topics are described."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.partition import Partition
@@ -16,8 +17,7 @@ NOBODY: NodeId = -1
 _NO_TERM: Term = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFacts:
+class PartitionFacts(Struct, frozen=True, kw_only=True):
     """Who leads a partition, and which of its replicas can be counted on."""
 
     code: ErrorCode

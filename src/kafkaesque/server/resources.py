@@ -7,8 +7,10 @@ for one (`server/draining.py`).
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum
+
+from msgspec import Struct
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.changes import REPLICATION
@@ -55,8 +57,7 @@ class SettingType(IntEnum):
     LIST = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """One setting as it is told to clients."""
 
     name: str

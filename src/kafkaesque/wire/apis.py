@@ -5,8 +5,9 @@ is a file in `messages` and a row here. A broker advertises those for which it h
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kafkaesque.wire.message import Api
 from kafkaesque.wire.messages import (
@@ -69,8 +70,7 @@ from kafkaesque.wire.messages import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Messages:
+class Messages(Struct, frozen=True, kw_only=True):
     """An API and the messages that belong to it."""
 
     api: Api

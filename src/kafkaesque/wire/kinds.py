@@ -7,43 +7,38 @@ of the message alone, so no field says it.
 """
 
 import types
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+
+from msgspec import Struct
 
 from kafkaesque.types import Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """A value of a fixed number of bytes, named by its letter in Python's `struct`."""
 
     letter: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """UTF-8 with a length before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Struct, frozen=True):
     """Bytes with a length before them; a decoder copies them, so that they may be kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Struct, frozen=True):
     """Bytes with a length before them; a decoder returns a view of the frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
+class Nested(Struct, frozen=True):
     """Another struct."""
 
     struct: type[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(Struct, frozen=True):
     """Any number of one kind, with their count before them."""
 
     element: "Fixed | Text | Nested"
@@ -66,29 +61,25 @@ NO_UUID = bytes(16)
 """Kafka's "no id"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(Struct, frozen=True):
     """The field is there from this version on; before, it has its default."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Until:
+class Until(Struct, frozen=True):
     """The field is there up to this version; later, it has its default."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class NullableSince:
+class NullableSince(Struct, frozen=True):
     """Null is allowed from this version on; a `| None` without this mark allows it always."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(Struct, frozen=True):
     """The field is written among the tagged fields, and only if it is not at its default."""
 
     number: int

@@ -7,7 +7,6 @@ its default when that version is read, so every such field must have one.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
@@ -30,8 +29,7 @@ LAST_VERSION = 32_767
 """The largest version that a request's header can carry."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Api:
+class Api(msgspec.Struct, frozen=True, kw_only=True):
     """One of Kafka's APIs: what its request and its answer have in common."""
 
     key: int
@@ -53,8 +51,7 @@ class Api:
         return version >= self.flexible_since
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, kw_only=True):
     """One field of a declared class."""
 
     name: str

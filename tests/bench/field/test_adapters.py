@@ -50,6 +50,15 @@ def test_kafkaesque_is_called_as_a_user_calls_it() -> None:
     ]
 
 
+def test_no_start_of_kafkaesque_that_is_measured_compiles_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(kafkaesque, "CACHE", tmp_path)
+    system = kafkaesque.Kafkaesque()
+    system.prepare(system.variants()[0], tmp_path)
+    assert list(tmp_path.glob("compiled/**/kafkaesque/node.*.pyc"))
+
+
 def test_further_brokers_of_kafkaesque_join_the_first_one() -> None:
     words = kafkaesque.command(2222, FOLDER, join="127.0.0.1:1111")
     assert words[-4:] == ["--data", "/some/folder/data-2222", "--join", "127.0.0.1:1111"]

@@ -1,6 +1,6 @@
 """DescribeGroups: the state and the members of consumer groups."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kafkaesque.errors import GroupError, UnknownGroup
 from kafkaesque.machines.consumer_commands import ConsumerView

@@ -7,8 +7,9 @@ that lacks what was acknowledged: there is none.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.topics import group_of
@@ -36,8 +37,7 @@ class Election(IntEnum):
     UNCLEAN = 1
 
 
-@dataclass(slots=True)
-class _Wanted:
+class _Wanted(Struct):
     """One partition that was asked for, and what became of it."""
 
     name: str

@@ -1,6 +1,6 @@
 """OffsetCommit: a group's positions, kept under the ids of their topics."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kafkaesque.errors import GroupError
 from kafkaesque.machines.catalog import Topic
@@ -22,8 +22,7 @@ from kafkaesque.wire.messages.offset_commit import (
 TOPIC_IDS_SINCE = 10
 
 
-@dataclass(slots=True, kw_only=True)
-class _Share:
+class _Share(Struct, kw_only=True):
     """One partition of a request; refused if it has a code."""
 
     asked: OffsetCommitRequestPartition

@@ -1,7 +1,8 @@
 """OffsetFetch: where groups are, for some partitions or for all of which they have committed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kafkaesque.errors import GroupError
 from kafkaesque.machines.group_commands import Fetched, Identity, TopicPartition
@@ -31,8 +32,7 @@ GROUP_ERROR_SINCE = 2
 Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True, kw_only=True):
     """A topic of a request; without an id it does not exist."""
 
     name: str

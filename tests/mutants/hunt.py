@@ -38,6 +38,7 @@ SCRIPTED = (
     "sim/test_cluster_pipelines.py",
     "server/test_cluster_truth.py",
     "broker/test_transactions.py",
+    "broker/test_group_coordinator.py",
     "broker/test_watermark.py",
     "broker/test_partition_reads.py",
     "broker/test_leaders.py",

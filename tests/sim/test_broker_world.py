@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.topics import group_of
@@ -214,7 +215,7 @@ def test_a_broker_with_another_disk_under_an_old_id_is_refused() -> None:
     world = ready_world()
     machine = world.nodes[2]
     machine.kill()
-    object.__setattr__(machine._membership, "directory", b"another disk....")
+    machine._membership = replace(machine._membership, directory=b"another disk....")
     world.start(machine)
     wait(world, lambda: not machine.is_up)
     assert machine.has_failed

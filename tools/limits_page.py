@@ -21,8 +21,9 @@ wait, or its connection is closed and one line in the log says why;
 - **What is held in memory**: nothing of a request that was answered. Of those that were not,
   `inflight_bytes_max` at most have come, into buffers of up to four times what came to each. An
   answer that a client does not take is held, too, up to `answer_bytes_max` of
-  [`fetch`](config.md) for each connection; and for each other broker that reads slowly up to
-  `queue_bytes_max` of its link.
+  [`fetch`](config.md) for one connection; beyond `untaken_bytes_max` of all of them a Fetch is
+  answered with one batch. For each other broker that reads slowly it is up to `queue_bytes_max` of
+  its link.
 - A Fetch is begun when all requests before it on its connection are answered, since its answer can
   be large.
 - Topics have limits of their own, such as `max.message.bytes`. One topic has at most 10,000

@@ -316,6 +316,9 @@ class LimitsConfig:
     write_buffer_bytes_max: int = 1 << 20
     """Answers that one client has not taken yet; it is not served on before it takes them."""
 
+    untaken_bytes_max: int = 256 << 20
+    """Answers that all clients have not taken yet; beyond it a Fetch is answered with little."""
+
     connections_max: int = 10_000
     """Connections of all kinds; a further one is closed at once. Each takes a descriptor."""
 

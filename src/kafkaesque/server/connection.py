@@ -64,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         "_requests",
         "_seen_ms",
         "_transport",
+        "_untaken",
     )
 
     def __init__(self, edge: Edge) -> None:
@@ -79,6 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_write_due = False
         self._is_finishing = False
         self._is_over_budget = False
+        self._untaken = 0
         self._loop: asyncio.AbstractEventLoop
         self._transport: asyncio.Transport
         self._requests: Requests
@@ -142,6 +144,7 @@ class Connection(asyncio.BufferedProtocol):
         edge.budget.forget(self)
         edge.budget.give(self._held)
         self._held = 0
+        self._set_untaken(0)
         self._receiver.forget()  # its session knows it: it stays until the collector comes
         calls, self._calls = self._calls, None
         self._frames = None
@@ -152,13 +155,19 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Learn that the client does not read: the answers pile up here."""
         self._is_writable = False
+        self._set_untaken(self._transport.get_write_buffer_size())
         self._read_or_pause()
 
     def resume_writing(self) -> None:
         """Learn that it has read on."""
         self._is_writable = True
+        self._set_untaken(0)
         self._seen_ms = self._edge.doorkeeper.now_ms()
         self._go_on()
+
+    def _set_untaken(self, count: int) -> None:
+        self._edge.untaken.held_bytes += count - self._untaken
+        self._untaken = count
 
     # ── what the doorkeeper and the budget ask ───────────────────────────────────────────────
 

@@ -13,6 +13,7 @@ from kafkaesque.server.doorkeeper import Doorkeeper
 from kafkaesque.server.session import Forward, Session
 from kafkaesque.server.stopping import Stopping
 from kafkaesque.server.turn import Turn
+from kafkaesque.server.untaken import Untaken
 from kafkaesque.types import NodeId
 
 
@@ -32,6 +33,7 @@ class Edge:
         self.counters = Counters()
         self.doorkeeper = Doorkeeper(limits, clock, self.counters)
         self.budget = Budget(limits.inflight_bytes_max)
+        self.untaken = Untaken(limits.untaken_bytes_max)
         self.slab = memoryview(bytearray(SLAB_BYTES))
         self.stopping = Stopping()
         self.turn = turn or Turn()
@@ -61,6 +63,7 @@ class Edge:
             port=port,
             client_host=str(peername[0]) if peername else "",
             stopping=self.stopping,
+            untaken=self.untaken,
             forward=self.forward,
             dismiss=dismiss,
         )

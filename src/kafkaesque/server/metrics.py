@@ -106,6 +106,11 @@ METRICS: tuple[Metric, ...] = (
         read=lambda edge: one(edge.budget.held_bytes),
     ),
     Metric(
+        name="kafkaesque_untaken_bytes",
+        text="Bytes of answers that clients asked for and do not read.",
+        read=lambda edge: one(edge.untaken.held_bytes),
+    ),
+    Metric(
         name="kafkaesque_connections_waiting",
         text="Connections that are not read from because too many bytes are in flight.",
         read=lambda edge: one(edge.budget.waiting),

@@ -2,10 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.config import LimitsConfig
 from kafkaesque.server.stopping import Stopping
+from kafkaesque.server.untaken import Untaken
 from kafkaesque.types import NodeId
 
 Forward: TypeAlias = Callable[[NodeId, Any, int], Awaitable[Any]]
@@ -28,6 +31,8 @@ class Session:
     """What the client calls itself in the request at hand."""
     stopping: Stopping = field(default_factory=Stopping)
     """Heard by those who wait for more: they answer with what there is."""
+    untaken: Untaken = field(default_factory=partial(Untaken, LimitsConfig().untaken_bytes_max))
+    """How much clients have not taken of what they asked for: over its limit they get little."""
     forward: Forward | None = None
     """For what only another broker can answer; what was handed on once is not handed on again."""
     dismiss: Callable[[], None] = lambda: None

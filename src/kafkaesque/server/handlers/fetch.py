@@ -125,7 +125,8 @@ def _is_news(share: Share, memory: FetchSession) -> bool:
 
 async def _read(shares: Sequence[Share], request: FetchRequest, session: Session) -> None:
     """Read as soon as there is as much as the client wants to wait for, or its time is up."""
-    bytes_max = min(request.max_bytes, session.broker.config.fetch.answer_bytes_max)
+    wanted = min(request.max_bytes, session.broker.config.fetch.answer_bytes_max)
+    bytes_max = session.untaken.fitting(wanted)
     bytes_min = min(request.min_bytes, bytes_max)
     only_stable = request.isolation_level == READ_COMMITTED
     if request.max_wait_ms <= 0:
@@ -135,12 +136,15 @@ async def _read(shares: Sequence[Share], request: FetchRequest, session: Session
         return
     deadline = asyncio.get_running_loop().time() + min(request.max_wait_ms, WAIT_MS_MAX) / 1000
     while await _more(shares, deadline, session.stopping):
+        bytes_max = session.untaken.fitting(wanted)
+        bytes_min = min(request.min_bytes, bytes_max)
         # What was read is read again each time: not before it can be enough.
         if bytes_min > 1 and bytes_waiting(shares) < bytes_min:
             continue
         if _is_enough(shares, bytes_min, bytes_max, only_stable=only_stable):
             return
     if bytes_min > 1:
+        bytes_max = session.untaken.fitting(wanted)
         read_shares(shares, bytes_max, only_stable=only_stable)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from kafkaesque.client.admin import Admin
+
 STOP_SECONDS_MAX = 30
 
 
@@ -63,3 +65,17 @@ def test_a_cluster_starts_grows_and_starts_again_in_its_folders(folder: Path) ->
 
 def test_ctrl_c_in_a_terminal_stops_all_brokers_cleanly(folder: Path) -> None:
     assert up_and_down(folder, 3, stop=interrupt)[0] == [1, 2, 3]
+
+
+def test_any_one_of_three_may_be_lost_when_the_address_is_told(folder: Path) -> None:
+    voters: list[int] = []
+
+    def look(process: subprocess.Popen[str], lines: list[str]) -> None:
+        with Admin(lines[-1].split()[1]) as admin:
+            quorum = admin.brokers.quorum()
+        assert quorum is not None
+        voters.extend(one.node for one in quorum.voters)
+        end(process, lines)
+
+    up_and_down(folder, 3, stop=look)
+    assert sorted(voters) == [1, 2, 3]

@@ -16,6 +16,7 @@ from kafkaesque.cli.recover import recover
 from kafkaesque.config import ServerConfig
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.testing.process import HOST, BrokerProcess, free_port
+from kafkaesque.testing.voters import await_voters
 
 LOOK_EVERY_S = 0.2
 BROKERS_MAX = 9
@@ -61,6 +62,7 @@ def up(brokers: int, port: int, data: Path) -> int:
         columns = ("broker", "address", "pid", "start ms", "data")
         Output(is_json=False).table(Table(kind="broker", columns=columns, rows=rows))
         where = ",".join(one.bootstrap for one in running)
+        _settle(where, brokers)
         click.echo(f"bootstrap: {where}    (ctrl-C stops all of them)")
         return _watch(running)
     finally:
@@ -101,6 +103,14 @@ def _started(starting: tuple[BrokerProcess, float]) -> tuple[object, ...]:
     broker.wait()
     took_ms = round((time.perf_counter() - began) * 1000)
     return broker.node, broker.bootstrap, broker.pid, took_ms, str(broker.data)
+
+
+def _settle(bootstrap: str, brokers: int) -> None:
+    """Wait until any one of three may be lost; brokers that take too long serve all the same."""
+    try:
+        await_voters(bootstrap, brokers)
+    except KafkaesqueError as error:
+        click.echo(f"{error} yet: see kafkaesque doctor", err=True)
 
 
 def _watch(running: list[BrokerProcess]) -> int:

@@ -9,16 +9,12 @@ from types import TracebackType
 
 from kafkaesque.broker.identity import PATH as IDENTITY
 from kafkaesque.broker.identity import decode_identity
-from kafkaesque.client.admin import Admin
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.voter_choice import VOTERS_MAX
 from kafkaesque.testing.leaders import leaders_of
 from kafkaesque.testing.process import BrokerProcess, free_port
 from kafkaesque.testing.proxy import HOST, Proxy, ProxyThread, Ways
+from kafkaesque.testing.voters import LOOK_EVERY_S, SETTLE_SECONDS_MAX, await_voters
 from kafkaesque.types import NodeId
-
-LOOK_EVERY_S = 0.05
-SETTLE_SECONDS_MAX = 60.0
 
 
 class Cluster:
@@ -112,21 +108,10 @@ class Cluster:
             self.add()
             with ThreadPoolExecutor(max(1, self._count - 1)) as pool:
                 list(pool.map(lambda _: self.add(), range(self._count - 1)))
-            self._wait_for_voters()
+            await_voters(self.bootstrap, self._count)
         except BaseException:
             self.close()
             raise
-
-    def _wait_for_voters(self) -> None:
-        wanted = min(VOTERS_MAX, self._count if self._count % 2 else self._count - 1)
-        deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        with Admin(self.bootstrap) as admin:
-            while time.monotonic() < deadline:
-                quorum = admin.brokers.quorum()
-                if quorum is not None and len(quorum.voters) >= wanted:
-                    return
-                time.sleep(LOOK_EVERY_S)
-        raise KafkaesqueError(f"the catalog does not get {wanted} voters")
 
     def close(self) -> None:
         """Stop all brokers, and remove the records of a temporary cluster."""

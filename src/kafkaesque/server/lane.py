@@ -102,7 +102,10 @@ def lane_of(
     session: Session,
     answer: Callable[[int, ProduceResponse], list[Buffer]],
 ) -> Lane | None:
-    """Return the lane of requests like this one, whose body begins at `start` of its frame."""
+    """Return the lane of requests like this one, whose body begins at `start` of its frame.
+
+    Only with acks=all is a refused batch surely not appended, so that it may be begun again.
+    """
     if len(frame) > SMALL_BYTES or request.acks != ACKS_ALL or request.transactional_id is not None:
         return None
     form = form_of(frame, start, version, request)

@@ -54,6 +54,8 @@ class Admission:
         self._limits = RecordLimits() if limits is None else limits
         self.is_append_time = settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME
         """Whether the broker's time is written into each batch."""
+        self.is_plain = not (self._codec is not None or self._needs_keys or self.is_append_time)
+        """Whether a batch in memory that may be written to is appended as it is."""
 
     def check(self, batches: memoryview) -> BatchView:
         """Return the one batch that a producer sent; raises BatchError and what the topic refuses.
@@ -70,17 +72,14 @@ class Admission:
         if view.attributes & _NOT_FOR_PRODUCERS:
             _refuse_traits(view)
         view.check()
-        self._check_count(view)
+        count, records_max = view.record_count, self._limits.records_max
+        # A count that no bytes bear out would use up so many offsets.
+        if count > records_max:
+            raise OversizedBatch(f"a batch may hold {records_max} records, this has {count}")
+        records_bytes = size - HEADER_BYTES
+        if count * RECORD_BYTES_MIN > records_bytes and not view.attributes & CODEC_MASK:
+            raise MalformedBatch(f"{count} records cannot lie in {records_bytes} bytes")
         return view
-
-    def _check_count(self, view: BatchView) -> None:
-        """Refuse a count that no bytes could bear out: each one would use up so many offsets."""
-        count, limits = view.record_count, self._limits
-        if count > limits.records_max:
-            raise OversizedBatch(f"a batch may hold {limits.records_max} records, this has {count}")
-        size = len(view.data) - HEADER_BYTES
-        if not view.attributes & CODEC_MASK and count * RECORD_BYTES_MIN > size:
-            raise MalformedBatch(f"{count} records cannot lie in {size} bytes")
 
     def prepare(self, view: BatchView, now_ms: int) -> BatchView:
         """Return the batch as it is to be appended, in memory that may be written to.

@@ -182,7 +182,8 @@ class Partition:
         if is_transactional and verified == NO_NUMBER and not self.has_open(view):
             raise TransactionUnverified("the partition does not belong to the transaction")
         now_ms = self._clock.now_ms() if admission.is_append_time else NO_APPEND_TIME
-        view = admission.prepare(view, now_ms)
+        if not admission.is_plain or view.data.readonly:
+            view = admission.prepare(view, now_ms)
         # One who does not wait is answered at once, so its batch must be written by then.
         append = self.replica.gather if needs_all else self.replica.propose
         offset = append(view.data, done, view.last_offset_delta + 1, copies)

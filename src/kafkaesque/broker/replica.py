@@ -231,7 +231,8 @@ class Replica:
     def _take(self, batch: bytearray | memoryview, done: Done, count: int, copies: int) -> Offset:
         if self.error is not None:
             raise NotLeader(None)
-        self.check_room()
+        if self.log.is_full or self._flusher.is_full:
+            self.check_room()
         raft = self.raft
         index = raft.propose(batch, count)
         offset = self.log.offset_at(index)

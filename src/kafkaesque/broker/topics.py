@@ -135,7 +135,8 @@ class Topics:
 
     def partition(self, name: str, index: int) -> Partition:
         """Return one partition; raises UnknownTopic, PartitionOffline, NotHere."""
-        slots = self._find(name).slots
+        found = self._by_name.get(name) or self._find(name)
+        slots = found.slots
         if not 0 <= index < len(slots):
             raise UnknownTopic(f"topic {name} has no partition {index}")
         slot = slots[index]

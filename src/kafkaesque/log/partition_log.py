@@ -466,7 +466,7 @@ class PartitionLog:
     def _try_write(self, batches: Sequence[Entry]) -> int:
         """Write the first of these batches; return how many, 0 if there is no room now."""
         try:
-            count = self._segments.append(*[cast(Buffer, entry.payload) for entry in batches])
+            count = self._segments.append(*cast(list[Buffer], [one.payload for one in batches]))
         except DiskFull:
             self.is_full = True
             return 0

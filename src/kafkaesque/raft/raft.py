@@ -469,7 +469,8 @@ class Raft:
     def _leading(self) -> Leadership:
         if self.leadership is None:
             raise NotLeader(self.leader)
-        self.wake()
+        if self.is_resting:
+            self.wake()
         return self.leadership
 
     def _last_term(self) -> Term:

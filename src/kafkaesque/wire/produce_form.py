@@ -38,10 +38,10 @@ class ProduceForm:
 
     __slots__ = (
         "_answer",
+        "_answer_around",
         "_before",
         "_behind",
         "_between",
-        "_frame_bytes",
         "_kind",
         "_partition_at",
         "_records_at",
@@ -72,7 +72,7 @@ class ProduceForm:
         before, numbers, behind = body.partition(_ANSWERED.pack(*_MARKED))
         assert numbers
         self._answer = Struct(f">ii{len(before)}sihqqq{len(behind)}s")
-        self._frame_bytes = before, behind
+        self._answer_around = before, behind
 
     def read(self, frame: memoryview) -> tuple[int, int, memoryview] | None:
         """Return correlation id, partition and records; None for a request of another form."""
@@ -98,7 +98,7 @@ class ProduceForm:
 
         The numbers are base offset, time of the append and first offset.
         """
-        before, behind = self._frame_bytes
+        before, behind = self._answer_around
         answer = self._answer
         return answer.pack(
             answer.size - _INT32.size, correlation_id, before, partition, 0, *numbers, behind

@@ -11,7 +11,7 @@ SEEDS ?= 200
 QUICK ?=
 FIELD ?=
 
-.PHONY: help setup spark test test-all demo check format docs sim chaos mutants bench bench-field figures requirements clean
+.PHONY: help setup spark test test-long test-all pythons wheel fresh demo check format docs sim chaos mutants bench bench-field figures requirements clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -29,11 +29,22 @@ $(SPARK_READY): pyproject.toml requirements/dev.txt requirements/spark.txt tools
 test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test but the long ones, then show the time budgets
 	@.venv/bin/python -m tools.run_tests $(if $(filter yes,$(SPARK)),,--without spark)
 
-test-all: $(READY) $(SPARK_READY) ## run everything, also what takes long
-	@.venv/bin/python -m tools.run_tests --all
+test-long: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test, the long ones too
+	@.venv/bin/python -m tools.run_tests --all $(if $(filter yes,$(SPARK)),,--without spark)
+
+test-all: test-long ## run everything: every test, all mutants, 2,000 seeds and all of chaos
 	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory sim SEEDS=2000
 	@$(MAKE) --no-print-directory chaos
+
+pythons: $(READY) ## run the unit and compatibility tests on every Python of this machine
+	@.venv/bin/python -m tools.pythons
+
+wheel: $(READY) ## install the wheel into a clean environment and use it there
+	@.venv/bin/python -m tools.wheel
+
+fresh: ## run the two commands of the README in a minimal Debian (root, or mmdebstrap)
+	@SPARK=$(SPARK) bash tools/fresh.sh
 
 demo: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## watch three brokers and Spark lose a broker, and no record
 	@.venv/bin/kafkaesque demo $(if $(filter yes,$(SPARK)),--spark .venv-spark/bin/python)

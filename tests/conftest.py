@@ -4,6 +4,8 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.complaints"]
+
 # A red build must be red again on the next machine, so the same examples are tried every time;
 # `pytest --hypothesis-profile=explore` looks for new ones. Deadlines would fail on busy machines.
 settings.register_profile(

@@ -1,4 +1,4 @@
-"""Runs the tests group by group and shows what each took of its time budget.
+"""Runs the tests group by group and shows what each took of its time budget, and the slowest tests.
 
 A group over its budget is a warning, all of them over the total a failure: who adds a slow test
 pays for it here. `--all` also runs the tests marked `long`, and then nothing is over budget.
@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 from tools.repository import ROOT
 
@@ -26,6 +27,9 @@ MARKS = ("simulation", "compat", "chaos", "spark")
 SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"
 """Spark is large, so it has an environment of its own; `make spark` makes it."""
 
+REPORTS = ROOT / ".cache" / "test-reports"
+SLOWEST_SHOWN = 15
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
@@ -35,6 +39,7 @@ class Group:
     marks: str
     minutes_max: float
     workers: int = 0
+    """Processes that share the tests: more than cores where many tests wait for other processes."""
     ignored: tuple[str, ...] = ()
     """Warnings that are not failures here."""
     python: Path = Path(sys.executable)
@@ -45,6 +50,10 @@ class Group:
         """Whether that environment is there."""
         return self.python.exists()
 
+    def run_by(self, python: Path) -> "Group":
+        """Return the same tests for the interpreter of another environment."""
+        return replace(self, python=python)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -53,6 +62,8 @@ class Outcome:
     group: Group
     minutes: float
     exit_code: int
+    tests: tuple[tuple[float, str], ...] = ()
+    """The seconds that each test took with its fixtures, and its name."""
 
     @property
     def exists(self) -> bool:
@@ -66,12 +77,13 @@ class Outcome:
 
 
 GROUPS = (
-    Group(name="unit", marks=" and ".join(f"not {m}" for m in MARKS), minutes_max=2, workers=2),
+    Group(name="unit", marks=" and ".join(f"not {m}" for m in MARKS), minutes_max=3, workers=3),
     Group(name="simulation", marks="simulation", minutes_max=2, workers=2),
     Group(
         name="compatibility",
         marks="compat",
         minutes_max=3,
+        workers=3,
         # Clients of others leave sockets open when a broker is killed; that is theirs to mend.
         ignored=("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"),
     ),
@@ -85,7 +97,24 @@ def command(group: Group, *, with_long: bool) -> list[str]:
     marks = group.marks if with_long else f"({group.marks}) and not long"
     ignored = [f"-Wignore::{warning}" for warning in group.ignored]
     pytest = [str(group.python), "-m", "pytest", "-q", "-n", str(group.workers)]
-    return [*pytest, *ignored, "-m", marks]
+    spread = ["--dist", "worksteal"] if group.workers else []  # neighbours share their fixtures
+    return [*pytest, *spread, f"--junitxml={report(group)}", *ignored, "-m", marks]
+
+
+def report(group: Group) -> Path:
+    """Return the file in which pytest says what each test of a group took."""
+    return REPORTS / f"{group.name}.xml"
+
+
+def times(path: Path) -> tuple[tuple[float, str], ...]:
+    """Return what each test took, and its name; nothing where pytest did not get that far."""
+    if not path.exists():
+        return ()
+    cases = ElementTree.parse(path).iter("testcase")
+    return tuple(
+        (float(case.attrib["time"]), f"{case.attrib['classname']}::{case.attrib['name']}")
+        for case in cases
+    )
 
 
 def run(group: Group, *, with_long: bool) -> Outcome:
@@ -93,10 +122,12 @@ def run(group: Group, *, with_long: bool) -> Outcome:
     if not group.is_installed:
         print(f"{group.name}: not installed, so not tested; run: make spark")
         return Outcome(group=group, minutes=0.0, exit_code=NO_TESTS_COLLECTED)
+    report(group).unlink(missing_ok=True)
     started = time.monotonic()
     done = subprocess.run(command(group, with_long=with_long), cwd=ROOT, check=False)
     minutes = (time.monotonic() - started) / 60
-    return Outcome(group=group, minutes=minutes, exit_code=done.returncode)
+    found = times(report(group))
+    return Outcome(group=group, minutes=minutes, exit_code=done.returncode, tests=found)
 
 
 def verdict(outcome: Outcome, *, with_long: bool) -> str:
@@ -126,6 +157,15 @@ def table(outcomes: Sequence[Outcome], *, with_long: bool) -> list[str]:
     return lines
 
 
+def slowest(outcomes: Sequence[Outcome], count: int = SLOWEST_SHOWN) -> list[str]:
+    """Return the lines that name the slowest tests of all groups, the slowest first."""
+    tests = sorted((test for outcome in outcomes for test in outcome.tests), reverse=True)
+    if not tests:
+        return []
+    shown = [f"{seconds:>8.1f}  {name}" for seconds, name in tests[:count]]
+    return ["slowest tests, in seconds", *shown]
+
+
 def exit_code(outcomes: Sequence[Outcome], *, with_long: bool) -> int:
     """Return 1 if a group failed, if there were no tests at all, or if the total is too long."""
     if any(outcome.failed for outcome in outcomes):
@@ -148,7 +188,7 @@ def main() -> int:
     for group in [group for group in GROUPS if group.name not in options.without]:
         print(f"== {group.name}", flush=True)
         outcomes.append(run(group, with_long=with_long))
-    print("\n" + "\n".join(table(outcomes, with_long=with_long)))
+    print("\n" + "\n".join([*table(outcomes, with_long=with_long), "", *slowest(outcomes)]))
     return exit_code(outcomes, with_long=with_long)
 
 

@@ -4,6 +4,7 @@ Nothing is installed on the machine. Each thing comes by its name through the to
 has for it (mvn, go, cc), from wherever that tool is set up to look.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -86,11 +87,13 @@ def driver(name: str) -> Path:
     if shutil.which("cc") is None:
         raise Missing("there is no C compiler", "gcc")
     program.parent.mkdir(parents=True, exist_ok=True)
-    options = ["-O2", "-Wall", "-o", str(program), *map(str, sources)]
+    made = program.with_name(f"{program.name}.{os.getpid()}")  # others may compile at the same time
+    options = ["-O2", "-Wall", "-o", str(made), *map(str, sources)]
     libraries = [*filter(None, [library]), "-lpthread"]
     done = subprocess.run(["cc", *options, *libraries], capture_output=True, text=True)
     if done.returncode:
         raise Missing(f"the driver {name} does not compile", package)
+    made.replace(program)
     return program
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tools.repository import ROOT, python_files, relative, tracked_files
 
-LINES_MAX = 500
+LINES_MAX = 700
 CODE_SUFFIXES = {".py", ".sh", ".toml", ""}
 
 # Put together here, so that this file passes its own tests.
@@ -37,7 +37,7 @@ def test_nothing_is_left_for_later_without_an_issue() -> None:
     assert places(_LATER, [path for path in text_files() if path.suffix in CODE_SUFFIXES]) == []
 
 
-def test_no_python_file_is_past_500_lines() -> None:
+def test_no_python_file_is_past_700_lines() -> None:
     long = [
         relative(path)
         for path in python_files("src", "tests", "bench", "tools", "examples")

@@ -40,7 +40,7 @@ def modules() -> dict[str, str]:
 def users() -> dict[str, set[str]]:
     """Return, for each imported name, the files that import it; commands are used by the table."""
     found: dict[str, set[str]] = {}
-    for path in python_files(*CODE):
+    for path in python_files(*CODE, "examples"):
         for name in imported_names(path):
             found.setdefault(name, set()).add(relative(path))
     for target in COMMANDS.values():

@@ -12,7 +12,9 @@ from tools.run_tests import (
     command,
     exit_code,
     run,
+    slowest,
     table,
+    times,
 )
 
 UNIT = Group(name="unit", marks="not chaos", minutes_max=2)
@@ -62,3 +64,16 @@ def test_a_group_whose_environment_is_missing_says_so_and_does_not_fail(tmp_path
     outcome = run(group, with_long=False)
     assert "NOT INSTALLED" in table([outcome], with_long=False)[1]
     assert exit_code([an_outcome(1), outcome], with_long=False) == 0
+
+
+def test_the_slowest_tests_of_all_groups_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "unit.xml"
+    path.write_text(
+        '<testsuites><testsuite><testcase classname="tests.a" name="fast" time="0.1"/>'
+        '<testcase classname="tests.b" name="slow" time="12.34"/></testsuite></testsuites>'
+    )
+    outcome = Outcome(group=UNIT, minutes=1, exit_code=0, tests=times(path))
+    lines = slowest([outcome, an_outcome(1)], count=1)
+    assert [line.split() for line in lines[1:]] == [["12.3", "tests.b::slow"]]
+    assert slowest([an_outcome(1)]) == []
+    assert times(tmp_path / "absent.xml") == ()

@@ -131,7 +131,7 @@ class Steps(Generic[T]):
         if isinstance(waited_for, Moment):
             waited_for.wake = self._woken
             return
-        self._task = asyncio.Task(_go_on(self._coroutine, waited_for))
+        self._task = asyncio.Task(_as_task(self._coroutine, waited_for))
         self._task.add_done_callback(self._task_done)
 
     def _woken(self) -> None:
@@ -184,6 +184,11 @@ def begin(steps: Coroutine[Any, Any, V], turn: Turn, finish: Callable[[V], T]) -
     else:
         return Steps(steps, waited_for, turn, finish)
     return finish(value)
+
+
+async def _as_task(steps: Coroutine[Any, Any, T], waited_for: Any) -> T:
+    """Drive a coroutine that already waits to its end; a task takes nothing but coroutines."""
+    return await _go_on(steps, waited_for)
 
 
 @coroutine

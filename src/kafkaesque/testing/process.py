@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.types import NodeId
@@ -36,6 +37,9 @@ class BrokerProcess:
     apart has a session of its own: a terminal's ctrl-C, or the end of the terminal, reaches only
     whoever started it, who is to stop it then.
     """
+
+    output_watchers: ClassVar[list[Callable[[Path], None]]] = []
+    """Called with the file of its output before each start and after each end of any broker."""
 
     def __init__(
         self,
@@ -83,6 +87,7 @@ class BrokerProcess:
         """Start it without waiting."""
         assert not self.is_running, "it runs already"
         self.output.parent.mkdir(parents=True, exist_ok=True)
+        self._call_watchers()
         with self.output.open("ab") as output:
             self._said = output.tell()
             self._process = subprocess.Popen(
@@ -150,3 +155,9 @@ class BrokerProcess:
             raise KafkaesqueError(
                 f"broker {self.node} did not stop within {STOP_SECONDS_MAX} s"
             ) from None
+        finally:
+            self._call_watchers()
+
+    def _call_watchers(self) -> None:
+        for watcher in self.output_watchers:
+            watcher(self.output)

@@ -52,8 +52,10 @@ class NewNats(Nats):
 
 
 @pytest.mark.requirement("Q-3")
+@pytest.mark.long
 def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Path) -> None:
     told: list[int] = []
+    has_reader = is_compiled("kafka") and is_compiled("fetch")
     run = Run(BRIEF, [Kafkaesque(), Absent()], is_pinned=False)
     found: list[Results] = list(run.go(lambda _, steps: told.append(steps)))
     results = found[-1]
@@ -63,7 +65,7 @@ def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Pa
     for variant in ("kafkaesque-os-3", "kafkaesque-always-3"):
         assert results.fastest("replicated-100.produce", variant) is not None
         (killed,) = results.of("failover.pause", variant)
-        assert 0.1 < killed.seconds < PATIENCE_SECONDS
+        assert 0 < killed.seconds < PATIENCE_SECONDS  # how long is the machine's affair
         assert killed.messages > 1
     for variant in ("kafkaesque-os", "kafkaesque-always"):
         sent = results.fastest("throughput-100.produce", variant)
@@ -72,8 +74,11 @@ def test_a_short_run_of_ours_measures_everything_and_makes_a_report(tmp_path: Pa
         assert sent is not None
         assert read is not None
         assert latencies is not None
-        assert read.read is not None
-        assert read.read >= sent.messages > 0
+        assert sent.messages > 0
+        assert read.messages > 0
+        if has_reader:  # else a client of Python reads, which does not say what it read ahead
+            assert read.read is not None
+            assert read.read >= sent.messages
         assert latencies.count == 500
         assert sent.resident_bytes > 10_000_000
     save(results, tmp_path / "field.json")

@@ -23,9 +23,11 @@ class HandClock:
 
     def __init__(self) -> None:
         self.ms = START_MS
+        self.ahead_ms = 0
+        """How far the wall clock is ahead of the true time."""
 
     def now_ms(self) -> int:
-        return self.ms
+        return self.ms + self.ahead_ms
 
     def monotonic_ms(self) -> int:
         return self.ms

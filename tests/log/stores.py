@@ -32,6 +32,7 @@ ALL_BYTES = 1 << 30
 ROUNDS_MAX = 100
 JOURNAL_HEADER_BYTES = 22
 FRAME_HEADER_BYTES = 20
+JOURNAL_COPY_ALIGN_BYTES = 4096
 
 StateDump = tuple[object, ...]
 EntryDump = tuple[Index, Index, Term, bytes | TermOpened | Voters]
@@ -149,6 +150,18 @@ def a_start(
     return LogStart(offset=offset, marks_before=marks_before, prev_term=prev_term, voters=who)
 
 
+def state_end(data: bytes) -> int:
+    """Where the first of the two states ends that a journal begins with."""
+    length = int.from_bytes(data[JOURNAL_HEADER_BYTES + 4 :][:4], "big")
+    return JOURNAL_HEADER_BYTES + FRAME_HEADER_BYTES + length
+
+
+def rounds_start(data: bytes) -> int:
+    """Where the frames of later rounds begin: behind the second state, on a page of its own."""
+    end = state_end(data)
+    return end + -(-end // JOURNAL_COPY_ALIGN_BYTES) * JOURNAL_COPY_ALIGN_BYTES
+
+
 def journal_bytes(disk: SimDisk, path: str = PATH) -> bytes:
     file = disk.open(path)
     return file.read(0, file.size())
@@ -170,6 +183,7 @@ def flip(data: bytes, position: int) -> bytes:
 def records_on_disk(disk: SimDisk) -> list[JournalRecord]:
     """What the journal's file says now, durable or not, frame after frame."""
     data = journal_bytes(disk)
+    data = data[: state_end(data)] + data[rounds_start(data) :]
     records: list[JournalRecord] = []
     position = JOURNAL_HEADER_BYTES
     while position < len(data):

@@ -15,7 +15,15 @@ from kafkaesque.log.journal_records import JournalRecord, StateSaved, start_reco
 from kafkaesque.record.crc import crc32c
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
 from tests.log.histories import histories
-from tests.log.stores import a_start, flip, journal_bytes, replace_file, state_dump
+from tests.log.stores import (
+    a_start,
+    flip,
+    journal_bytes,
+    replace_file,
+    rounds_start,
+    state_dump,
+    state_end,
+)
 from tests.sim.disks import Later
 
 CONFIG = LogConfig(journal_rewrite_bytes=1 << 20)
@@ -52,7 +60,8 @@ def a_journal(disk: SimDisk, *, terms: int = 3, config: LogConfig = CONFIG) -> J
 
 
 def frame_starts(data: bytes) -> list[int]:
-    starts, position = [], HEADER_BYTES
+    """Where the frame of the first state begins, and those of the later rounds."""
+    starts, position = [HEADER_BYTES], rounds_start(data)
     while position < len(data):
         starts.append(position)
         position += 20 + struct.unpack_from(">I", data, position + 4)[0]
@@ -153,7 +162,7 @@ def test_a_torn_frame_may_be_followed_by_anything_but_a_whole_frame(filler: byte
         assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 2
 
 
-def test_a_flipped_bit_anywhere_in_the_last_frame_drops_it() -> None:
+def test_a_flipped_bit_in_the_last_frame_drops_it_if_power_may_have_been_lost() -> None:
     disk = a_disk()
     a_journal(disk, terms=3)
     whole = journal_bytes(disk)
@@ -193,7 +202,7 @@ def test_damage_with_a_whole_frame_behind_it_is_refused_and_nothing_is_changed()
     disk = a_disk()
     a_journal(disk, terms=3)
     whole = journal_bytes(disk)
-    for position in range(HEADER_BYTES, frame_starts(whole)[-1]):
+    for position in range(rounds_start(whole), frame_starts(whole)[-1]):
         damaged = flip(whole, position)
         replace_file(disk, PATH, damaged)
         with pytest.raises(CorruptLog) as caught:
@@ -203,22 +212,21 @@ def test_damage_with_a_whole_frame_behind_it_is_refused_and_nothing_is_changed()
         assert journal_bytes(disk) == damaged
 
 
-def test_every_damaged_byte_of_the_header_is_noticed() -> None:
+def test_every_damaged_byte_of_the_header_is_noticed_where_there_is_no_copy() -> None:
     disk = a_disk()
-    a_journal(disk)
-    whole = journal_bytes(disk)
+    whole = of_format_1(a_journal(disk))
     for position in range(HEADER_BYTES):
         replace_file(disk, PATH, flip(whole, position))
         with pytest.raises(ForeignFile if position < 8 else CorruptLog):
             Journal.open(disk, CONFIG)
 
 
-def test_a_file_that_ends_inside_the_header_is_damaged() -> None:
+def test_a_file_that_is_shorter_than_when_it_got_its_name_is_damaged() -> None:
     disk = a_disk()
     a_journal(disk)
-    for size in reversed(range(HEADER_BYTES)):
+    for size in reversed(range(rounds_start(journal_bytes(disk)))):
         replace_file(disk, PATH, journal_bytes(disk)[:size])
-        with pytest.raises(CorruptLog, match="header"):
+        with pytest.raises(CorruptLog, match=r"shorter|header|cannot be read"):
             Journal.open(disk, CONFIG)
 
 
@@ -235,10 +243,10 @@ def test_a_file_of_someone_else_is_not_touched() -> None:
 def test_a_journal_of_a_later_format_is_refused_by_name() -> None:
     disk = a_disk()
     a_journal(disk)
-    replace_file(disk, PATH, with_version(journal_bytes(disk), 2))
+    replace_file(disk, PATH, with_version(journal_bytes(disk), 3))
     with pytest.raises(NewerFormat, match="newer Kafkaesque") as caught:
         Journal.open(disk, CONFIG)
-    assert (caught.value.found, caught.value.known) == (2, 1)
+    assert (caught.value.found, caught.value.known) == (3, 2)
 
 
 def test_a_record_of_a_kind_that_we_do_not_know_is_of_a_later_format() -> None:
@@ -250,6 +258,95 @@ def test_a_record_of_a_kind_that_we_do_not_know_is_of_a_later_format() -> None:
     replace_file(disk, PATH, journal_bytes(disk) + frame)
     with pytest.raises(NewerFormat):
         Journal.open(disk, CONFIG)
+
+
+@pytest.mark.requirement("LOG-4")
+@pytest.mark.parametrize("size", [1, 4096])
+def test_damage_anywhere_in_a_cleanly_stopped_journal_loses_nothing(size: int) -> None:
+    disk = a_disk()
+    journal = a_journal(disk)
+    journal.end_run()
+    journal.write_now()
+    whole = journal_bytes(disk)
+    for position in range(0, len(whole), size):
+        damaged = flip(whole, position) if size == 1 else zeroed(whole, position, size)
+        replace_file(disk, PATH, damaged)
+        again = Journal.open(disk, CONFIG)
+        assert dump(again) == dump(journal)
+        assert again.is_stopped
+        write(again, saved(9))
+        assert journal_bytes(disk).startswith(whole[:HEADER_BYTES]), "it is whole again"
+        assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 9
+
+
+def test_damage_to_both_copies_of_the_state_is_refused_and_nothing_is_changed() -> None:
+    disk = a_disk()
+    journal = a_journal(disk)
+    journal.write_now()
+    whole = journal_bytes(disk)
+    for position in range(state_end(whole)):
+        damaged = flip(flip(whole, position), rounds_start(whole) - state_end(whole) + position)
+        replace_file(disk, PATH, damaged)
+        with pytest.raises(ForeignFile if position < 8 else CorruptLog):
+            Journal.open(disk, CONFIG)
+        assert journal_bytes(disk) == damaged
+
+
+def test_the_only_frame_of_a_journal_of_format_1_is_no_torn_tail() -> None:
+    disk = a_disk()
+    journal = a_journal(disk)
+    journal.write_now()
+    whole = of_format_1(journal)
+    replace_file(disk, PATH, whole)
+    assert dump(Journal.open(disk, CONFIG)) == dump(journal)
+    for damaged in [*(flip(whole, p) for p in range(22, len(whole))), whole[:22], whole[:-1]]:
+        replace_file(disk, PATH, damaged)
+        with pytest.raises(CorruptLog, match="join its cluster again"):
+            Journal.open(disk, CONFIG)
+        assert journal_bytes(disk) == damaged
+
+
+def test_a_journal_of_format_1_becomes_one_of_ours_with_the_next_round() -> None:
+    disk = a_disk()
+    journal = a_journal(disk)
+    journal.write_now()
+    replace_file(disk, PATH, of_format_1(journal))
+    write(Journal.open(disk, CONFIG), saved(9))
+    assert journal_bytes(disk)[8:10] == b"\0\2"
+    assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 9
+
+
+def test_a_whole_last_frame_with_a_wrong_checksum_is_damage_while_the_machine_runs() -> None:
+    disk = a_disk()
+    journal = a_journal(disk, terms=2)
+    journal.begin_run(disk.boot_id())
+    write(journal)
+    write(journal, saved(3))
+    whole = journal_bytes(disk)
+    last = frame_starts(whole)[-1]
+    for position in range(last, len(whole)):
+        damaged = flip(whole, position)
+        replace_file(disk, PATH, damaged)
+        with pytest.raises(CorruptLog, match="lost no power"):
+            Journal.open(disk, CONFIG)
+        assert journal_bytes(disk) == damaged
+    for size in range(last, len(whole)):  # killed while it wrote
+        replace_file(disk, PATH, whole[:size])
+        assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 2
+    replace_file(disk, PATH, flip(whole, len(whole) - 1))
+    disk.crash(CrashPolicy.KEEP_ALL)
+    assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 2
+
+
+def of_format_1(journal: Journal) -> bytes:
+    """The state of a journal as earlier versions wrote it."""
+    journal.write_now()
+    data = journal_bytes(journal._disk)  # type: ignore[arg-type]
+    return with_version(data[: state_end(data)], 1)
+
+
+def zeroed(data: bytes, position: int, size: int) -> bytes:
+    return data[:position] + bytes(min(size, len(data) - position)) + data[position + size :]
 
 
 def with_version(data: bytes, version: int) -> bytes:

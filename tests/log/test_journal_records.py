@@ -13,9 +13,12 @@ from kafkaesque.log.journal_records import (
     LogStarted,
     LossAllowed,
     MarksCut,
+    OldCopyFound,
+    PeerHeard,
     RecoverySet,
     RunBegan,
     RunEnded,
+    RunNamed,
     StateSaved,
     SyncedTo,
     TermMarked,
@@ -46,6 +49,9 @@ WRITTEN: list[tuple[JournalRecord, list[object]]] = [
     (LossAllowed(group="g", is_allowed=True), [10, "g", True]),
     (RunBegan(group="", boot="a"), [11, "", "a"]),
     (RunEnded(group=""), [12, ""]),
+    (PeerHeard(group="", node=2, run=3, session=4, round=5), [13, "", 2, 3, 4, 5]),
+    (RunNamed(group="", run=3, session=4), [14, "", 3, 4]),
+    (OldCopyFound(group="", peer=2), [15, "", 2]),
 ]
 
 

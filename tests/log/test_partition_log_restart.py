@@ -67,6 +67,40 @@ def test_a_log_that_was_closed_cleanly_opens_stable_and_writes_nothing() -> None
     assert log.is_settled
 
 
+def test_a_tail_that_was_never_synced_is_not_stable_before_a_round() -> None:
+    node = ANode()
+    log = node.a_log()
+    append(log, 1)
+    node.settle()
+    append(log, 2)
+    node.disk.kill()
+    node.open()
+    log = node.store.open_log(GROUP)
+    assert log.end_offset == 3, "the system still has what the process wrote"
+    assert log.stable < log.index_at(1)
+    node.crash()
+    assert node.store.open_log(GROUP).end_offset == 1, "and a loss of power takes it"
+
+
+def test_all_tails_are_made_durable_by_one_round() -> None:
+    node = ANode()
+    for group in (GROUP, OTHER):
+        log = node.a_log(group)
+        node.settle()
+        append(log, 3)
+    node.disk.kill()
+    node.open()
+    logs = [node.store.open_log(group) for group in (GROUP, OTHER)]
+    before = node.disk.syncs
+    node.begin_round()
+    node.end_round()
+    assert [log.stable for log in logs] == [log.end for log in logs]
+    assert node.disk.syncs == before + 1
+    node.crash()
+    for group in (GROUP, OTHER):
+        assert node.store.open_log(group).end_offset == 3
+
+
 # --- failures ----------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.errors import FolderInUse
-from kafkaesque.log.posix_disk import FILES_SYNCED_ONE_BY_ONE_MAX, PosixDisk
+from kafkaesque.log.posix_disk import SYNCED_ONE_BY_ONE_MAX, PosixDisk
 from kafkaesque.log.posix_sync import load_syncfs
 
 DEADLINE_S = 10.0
@@ -121,7 +121,7 @@ def test_closing_a_file_during_its_sync_waits_for_the_sync(
     disk.close()
 
 
-@pytest.mark.parametrize("count", [0, 1, 4, FILES_SYNCED_ONE_BY_ONE_MAX + 1])
+@pytest.mark.parametrize("count", [0, 1, 4, SYNCED_ONE_BY_ONE_MAX + 1])
 def test_the_answer_of_a_sync_is_posted_and_not_called(
     tmp_path: Path, posted: "queue.Queue[Callable[[], None]]", count: int
 ) -> None:
@@ -161,7 +161,7 @@ def test_few_files_are_synced_one_by_one_and_many_at_once(
     disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = fail_file_syncs_of(monkeypatch)
-    names = [f"f{number}" for number in range(FILES_SYNCED_ONE_BY_ONE_MAX + 1)]
+    names = [f"f{number}" for number in range(SYNCED_ONE_BY_ONE_MAX + 1)]
     files = [disk.create(name) for name in names]
     disk.sync_now(files[:-1], [])
     assert sorted(asked) == sorted(names[:-1])
@@ -174,7 +174,7 @@ def test_files_on_several_file_systems_are_synced_one_by_one(
     disk: PosixDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = fail_file_syncs_of(monkeypatch)
-    names = [f"f{number:02}" for number in range(FILES_SYNCED_ONE_BY_ONE_MAX + 1)]
+    names = [f"f{number:02}" for number in range(SYNCED_ONE_BY_ONE_MAX + 1)]
     files = [disk.create(name) for name in names]
     files[-1].write(0, b"abc")  # keeps its descriptor, and with it what we say here
     files[-1]._node.on_root_device = False
@@ -188,7 +188,7 @@ def test_without_syncfs_many_files_are_synced_one_by_one(
     monkeypatch.setattr("kafkaesque.log.posix_disk.load_syncfs", lambda: None)
     disk = PosixDisk(tmp_path)
     asked = fail_file_syncs_of(monkeypatch)
-    names = [f"f{number:02}" for number in range(FILES_SYNCED_ONE_BY_ONE_MAX + 5)]
+    names = [f"f{number:02}" for number in range(SYNCED_ONE_BY_ONE_MAX + 5)]
     disk.sync_now([disk.create(name) for name in names], [])
     assert sorted(asked) == names
     disk.close()
@@ -264,7 +264,7 @@ def test_a_failed_syncfs_fails_every_file_of_the_round(
 
     monkeypatch.setattr("kafkaesque.log.posix_disk.load_syncfs", lambda: syncfs)
     disk = PosixDisk(tmp_path)
-    files = [disk.create(str(number)) for number in range(FILES_SYNCED_ONE_BY_ONE_MAX + 1)]
+    files = [disk.create(str(number)) for number in range(SYNCED_ONE_BY_ONE_MAX + 1)]
     with pytest.raises(OSError, match="Input/output"):
         disk.sync_now(files, [])
     for file in files:
@@ -366,3 +366,109 @@ def test_a_sync_that_follows_another_after_the_disk_was_closed_is_not_begun(tmp_
     posted.get(timeout=DEADLINE_S)()
     assert posted.empty()
     assert heard == []
+
+
+class CountedSyncfs:
+    """Syncs nothing, counts, and fails when it is to."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.fails = False
+
+    def __call__(self, descriptor: int) -> None:
+        self.calls += 1
+        if self.fails:
+            raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.fixture
+def syncfs(monkeypatch: pytest.MonkeyPatch) -> CountedSyncfs:
+    counted = CountedSyncfs()
+    monkeypatch.setattr("kafkaesque.log.posix_disk.load_syncfs", lambda: counted)
+    return counted
+
+
+def folder_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    asked: list[str] = []
+    monkeypatch.setattr("kafkaesque.log.posix_disk.sync_folder", asked.append)
+    return asked
+
+
+def test_many_folders_are_synced_by_one_syncfs(
+    tmp_path: Path, syncfs: CountedSyncfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = PosixDisk(tmp_path)
+    names = [f"topic/{number}" for number in range(SYNCED_ONE_BY_ONE_MAX + 1)]
+    for name in names:
+        disk.make_folder(name)
+    asked = folder_syncs(monkeypatch)
+    disk.sync_now([], names)
+    assert (syncfs.calls, asked) == (1, [])
+    disk.sync_now([], names[:2] * SYNCED_ONE_BY_ONE_MAX)
+    assert (syncfs.calls, len(asked)) == (1, 2)
+    disk.close()
+
+
+def test_a_failed_syncfs_fails_every_folder_of_the_round(
+    tmp_path: Path, syncfs: CountedSyncfs
+) -> None:
+    disk = PosixDisk(tmp_path)
+    names = [f"topic/{number}" for number in range(SYNCED_ONE_BY_ONE_MAX + 1)]
+    for name in names:
+        disk.make_folder(name)
+    syncfs.fails = True
+    with pytest.raises(OSError, match="Input/output"):
+        disk.sync_now([], names)
+    for name in names:
+        with pytest.raises(OSError, match="earlier sync failed"):
+            disk.sync_now([], [name])
+    disk.close()
+
+
+def test_folders_of_an_earlier_run_are_made_durable_by_one_syncfs(
+    tmp_path: Path, syncfs: CountedSyncfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        (tmp_path / f"topic-{number}" / "0").mkdir(parents=True)
+    disk = PosixDisk(tmp_path)
+    asked = folder_syncs(monkeypatch)
+    for number in range(30):
+        disk.make_folder(f"topic-{number}/0")
+    assert (syncfs.calls, asked) == (1, [])
+    disk.make_folder("topic-0/1")
+    assert (syncfs.calls, asked) == (1, [str(tmp_path / "topic-0")])
+    disk.close()
+
+
+def test_an_earlier_run_whose_folders_cannot_be_synced_is_not_tried_again(
+    tmp_path: Path, syncfs: CountedSyncfs
+) -> None:
+    for number in range(2):
+        (tmp_path / f"topic-{number}" / "0").mkdir(parents=True)
+    disk = PosixDisk(tmp_path)
+    syncfs.fails = True
+    with pytest.raises(OSError, match="Input/output"):
+        disk.make_folder("topic-0/0")
+    syncfs.fails = False  # the kernel reports an error once; the data is lost all the same
+    with pytest.raises(OSError, match="Input/output"):
+        disk.make_folder("topic-1/0")
+    disk.close()
+
+
+def test_a_folder_whose_sync_failed_is_not_taken_for_one_of_an_earlier_run(
+    tmp_path: Path, syncfs: CountedSyncfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = PosixDisk(tmp_path)
+    asked: list[str] = []
+
+    def sync_folder(location: str) -> None:
+        asked.append(location)
+        if len(asked) == 1:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("kafkaesque.log.posix_disk.sync_folder", sync_folder)
+    with pytest.raises(OSError, match="Input/output"):
+        disk.make_folder("topic")
+    disk.make_folder("topic")
+    assert (syncfs.calls, asked) == (0, [str(tmp_path)] * 2)
+    disk.close()

@@ -93,18 +93,49 @@ def test_a_last_batch_that_is_cut_short_is_malformed() -> None:
         list(split_batches(GOLDEN + GOLDEN[:HEADER_BYTES]))
 
 
+TERM = BatchView(GOLDEN).term
+
+
+def three(*, gap: int = 0) -> bytearray:
+    """Three batches as a log has them, from offset 100 on; a gap is before the second."""
+    count = BatchView(GOLDEN).last_offset_delta + 1
+    batches = [bytearray(GOLDEN) for _ in range(3)]
+    for place, batch in enumerate(batches):
+        stamp(batch, 100 + place * count + (gap if place else 0), TERM)
+    return bytearray().join(batches)
+
+
+def place_of_damage(data: bytes | bytearray, *, has_holes: bool = False) -> int | None:
+    found = first_damage(data, 100, lambda _: TERM, has_holes=has_holes)
+    return None if found is None else found[0]
+
+
 def test_batches_that_are_whole_have_no_damage() -> None:
-    assert first_damage(b"") is None
-    assert first_damage(GOLDEN * 3) is None
+    assert place_of_damage(b"") is None
+    assert place_of_damage(three()) is None
 
 
-@pytest.mark.parametrize("position", [8, 11, *range(17, len(GOLDEN))])
+@pytest.mark.parametrize("position", range(len(GOLDEN)))
 def test_damage_is_found_in_the_batch_where_it_is(position: int) -> None:
-    damaged = bytearray(GOLDEN * 3)
+    damaged = three()
     damaged[len(GOLDEN) + position] ^= 0x40
-    assert first_damage(damaged) == len(GOLDEN)
+    assert place_of_damage(damaged) == len(GOLDEN)
+
+
+def test_a_gap_is_damage_unless_the_log_has_holes() -> None:
+    assert place_of_damage(three(gap=5)) == len(GOLDEN)
+    assert place_of_damage(three(gap=5), has_holes=True) is None
+    assert place_of_damage(three(gap=-1), has_holes=True) == len(GOLDEN)
+
+
+def test_the_first_batch_covers_the_offset_that_was_asked_for() -> None:
+    last = BatchView(GOLDEN).last_offset_delta
+    for offset, is_good in ((99, False), (100, True), (100 + last, True), (101 + last, False)):
+        found = first_damage(three(), offset, lambda _: TERM)
+        assert (found is None) == is_good
 
 
 @pytest.mark.parametrize("size", range(1, len(GOLDEN)))
 def test_a_batch_that_is_cut_short_is_damaged(size: int) -> None:
-    assert first_damage(GOLDEN + GOLDEN[:size]) == len(GOLDEN)
+    whole = bytes(three())
+    assert place_of_damage(whole[: len(GOLDEN) + size]) == len(GOLDEN)

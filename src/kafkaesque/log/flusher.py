@@ -135,7 +135,7 @@ class Flusher:
         try:
             dirty = [log.round_begins() for log in logs]
         except LogError as error:
-            self._fail(error)
+            self.fail(error)
             return
         files = [file for log_files, _ in dirty for file in log_files]
         folders = [folder for _, log_folders in dirty for folder in log_folders]
@@ -146,7 +146,7 @@ class Flusher:
                 return
             self.rounds_ms += self.now_ms() - begun_ms
             if error is not None:
-                self._fail(DiskFailed(f"a sync failed, nothing more is written: {error}"))
+                self.fail(DiskFailed(f"a sync failed, nothing more is written: {error}"))
                 return
             for log in logs:
                 point = log.round_done()
@@ -167,7 +167,7 @@ class Flusher:
                 log.round_postponed(log_files, log_folders)
             self._postpone(logs, callbacks)
         except LogError as error:
-            self._fail(error)
+            self.fail(error)
 
     def _postpone(self, logs: list[Flushed], callbacks: list[Callable[[], None]]) -> None:
         """Wait for time to pass: the journal found no room for this round."""
@@ -178,7 +178,8 @@ class Flusher:
         for log in logs:
             self._waiting.setdefault(log.group, log)
 
-    def _fail(self, error: LogError) -> None:
+    def fail(self, error: LogError) -> None:
+        """Write nothing more, and say why."""
         self.stop()
         self._failed(error)
 

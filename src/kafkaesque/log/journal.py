@@ -5,46 +5,40 @@ is written in *rounds*: what was added since the last round goes out as one fram
 frame is written only after the last one is durable. So a damaged frame with a good one behind it
 is damage to synced data and never a torn tail; only the very last frame can be either.
 
-    file  = header frame*
-    frame = marker 4 | length 4 | crc 4 | round 8 | msgpack array of records
-
 When the file has grown, the next round writes the whole state to `journal.new` instead and renames
-it over `journal`.
+it over `journal`. What its bytes are is in `journal_frames.py`.
 """
 
-import struct
-from collections.abc import Iterator
-
-import msgspec
-
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import CorruptLog, DiskFull, ForeignFile, NewerFormat
+from kafkaesque.errors import DiskFull
 from kafkaesque.log.disk import Disk, File, Synced
 from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.journal_frames import (
+    FORMAT,
+    PATH,
+    frame_bytes,
+    frames,
+    read_state,
+    refuse_damage,
+    state_bytes,
+)
 from kafkaesque.log.journal_records import (
     GroupForgotten,
     GroupState,
     JournalRecord,
     LogStarted,
+    OldCopyFound,
+    PeerHeard,
     RunBegan,
     RunEnded,
+    RunNamed,
     start_of,
 )
-from kafkaesque.record.crc import crc32c
 from kafkaesque.types import GroupId, NodeId
 
-FORMAT = 1
-PATH = "journal"
-_NEW_PATH = "journal.new"
-_MAGIC = b"KFKQJRNL"
-_MARKER = b"KJFR"
-_HEADER = struct.Struct(">8sHqI")
-_FRAME = struct.Struct(">4sIIQ")
-_CHECKED_FROM = 12
-_FRAME_BYTES_MAX = 1 << 30
+__all__ = ["FORMAT", "PATH", "Journal", "read_journal"]
 
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(list[JournalRecord])
+_NEW_PATH = "journal.new"
 
 
 class Journal:
@@ -66,6 +60,17 @@ class Journal:
         """In which run of its machine the node last started; empty if nobody noted it."""
         self.is_stopped = False
         """Whether it has stopped cleanly since."""
+        self.run = 0
+        """How often the node has started, as far as it told others."""
+        self.heard: dict[NodeId, PeerHeard] = {}
+        """The newest that each peer told of its own journal."""
+        self.old_copy_peer: NodeId | None = None
+        """Who remembers more of this folder than it holds; such a folder is of no use."""
+        self.opened_round = 0
+        """The round that was there when the journal was opened."""
+        self.durable_round = 0
+        self._session = 0
+        self._unwritten: dict[NodeId, PeerHeard] = {}
 
     @classmethod
     def create(cls, disk: Disk, config: LogConfig, node: NodeId) -> "Journal":
@@ -78,33 +83,34 @@ class Journal:
     def open(cls, disk: Disk, config: LogConfig) -> "Journal":
         """Replay the journal of an earlier run and cut its torn tail.
 
-        Raises CorruptLog when synced frames are damaged: then term and votes may be lost, and the
-        node must not go on under its old name.
+        Raises CorruptLog when synced frames are damaged, and leaves the file as it is: then term
+        and votes may be lost, and the node must not go on under its old name.
         """
         with disk_errors(PATH):
-            if _NEW_PATH in disk.list(""):
-                disk.remove(_NEW_PATH)  # a rewrite was interrupted
             file = disk.open(PATH)
             data = file.read(0, file.size())
-            node = _read_header(data)
-            journal = cls(disk, config, node)
+            state = read_state(data)
+            journal = cls(disk, config, state.node)
             journal._file = file
-            start = position = _HEADER.size
-            for number, records, end in _frames(data):
-                assert number >= journal._round, "rounds are written in order"
-                journal._round = number
+            journal._replay(state.round, state.records)
+            start = position = state.end
+            for number, records, end in frames(data, position):
+                journal._replay(number, records)
                 start, position = position, end
-                for record in records:
-                    journal._apply(record)
             if position < len(data):
+                refuse_damage(data, position, is_same_boot=journal.boot == disk.boot_id())
                 file.truncate(position)
+            if _NEW_PATH in disk.list(""):
+                disk.remove(_NEW_PATH)  # a rewrite was interrupted
             # Nobody knows whether the last frame was synced. Write it again: if its sync failed,
             # the kernel shows it, counts it as clean and would never write it. Nor does anybody
             # know whether the name was: a rewrite may have been interrupted behind its rename.
             file.write(start, data[start:position])
             disk.sync_now([file], [""])
         journal._size = position
-        journal._rewrite_at = position + config.journal_rewrite_bytes
+        journal.opened_round = journal.durable_round = journal._round
+        # A copy that went bad, or a file of an earlier format, is replaced with the next round.
+        journal._rewrite_at = position + config.journal_rewrite_bytes if state.is_whole else 0
         return journal
 
     @staticmethod
@@ -139,6 +145,14 @@ class Journal:
         _apply(self.groups, record)
         self._notes[record.group] = record
 
+    def hear(self, record: PeerHeard) -> None:
+        """Remember what a peer tells of itself; it goes to disk with whatever is written next.
+
+        It asks for no round of its own: else brokers that hear of each other's rounds would keep
+        each other writing.
+        """
+        self.heard[record.node] = self._unwritten[record.node] = record
+
     def add_notes(self) -> None:
         """Let the next round write what was noted."""
         if self._notes:
@@ -156,19 +170,26 @@ class Journal:
         nothing has begun, and the same round can be tried again.
         """
         assert self._file is not None
+
+        def durable(error: OSError | None) -> None:
+            if error is None:
+                self.durable_round = self._round
+            done(error)
+
         if self._size > self._rewrite_at:
             try:
-                self._rewrite(files, folders, done)
+                self._rewrite(files, folders, durable)
             except DiskFull:  # a frame takes less
                 self._rewrite_at = self._size + self._config.journal_rewrite_bytes
             else:
                 return
         if self._added:
             with disk_errors(PATH):
-                self._append_frame(self._file, self._added)
+                self._append_frame(self._file, [*self._added, *self._unwritten.values()])
             self._added = []
+            self._unwritten.clear()
             files = [*files, self._file]
-        self._disk.sync(files, folders, done)
+        self._disk.sync(files, folders, durable)
 
     def write_now(self) -> None:
         """Write the whole state anew and wait until it is durable.
@@ -183,11 +204,18 @@ class Journal:
             self._disk.sync_now([file], [])
             self._adopt_new(file)
             self._disk.sync_now([], [""])
+        self.durable_round = self._round
 
     def close(self) -> None:
         """Close the file; the flusher has written the last round before."""
         if self._file is not None:
             self._file.close()
+
+    def _replay(self, number: int, records: list[JournalRecord]) -> None:
+        assert number >= self._round, "rounds are written in order"
+        self._round = number
+        for record in records:
+            self._apply(record)
 
     def _apply(self, record: JournalRecord) -> None:
         match record:
@@ -195,18 +223,20 @@ class Journal:
                 self.boot, self.is_stopped = record.boot, False
             case RunEnded():
                 self.is_stopped = True
+            case RunNamed():
+                self.run, self._session = record.run, record.session
+            case PeerHeard():
+                self.heard[record.node] = record
+            case OldCopyFound():
+                self.old_copy_peer = record.peer
             case _:
                 _apply(self.groups, record)
 
     def _append_frame(self, file: File, records: list[JournalRecord]) -> None:
-        self._round += 1
-        body = _encoder.encode(records)
-        frame = bytearray(_FRAME.size + len(body))
-        _FRAME.pack_into(frame, 0, _MARKER, len(body), 0, self._round)
-        frame[_FRAME.size :] = body
-        struct.pack_into(">I", frame, 8, crc32c(memoryview(frame)[_CHECKED_FROM:]))
+        frame = frame_bytes(self._round + 1, records)
         file.write(self._size, frame)
         self._size += len(frame)
+        self._round += 1
 
     def _rewrite(self, files: list[File], folders: list[str], done: Synced) -> None:
         """Replace the file by one that holds only the state: written, synced, then renamed."""
@@ -228,26 +258,30 @@ class Journal:
 
     def _write_new(self) -> File:
         """Write the whole state to a new file; after an error all is as before."""
-        size = self._size
         file = self._disk.create(_NEW_PATH)
-        head = _HEADER.pack(_MAGIC, FORMAT, self.node, 0)
         records: list[JournalRecord] = []
         if self.boot:
             records.append(RunBegan(group="", boot=self.boot))
         if self.is_stopped:
             records.append(RunEnded(group=""))
+        if self.run:
+            records.append(RunNamed(group="", run=self.run, session=self._session))
+        if self.old_copy_peer is not None:
+            records.append(OldCopyFound(group="", peer=self.old_copy_peer))
+        records += self.heard.values()
         records += [r for group, state in self.groups.items() for r in state.snapshot(group)]
+        data = state_bytes(self.node, self._round + 1, records)
         try:
-            file.write(0, head[:-4] + struct.pack(">I", crc32c(head[:-4])))
-            self._size = _HEADER.size
-            self._append_frame(file, records)
+            file.write(0, data)
         except OSError:
-            self._size = size
             file.close()
             self._disk.remove(_NEW_PATH)
             raise
+        self._round += 1
+        self._size = len(data)
         self._newest = file
         self._added = []
+        self._unwritten.clear()
         self._notes.clear()
         return file
 
@@ -264,15 +298,22 @@ def read_journal(data: bytes) -> tuple[NodeId, dict[GroupId, GroupState], int]:
 
     Raises as `Journal.open` does.
     """
-    node = _read_header(data)
+    state = read_state(data)
     groups: dict[GroupId, GroupState] = {}
-    position = _HEADER.size
-    for _, records, end in _frames(data):
-        for record in records:
-            if not isinstance(record, RunBegan | RunEnded):
-                _apply(groups, record)
+    _apply_all(groups, state.records)
+    position = state.end
+    for _, records, end in frames(data, position):
+        _apply_all(groups, records)
         position = end
-    return node, groups, position
+    if position < len(data):
+        refuse_damage(data, position, is_same_boot=False)
+    return state.node, groups, position
+
+
+def _apply_all(groups: dict[GroupId, GroupState], records: list[JournalRecord]) -> None:
+    for record in records:
+        if record.group:  # else it is about the node
+            _apply(groups, record)
 
 
 def _apply(groups: dict[GroupId, GroupState], record: JournalRecord) -> None:
@@ -284,52 +325,3 @@ def _apply(groups: dict[GroupId, GroupState], record: JournalRecord) -> None:
         assert isinstance(record, LogStarted), "a group's first record says where it starts"
         state = groups[record.group] = GroupState(start_of(record))
     state.apply(record)
-
-
-def _read_header(data: bytes) -> NodeId:
-    if len(data) < _HEADER.size:
-        raise CorruptLog(PATH, len(data), "it ends inside its header")
-    magic, version, node, crc = _HEADER.unpack_from(data)
-    if magic != _MAGIC:
-        raise ForeignFile(PATH, "it does not begin as a journal does")
-    if crc != crc32c(data[: _HEADER.size - 4]):
-        raise CorruptLog(PATH, 0, "the checksum of its header is wrong")
-    if version > FORMAT:
-        raise NewerFormat(PATH, version, FORMAT)
-    return NodeId(node)
-
-
-def _frames(data: bytes) -> Iterator[tuple[int, list[JournalRecord], int]]:
-    """Yield round, records and end position of each good frame, up to a torn tail."""
-    position = _HEADER.size
-    while position < len(data):
-        frame = _frame_at(data, position)
-        if frame is None:
-            _refuse_if_synced(data, position)
-            return
-        yield frame
-        position = frame[2]
-
-
-def _frame_at(data: bytes, position: int) -> tuple[int, list[JournalRecord], int] | None:
-    if len(data) - position < _FRAME.size:
-        return None
-    marker, length, crc, number = _FRAME.unpack_from(data, position)
-    end = position + _FRAME.size + length
-    if marker != _MARKER or length > _FRAME_BYTES_MAX or end > len(data):
-        return None
-    if crc32c(memoryview(data)[position + _CHECKED_FROM : end]) != crc:
-        return None
-    try:
-        return number, _decoder.decode(data[position + _FRAME.size : end]), end
-    except msgspec.ValidationError as error:
-        raise NewerFormat(PATH, FORMAT + 1, FORMAT) from error
-
-
-def _refuse_if_synced(data: bytes, position: int) -> None:
-    """Raise if a good frame lies behind the damage: it was begun after the first was synced."""
-    place = data.find(_MARKER, position + 1)
-    while place != -1:
-        if _frame_at(data, place) is not None:
-            raise CorruptLog(PATH, position, "a frame is damaged and later ones are whole")
-        place = data.find(_MARKER, place + 1)

@@ -100,6 +100,28 @@ class RunEnded(_Record, tag=12, kw_only=True, frozen=True):
     """The node has stopped cleanly: all that it wrote is synced; the group is empty."""
 
 
+class PeerHeard(_Record, tag=13, kw_only=True, frozen=True):
+    """The newest that another broker told of its run and its journal; the group is empty."""
+
+    node: NodeId
+    run: int
+    session: int
+    round: int
+
+
+class RunNamed(_Record, tag=14, kw_only=True, frozen=True):
+    """Which start of the node this is, and by which session others know it; the group is empty."""
+
+    run: int
+    session: int
+
+
+class OldCopyFound(_Record, tag=15, kw_only=True, frozen=True):
+    """A peer remembers more of this folder than it holds; the group is empty."""
+
+    peer: NodeId
+
+
 JournalRecord: TypeAlias = (
     LogStarted
     | StateSaved
@@ -113,6 +135,9 @@ JournalRecord: TypeAlias = (
     | LossAllowed
     | RunBegan
     | RunEnded
+    | PeerHeard
+    | RunNamed
+    | OldCopyFound
 )
 
 
@@ -154,7 +179,7 @@ class GroupState:
                 self.has_holes = True
             case LossAllowed():
                 self.may_lose = record.is_allowed
-            case GroupForgotten() | RunBegan() | RunEnded():
+            case _:
                 raise AssertionError("this is not about the state of a group")
 
     def snapshot(self, group: GroupId) -> list[JournalRecord]:

@@ -13,10 +13,9 @@ in this file and nowhere else; each one broken loses data (`tests/mutants` break
 (g) marks at offset o precede record o;
 (h) `boundary` gives the leader the places at which it may probe.
 
-What cannot be done at once, because something must be durable first, is an *operation*: a
-generator that does one step, yields to wait for a round of the flusher, and goes on
-(`log/operations.py`). Readers see the log as it will be. In the usual case (batches only) nothing
-waits: they are written when they come.
+What must wait until something is durable is an *operation*: a generator that does one step, yields
+to wait for a round of the flusher, and goes on (`log/operations.py`). Readers see the log as it
+will be. In the usual case (batches only) nothing waits: they are written when they come.
 
 A full disk is waited out: what found no room stays in memory and is written when there is some.
 """
@@ -122,15 +121,15 @@ class PartitionLog:
         """Recover the log that an earlier run left; raises CorruptLog if synced data is damaged."""
         state = journal.groups[group]
         segments = recover_segments(group, state, disk, config, clock)
-        dirty = state.is_reset
+        is_dirty = state.is_reset or segments.is_dirty
         if state.is_reset:
             journal.add(start_record(group, state.marks.start, is_reset=False))
         beyond = state.marks.first_beyond(segments.end_offset)  # rule (e)
         if beyond is not None:
             journal.add(MarksCut(group=group, index=beyond))
-            dirty = True
+            is_dirty = True
         log = cls(group, journal, flusher, segments)
-        if dirty:
+        if is_dirty:
             log._wait_a_round()
         return log
 
@@ -447,7 +446,7 @@ class PartitionLog:
         self._stability.clamps.popleft()
 
     def _wait_a_round(self) -> None:
-        """Let nothing be stable before what was added to the journal is durable."""
+        """Let nothing be stable before it is durable: one round for all logs opened together."""
         self._stability.lower(_NEVER_STABLE)
         self._operations.begin(one_round())
 

@@ -297,14 +297,18 @@ class SegmentIndex:
         return file
 
     def trim_files(self) -> list[File]:
-        """Cut forgotten entries off the files that exist; needs no room on the disk."""
+        """Cut forgotten entries off the files that exist, and return those that were longer.
+
+        Needs no room on the disk.
+        """
+        cut = []
         with disk_errors(self._offset_path):
             self._offset_file = self._offset_file or _open(self._disk, self._offset_path)
-            _cut(self._offset_file, self._offsets_written * OFFSET_ENTRY_BYTES)
+            cut += _cut(self._offset_file, self._offsets_written * OFFSET_ENTRY_BYTES)
         with disk_errors(self._time_path):
             self._time_file = self._time_file or _open(self._disk, self._time_path)
-            _cut(self._time_file, self._times_written * TIME_ENTRY_BYTES)
-        return self.files
+            cut += _cut(self._time_file, self._times_written * TIME_ENTRY_BYTES)
+        return cut
 
     @property
     def files(self) -> list[File]:
@@ -358,6 +362,8 @@ def _replace_tail(file: File, position: int, data: bytes) -> None:
     _cut(file, position + len(data))
 
 
-def _cut(file: File | None, size: int) -> None:
-    if file is not None and file.size() > size:
-        file.truncate(size)
+def _cut(file: File | None, size: int) -> list[File]:
+    if file is None or file.size() <= size:
+        return []
+    file.truncate(size)
+    return [file]

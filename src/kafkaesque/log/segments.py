@@ -93,10 +93,10 @@ class Segments:
         """Open a log that was stopped or crashed; see `log/segments_recovery.py` for the rules.
 
         Without `has_holes` a log that ends early is damaged, with it that may be compaction's work.
-        All that it holds on return is durable. Raises CorruptLog, and changes nothing, when data
-        before the synced point is not what was written.
+        All is durable after the next sync. Raises CorruptLog, and changes nothing, when data before
+        the synced point is not what was written.
         """
-        segments, end_offset = recover_segments(
+        segments, end_offset, unsynced = recover_segments(
             disk,
             folder,
             config,
@@ -108,7 +108,9 @@ class Segments:
         active = segments[-1]
         # A restart does not make the segment younger; an odd timestamp may roll it once too often.
         active.first_append_ms = min(active.first_timestamp(), clock.now_ms())
-        return cls(disk, folder, config, clock, segments, end_offset)
+        log = cls(disk, folder, config, clock, segments, end_offset)
+        log.put_back_dirty(unsynced, unsynced)
+        return log
 
     @property
     def first_base(self) -> Offset:
@@ -455,7 +457,12 @@ class Segments:
         self._is_folder_dirty = False
         return files, folders
 
-    def put_back_dirty(self, files: Sequence[File], folders: Sequence[str]) -> None:
+    @property
+    def is_dirty(self) -> bool:
+        """Whether batches of the segment that is appended to are yet to be synced."""
+        return self._is_active_dirty or self._active.file in self._dirty_files
+
+    def put_back_dirty(self, files: Sequence[File], folders: Sequence[object]) -> None:
         """Take back what `take_dirty` gave and was not synced."""
         self._dirty_files.update(dict.fromkeys(files))
         self._is_folder_dirty = self._is_folder_dirty or bool(folders)
@@ -471,18 +478,15 @@ class Segments:
 
     def point(self) -> SyncedPoint:
         """Return where the end is now."""
-        active = self._active
-        return SyncedPoint(
-            segment_base=active.base, position=active.size, end_offset=self.end_offset
-        )
+        active, end = self._active, self.end_offset
+        return SyncedPoint(segment_base=active.base, position=active.size, end_offset=end)
 
     def point_at(self, offset: Offset) -> SyncedPoint:
         """Return what `point` would be if the log ended at `offset`, which lies between batches."""
         self._check_offset(offset)
         segment = self._touch(self._segments[bisect_right(self._bases, offset) - 1])
-        return SyncedPoint(
-            segment_base=segment.base, position=segment.boundary(offset), end_offset=offset
-        )
+        position = segment.boundary(offset)
+        return SyncedPoint(segment_base=segment.base, position=position, end_offset=offset)
 
     def close(self, *, syncs: bool = True) -> None:
         """Let go of the files; a clean stop syncs everything before that, indexes too."""

@@ -56,8 +56,12 @@ def recover_segments(
     synced: SyncedPoint | None,
     term_at: TermAt,
     has_holes: bool,
-) -> tuple[list[Segment], Offset]:
-    """Return the segments of a log, oldest first, at least one, and the log's end offset."""
+) -> tuple[list[Segment], Offset, list[File]]:
+    """Return the segments of a log, oldest first, at least one, and the log's end offset.
+
+    The files that come last, and the folder, are still to be synced before anything is built on
+    what they hold: one sync does that for all logs of a node.
+    """
     with disk_errors(folder):
         disk.make_folder(folder)
         found = _look(disk.list(folder))
@@ -92,10 +96,10 @@ def recover_segments(
     _tidy(disk, folder, found, {segment.base for segment in segments})
     if not segments:
         segments = tail = [Segment.create(disk, folder, config, start_offset)]
+        synced = None
     for segment in segments[:-1]:
         segment.is_closed = True
-    _make_durable(disk, folder, tail)
-    return segments, end_offset
+    return segments, end_offset, _settle(disk, folder, tail, synced)
 
 
 def discard_segments(disk: Disk, folder: str, *, only_empty: bool) -> None:
@@ -246,19 +250,31 @@ def _tidy(disk: Disk, folder: str, found: _Found, kept: set[Offset]) -> None:
             disk.sync_now([], [folder])
 
 
-def _make_durable(disk: Disk, folder: str, tail: list[Segment]) -> None:
-    """Cut the tail where it ends and sync it: what is handed out may be acknowledged."""
-    files = []
+def _settle(disk: Disk, folder: str, tail: list[Segment], synced: SyncedPoint | None) -> list[File]:
+    """Cut the tail where it ends, and return what is still to be synced of it.
+
+    A cut is synced here: a crash after new batches were written must not bring back what was behind
+    it. So is a tail of several files, which is rare: all but the last are closed again.
+    """
+    files: list[File] = []
+    is_cut = False
     for segment in tail:
         with disk_errors(segment.path):
             if segment.file.size() > segment.size:
                 segment.file.truncate(segment.size)
+                is_cut = True
         files += [segment.file, *_write_index(segment)]
+    if len(tail) == 1 and not is_cut:
+        # Indexes are only to be synced some day: recovery believes them no further than the point.
+        end = (tail[0].base, tail[0].size)
+        ends_synced = synced is not None and end == (synced.segment_base, synced.position)
+        return files[1:] if ends_synced else files
     with disk_errors(folder):
         disk.sync_now(files, [folder])
     for segment in tail:
         if segment.is_closed:
             segment.unload_index()
+    return []
 
 
 def _write_index(segment: Segment) -> list[File]:

@@ -12,7 +12,7 @@ entry.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 
 from kafkaesque.errors import CorruptBatch, MalformedBatch, UnsupportedBatch
@@ -26,11 +26,15 @@ HEADER_BYTES = HEADER.size
 LENGTH_OVERHEAD = 12
 """The length field counts the bytes behind itself; base offset and length come before."""
 
+_LENGTH_MIN = HEADER_BYTES - LENGTH_OVERHEAD
+
 MAGIC = 2
 NO_PRODUCER_ID = -1
 
 _PREFIX = struct.Struct(">qi")
 _SPAN = struct.Struct(">q15xi8xq")
+_SEAL = struct.Struct(">qiibI2xi")
+"""Base offset, length, term, magic, checksum and last offset delta."""
 _OFFSET = struct.Struct(">q")
 _TERM = struct.Struct(">i")
 _CRC = struct.Struct(">I")
@@ -212,24 +216,40 @@ def peek_span(data: Buffer) -> tuple[Offset, Offset, int]:
     return base, base + last_delta + 1, max_timestamp_ms
 
 
-def first_damage(data: Buffer) -> int | None:
-    """Return where the first batch begins that is not as its producer sealed it; None if all are.
+def first_damage(
+    data: Buffer, offset: Offset, term_at: Callable[[Offset], Term], *, has_holes: bool = False
+) -> tuple[int, Offset, str] | None:
+    """Return where the first batch begins that is not what a log holds there; None if all are.
 
-    It costs a microsecond for a batch and one for each 4 KB, so that whatever comes from a disk
-    can be looked at.
+    With that, the offset up to which all is good, and what is wrong. The first batch is to cover
+    `offset`, or in a log with holes to be the next one. Base offset and term lie outside the
+    checksum: each batch must begin where the one before ends, and each term that begins must be
+    the one that `term_at` says. It costs a microsecond for a batch and one for each 4 KB, so that
+    whatever comes from a disk can be looked at.
     """
-    position = 0
+    position, term = 0, -1
+    expected = offset
     with memoryview(data) as view:
-        while position < len(view):
-            if len(view) - position < HEADER_BYTES:
-                return position
-            size = _PREFIX.unpack_from(view, position)[1] + LENGTH_OVERHEAD
-            end = position + size
-            if size < HEADER_BYTES or end > len(view):
-                return position
-            (crc,) = _CRC.unpack_from(view, position + _CRC_AT)
+        total = len(view)
+        while position < total:
+            if total - position < HEADER_BYTES:
+                return position, expected, "the batch is cut short"
+            base, length, its_term, magic, crc, delta = _SEAL.unpack_from(view, position)
+            end = position + length + LENGTH_OVERHEAD
+            if magic != MAGIC or length < _LENGTH_MIN or end > total:
+                return position, expected, "there is no batch"
             if crc32c(view[position + CRC_FROM : end]) != crc:
-                return position
+                return position, expected, "the batch has a wrong checksum"
+            if base != expected and not (
+                (has_holes and base > expected)
+                or (position == 0 and base <= expected <= base + delta)
+            ):
+                return position, expected, f"the batch of offset {base} is here"
+            if its_term != term:
+                if its_term != term_at(base):
+                    return position, expected, f"the batch is of term {its_term}"
+                term = its_term
+            expected = base + delta + 1
             position = end
     return None
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, Producer
 
-from examples.story import create, tell
+from kafkaesque.testing.story import create, tell
 
 
 def send(bootstrap: str, readings: range) -> None:

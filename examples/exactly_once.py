@@ -4,7 +4,7 @@ import asyncio
 
 from confluent_kafka import Consumer, Producer
 
-from examples.story import create, tell
+from kafkaesque.testing.story import create, tell
 
 
 def reader(bootstrap: str, group: str, topic: str) -> Consumer:

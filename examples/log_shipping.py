@@ -3,8 +3,8 @@
 import json
 import re
 
-from examples.story import tell, until
 from kafkaesque.patterns import Delivery, RetryPlan, WorkerSettings, publish, subscribe, worker
+from kafkaesque.testing.story import tell, until
 
 LINES = (
     ("nginx", '10.0.0.7 - - "GET /cart" 500'),

@@ -1,6 +1,5 @@
 """Mail: dead letters. What cannot be delivered is put aside, and sent again once that is mended."""
 
-from examples.story import tell, until
 from kafkaesque.patterns import (
     Delivery,
     RedriveSettings,
@@ -11,6 +10,7 @@ from kafkaesque.patterns import (
     worker,
 )
 from kafkaesque.patterns.letters import open_letters, read_marks
+from kafkaesque.testing.story import tell, until
 
 FULL: set[str] = {"kurt@example.com"}
 PATIENCE = WorkerSettings(retries=RetryPlan(delays_ms=(50, 100)))

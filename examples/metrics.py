@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 
-from examples.story import tell, until
 from kafkaesque.patterns import Delivery, publish, table, worker
+from kafkaesque.testing.story import tell, until
 
 SERVICES = {"checkout": (120, 80, 100), "search": (30, 20, 10), "login": (5, 5, 5)}
 

@@ -4,8 +4,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
-from examples.story import tell, until
 from kafkaesque.patterns import Delivery, publish, worker
+from kafkaesque.testing.story import tell, until
 
 CUSTOMERS = ("ada", "grace", "linus")
 ORDERS_EACH = 5

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from examples.story import tell, until
 from kafkaesque.patterns import Delivery, publish, worker
+from kafkaesque.testing.story import tell, until
 
 VISITS = [
     *(("ada", "/"), ("ada", "/books"), ("grace", "/"), ("ada", "/cart")),

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from examples.story import tell
 from kafkaesque.errors import NoAnswer, RequestFailed
 from kafkaesque.patterns import Delivery, reply, request
+from kafkaesque.testing.story import tell
 
 
 async def gateway(payment: Delivery) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 
-from examples.story import tell
 from kafkaesque.patterns import Delivery, reply, scatter
+from kafkaesque.testing.story import tell
 
 SHELVES = {
     "index-a": ["kafka in the castle", "a hunger artist"],

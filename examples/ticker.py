@@ -2,8 +2,8 @@
 
 import asyncio
 
-from examples.story import tell, until
 from kafkaesque.patterns import publish, subscribe
+from kafkaesque.testing.story import tell, until
 
 
 async def listen(bootstrap: str, name: str, heard: list[str], joined: asyncio.Event) -> None:

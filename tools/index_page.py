@@ -22,6 +22,15 @@ Written by `make docs` from the pages' own headings and first sentences; do not 
 [the architecture](explanation/architecture.md) first, then [how to contribute](../CONTRIBUTING.md).
 """
 
+FIRST = (
+    "tutorials/first-steps.md",
+    "how-to/run-one-broker.md",
+    "how-to/use-the-command-line.md",
+    "how-to/run-a-cluster.md",
+    "explanation/architecture.md",
+)
+"""Pages that a newcomer needs before the others of their section, in this order."""
+
 _SENTENCE = re.compile(r"^(.+?[.:?!])(?=\s|$)", re.DOTALL)
 _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
@@ -42,11 +51,16 @@ def _line(page: Path, text: str) -> str:
     return f"- [{title}]({page.relative_to(DOCS).as_posix()}): {sentence}".rstrip(": ")
 
 
+def _rank(page: Path) -> tuple[int, Path]:
+    name = page.relative_to(DOCS).as_posix()
+    return FIRST.index(name) if name in FIRST else len(FIRST), page
+
+
 def render() -> str:
     """Return the index."""
     parts = [_HEAD.strip()]
     for folder, title in SECTIONS.items():
-        pages = sorted((DOCS / folder).rglob("*.md"))
+        pages = sorted((DOCS / folder).rglob("*.md"), key=_rank)
         if pages:
             lines = "\n".join(_line(page, page.read_text()) for page in pages)
             parts.append(f"## {title}\n\n{lines}")

@@ -43,7 +43,7 @@ def test_each_topic_is_a_line_and_the_last_line_sums_up(
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[:2] for line in lines[:2]] == [["letters", "10"], ["orders", "10"]]
     assert lines[2].startswith("saved: 2 topics, 20 records")
-    assert lines[2].endswith("1 groups")
+    assert lines[2].endswith("1 group")
 
 
 def test_json_is_one_object(source: Broker, tmp_path: Path, capsys: Captured) -> None:

@@ -55,6 +55,7 @@ def up_and_down(
     return sorted(known), lines
 
 
+@pytest.mark.long
 def test_a_cluster_starts_grows_and_starts_again_in_its_folders(folder: Path) -> None:
     assert up_and_down(folder, 1)[0] == [1]
     numbers, lines = up_and_down(folder, 3)

@@ -119,7 +119,7 @@ def test_status_and_doctor_see_a_cluster_as_it_is_and_a_topic_gets_more_copies(
     assert "nothing was changed" in text
     assert cli("topic", "alter", "orders", "--replicas", "3", "--yes")[0] == 0
     wait(lambda: not cli.status()["moves"])
-    assert cli("doctor") == (0, "healthy: 3 brokers, 1 topics\n")
+    assert cli("doctor") == (0, "healthy: 3 brokers, 1 topic\n")
     assert cli("topic", "alter", "orders", "--replicas", "4", "--yes")[0] == 1
 
 
@@ -158,6 +158,27 @@ def test_admin_clients_of_kafka_move_elect_and_describe(cluster: Cluster) -> Non
     assert [one.name() for one in found.values()] == ["ELECTION_NOT_NEEDED"]
 
 
+def test_a_move_to_a_broker_that_does_not_exist_is_refused(cluster: Cluster, cli: Cli) -> None:
+    create(cluster, "staying", 1, 2)
+    for words in ((), ("--yes",)):
+        code, text = cli("cluster", "move", "staying", "0", "1", "9", *words)
+        assert code == 1
+        assert "there is no broker 9" in text
+
+
+def test_a_drain_that_cannot_end_says_why(cluster: Cluster, cli: Cli) -> None:
+    create(cluster, "everywhere", 1, 3)
+    code, text = cli("cluster", "drain", "2")
+    assert code == 1
+    assert "cannot be drained: it holds partitions with 3 replicas, and 2 other brokers" in text
+    assert "kafkaesque topic alter everywhere --replicas 2 --yes" in text
+    assert cli("topic", "delete", "everywhere", "--yes")[0] == 0
+
+
+@pytest.mark.complains(
+    "link_refused peer=127.0.0.1:* reason='broker 3 was removed from the cluster and its *",
+    "link_refused peer=127.0.0.1:* reason='the other side refuses the link: broker 3 was *",
+)
 def test_a_broker_is_drained_removed_and_refused_when_it_comes_back(
     cluster: Cluster, cli: Cli
 ) -> None:
@@ -196,6 +217,12 @@ def test_a_broker_that_is_down_is_told_of_with_what_it_holds(cluster: Cluster, c
     assert cli.status()["without_leader"] >= 1
 
 
+@pytest.mark.long
+@pytest.mark.complains(
+    "link_refused peer=127.0.0.1:* reason='broker 1 was removed from the cluster and its *",
+    "link_refused peer=127.0.0.1:* reason='the other side refuses the link: broker 1 was *",
+)
+@pytest.mark.long
 def test_one_of_two_brokers_goes_on_when_the_other_is_gone_for_good(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

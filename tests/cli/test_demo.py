@@ -67,6 +67,7 @@ def test_a_record_before_an_earlier_one_is_counted() -> None:
     assert (verdict.reordered, verdict.is_good) == (1, False)
 
 
+@pytest.mark.long
 def test_the_demo_exits_with_1_when_the_broker_lost_a_record(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

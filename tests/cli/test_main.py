@@ -69,6 +69,16 @@ def test_wrong_usage_exits_with_2(group: LazyGroup, capsys: pytest.CaptureFixtur
     assert "no-such-command" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"), [(["docter"], "doctor"), (["cluster", "statsu"], "status")]
+)
+def test_a_command_that_does_not_exist_is_refused_with_what_may_be_meant(
+    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    assert f"Did you mean {meant}?" in capsys.readouterr().err
+
+
 def test_no_command_at_all_is_wrong_usage_and_shows_the_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

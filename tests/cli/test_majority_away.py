@@ -1,10 +1,17 @@
 """What is told of a real cluster of three of which one broker is left."""
 
+# mypy: disable-error-code="no-untyped-call"
+
 import json
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -74,3 +81,83 @@ def test_status_counts_no_partition_as_led_by_one_that_is_down(
     seen = json.loads(out)
     assert seen["without_leader"] == 3
     assert seen["catalog_leader"] is None
+
+
+def test_who_reads_a_partition_without_a_leader_is_told_so(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["consume", "orders", "--no-follow", "--bootstrap", cluster.bootstrap])
+    assert code == 1
+    said = capsys.readouterr().err
+    assert "of topic orders has no leader; kafkaesque doctor says why" in said
+
+
+@pytest.mark.requirement("Q-4")
+def test_a_broker_without_a_majority_logs_it_and_its_health_is_bad(cluster: Cluster) -> None:
+    def health() -> tuple[int, str]:
+        try:
+            url = f"http://{cluster.address(1)}/health"
+            with urllib.request.urlopen(url, timeout=SECONDS_MAX) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    wait(lambda: health()[0] == HTTPStatus.SERVICE_UNAVAILABLE)
+    said = health()[1]
+    assert "no-majority: nobody leads the catalog" in said
+    assert "leaderless: nobody leads orders-0, orders-1, orders-2" in said
+    logged = cluster.process(1).said()
+    assert logged.count("problem kind=no-majority") == 1
+    assert logged.count("problem kind=leaderless") == 1
+
+
+def _advised(text: str) -> list[list[str]]:
+    """Return the commands that the doctor names, without those for more brokers."""
+    found = [
+        part.strip().removeprefix("or have fewer copies: ").split()
+        for line in text.splitlines()
+        for part in json.loads(line)["command"].split(";")
+    ]
+    wanted = ("cluster drain", "topic alter", "cluster remove")
+    return [one[1:] for one in found if " ".join(one[1:3]) in wanted]
+
+
+@pytest.mark.requirement("Q-4")
+def test_from_a_lost_majority_the_doctors_commands_lead_back_to_health(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the how-to says: it once stalled at the topic of the groups' positions."""
+    settings = {"KAFKAESQUE_CLUSTER_PLAN_MS": "500"}
+    with Cluster(3, tmp_path, settings=settings) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        admin.create_topics([NewTopic("orders", 1, 3)])["orders"].result(SECONDS_MAX)
+        reader = Consumer({"bootstrap.servers": running.bootstrap, "group.id": "readers"})
+        reader.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
+        reader.close()
+        with Admin(running.address(1)) as left:
+            wait(lambda: len(voters(left)) == len(running.nodes))
+            wait(lambda: not left.brokers.moves())
+        for node in running.nodes:
+            running.kill(node)
+        words = ["cluster", "recover", "--data", str(running.process(1).data)]
+        assert run([*words, "--lost", "9"]) == 1
+        assert "there is no broker 9" in capsys.readouterr().err
+        assert run([*words, "--lost", "2", "--lost", "3", "--yes"]) == 0
+        capsys.readouterr()
+        running.restart(1)
+        deadline = time.monotonic() + SECONDS_MAX
+        while (said := call(running, capsys, "doctor", "--json"))[0] != 0:
+            assert time.monotonic() < deadline, said[1]
+            assert "start broker" not in said[1]
+            for command in _advised(said[1]):
+                call(running, capsys, *command)
+        assert [one["broker"] for one in _brokers(running, capsys)] == [1]
+        code, out = call(running, capsys, "group", "describe", "readers", "--json")
+        assert (code, "orders" in out) == (0, True)
+
+
+def _brokers(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(
+        call(cluster, capsys, "cluster", "status", "--json")[1]
+    )["brokers"]
+    return found

@@ -2,6 +2,7 @@
 
 import json
 
+import click
 import pytest
 
 from kafkaesque.cli.output import Output, Table, shown
@@ -37,6 +38,23 @@ def test_a_terminal_gets_a_table(
     assert "1 topic" in printed
     assert "[red]orders[/red]" in printed, "names are not taken for commands to the table"
     assert "12,345" in printed
+
+
+def test_a_table_of_brokers_fits_into_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ("broker", "address", "rack", "state", "leads", "replicas", "bytes", "free", "drains")
+    row = (1, "10.20.30.40:19092", None, "down", 1_234, 12_345, 123_456_789_012, 5 << 40, False)
+    quiet, sizes = ("rack", "drains"), ("bytes", "free")
+    Output(is_json=False).table(
+        Table(kind="broker", columns=columns, rows=[row], quiet=quiet, sizes=sizes)
+    )
+    lines = click.unstyle(capsys.readouterr().out).splitlines()
+    assert any(all(one in line for one in ("10.20.30.40:19092", "123.5 GB")) for line in lines)
+    assert max(map(len, lines)) <= 80
+    assert "rack" not in "".join(lines)
 
 
 def test_a_terminal_is_told_that_there_is_nothing(

@@ -7,7 +7,7 @@ import pytest
 from kafkaesque.client.address import Address
 from kafkaesque.client.brokers import BrokerInfo, FolderInfo, MemberInfo, MoveInfo, QuorumInfo
 from kafkaesque.client.features import FeatureInfo
-from kafkaesque.client.findings import Finding, Kind, findings
+from kafkaesque.client.findings import Finding, Kind, drain_obstacles, findings
 from kafkaesque.client.overview import Overview
 from kafkaesque.client.topics import PartitionInfo, TopicInfo
 
@@ -87,6 +87,12 @@ def test_while_all_brokers_are_there_nothing_is_named_that_loses_data() -> None:
     assert "kafkaesque doctor" in found.command
 
 
+def test_a_clock_in_doubt_is_named_with_its_broker() -> None:
+    found = only(replace(HEALTHY, clock_doubts={1: "", 2: "the wall clock has jumped"}))
+    assert found.kind is Kind.CLOCK
+    assert "broker 2: the wall clock has jumped" in found.text
+
+
 def test_a_broker_that_is_down_is_named_with_its_address() -> None:
     led_by_others = (a_topic(a_partition(0, 1), a_partition(1, 2), a_partition(2, 1)),)
     found = only(replace(HEALTHY, brokers=DOWN, topics=led_by_others))
@@ -99,6 +105,58 @@ def test_a_partition_whose_leader_is_down_has_none() -> None:
     """A broker that is cut off from the rest names those who led before."""
     kinds = {found.kind for found in findings(replace(HEALTHY, brokers=DOWN), None)}
     assert kinds == {Kind.BROKER_DOWN, Kind.LEADERLESS}
+
+
+LOST = (BROKERS[0], a_broker(2, is_there=False), a_broker(3, is_there=False))
+
+
+def recovered(*brokers: BrokerInfo) -> Overview:
+    """Return a cluster in which broker 1 went on alone; of `lonely` only broker 3 had a copy."""
+    orders = a_topic(a_partition(0, 1, in_sync=(1,)))
+    lonely = a_topic(a_partition(0, -1, (3,), ()), name="lonely")
+    quorum = replace(QUORUM, voters=members(1), learners=members(2, 3))
+    return Overview(brokers=brokers, quorum=quorum, topics=(orders, lonely))
+
+
+def test_nobody_is_asked_to_start_a_broker_that_others_went_on_without() -> None:
+    found = findings(recovered(*LOST))
+    assert not [
+        one for one in found if "start broker" in one.command or "start it ag" in one.command
+    ]
+    down = [one for one in found if one.kind is Kind.BROKER_DOWN]
+    assert [one.text for one in down] == [
+        "broker 2 at localhost:9002 is lost: others went on without it",
+        "broker 3 at localhost:9003 is lost: others went on without it",
+    ]
+    assert "kafkaesque cluster drain 2 --yes; never start it" in down[0].command
+    (leaderless,) = [one for one in found if one.kind is Kind.LEADERLESS]
+    assert "kafkaesque topic delete lonely --yes" in leaderless.command
+
+
+def test_nobody_is_asked_to_start_a_drained_broker() -> None:
+    drained = [replace(one, is_draining=True) for one in LOST[1:]]
+    for seen in (
+        recovered(LOST[0], *drained),
+        replace(HEALTHY, brokers=(*BROKERS[:2], drained[1])),
+    ):
+        assert not [one for one in findings(seen) if "start broker" in one.command]
+
+
+def test_what_the_rest_of_a_group_cannot_elect_is_recovered_when_brokers_are_given_up() -> None:
+    drained = [replace(one, is_draining=True) for one in LOST[1:]]
+    seen = replace(recovered(LOST[0], *drained), topics=(a_topic(a_partition(0, -1, in_sync=())),))
+    (found,) = [one for one in findings(seen) if one.kind is Kind.LEADERLESS]
+    assert "cluster recover --data DIR --lost 2 --lost 3" in found.command
+
+
+def test_a_drain_that_cannot_end_names_the_topics_that_keep_it() -> None:
+    drained = [replace(one, is_draining=True) for one in LOST[1:]]
+    texts = [one.text for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
+    commands = [one.command for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
+    assert "partitions with 3 replicas, and 1 other broker takes any" in texts[0]
+    assert "kafkaesque topic alter orders --replicas 1 --yes" in commands[0]
+    assert texts[1] == "broker 3 cannot be drained: nobody leads lonely-0"
+    assert list(drain_obstacles(replace(HEALTHY, brokers=DRAINING), 4)) == []
 
 
 @pytest.mark.parametrize(
@@ -138,6 +196,20 @@ def test_a_disk_that_is_nearly_full_names_the_largest_topic() -> None:
     assert found.kind is Kind.DISK
     assert "broker 2 has 9 % left" in found.text
     assert "topic alter pay" in found.command
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ({"damaged": "the copy of orders-0 cannot be used"}, Kind.DAMAGED),
+        ({"disk-full": "the disk of /data has no room"}, Kind.DISK),
+        ({"leaderless": "nobody leads orders-0"}, Kind.LEADERLESS),
+    ],
+)
+def test_what_a_broker_says_of_itself_is_told(told: dict[str, str], kind: Kind) -> None:
+    found = only(replace(HEALTHY, problems={2: told}))
+    assert found.kind is kind
+    assert "broker 2" in found.text
 
 
 def test_two_brokers_are_one_too_few() -> None:
@@ -199,3 +271,19 @@ def test_levels_that_could_rise_are_told_when_all_brokers_are_there() -> None:
     assert (found.kind, found.command) == (Kind.LEVELS, "kafkaesque cluster upgrade --yes")
     assert Kind.LEVELS not in {one.kind for one in findings(replace(seen, brokers=DOWN))}
     assert findings(replace(HEALTHY, features=(replace(level, finalized=2),))) == []
+
+
+def test_a_damaged_copy_is_told_with_what_can_be_done_about_it() -> None:
+    folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 1),))
+    (found,) = findings(replace(HEALTHY, folders={2: folder}))
+    assert found.kind is Kind.DAMAGED
+    assert found.text == "broker 2 has 1 damaged partition: orders-1"
+    assert "the others fill them" in found.command
+
+
+def test_nobody_can_fill_the_only_copy() -> None:
+    topic = a_topic(a_partition(0, 1, replicas=(1,)))
+    folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 0),))
+    seen = replace(HEALTHY, topics=(topic,), min_in_sync={}, folders={1: folder})
+    found = next(one for one in findings(seen) if one.kind is Kind.DAMAGED)
+    assert "backup" in found.command

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaException
 
-from kafkaesque.errors import InvalidPattern, TableFull
+from kafkaesque.errors import InvalidPattern, PatternError, TableFull
 from kafkaesque.patterns import Delivery, request, subscribe, table, worker
 from kafkaesque.patterns.connection import topic_counts
 from kafkaesque.patterns.requester import AskerSettings
+from kafkaesque.testing.process import free_port
 from tests.patterns.waiting import run, send_all, until
 
 pytestmark = pytest.mark.compat
@@ -30,6 +31,17 @@ def _leaves_no_thread() -> Iterator[None]:
     before = ours()
     yield
     assert ours() <= before
+
+
+def test_who_asks_where_no_broker_is_learns_that_within_the_deadline() -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+
+    async def story() -> None:
+        with pytest.raises(PatternError, match=f"no broker at {nobody} answered within 0.5 s"):
+            async with request(nobody, settings=AskerSettings(deadline_seconds=0.5)):
+                pass
+
+    run(story())
 
 
 def test_a_subscription_to_what_is_no_expression_leaves_nothing(bootstrap: str) -> None:

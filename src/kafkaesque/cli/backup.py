@@ -17,7 +17,7 @@ from kafkaesque.backup.target import Wishes
 from kafkaesque.backup.watch import Watch
 from kafkaesque.cli.main import FAILED, INTERRUPTED
 from kafkaesque.cli.options import F, bootstrap_option, json_option, pairs
-from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.output import Output, Table, counted
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import AS_THE_BROKER_LIKES
 from kafkaesque.clock import SystemClock
@@ -213,8 +213,8 @@ def _sentence(verb: str, topics: Iterable[SavedTopic], groups: int) -> str:
     records = sum(topic.records for topic in saved)
     size = sum(topic.size for topic in saved)
     return (
-        f"{verb}: {len(saved)} topics, {records} records in {size} bytes of batches, "
-        f"{groups} groups"
+        f"{verb}: {counted(len(saved), 'topic')}, {counted(records, 'record')} in "
+        f"{counted(size, 'byte')} of batches, {counted(groups, 'group')}"
     )
 
 

@@ -3,6 +3,7 @@
 import click
 
 from kafkaesque.cli.bench_runs import MARK_BYTES, PERCENTS, Load, Outcome, follow, read, send
+from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import F, bootstrap_option, json_option
 from kafkaesque.cli.output import Output
 from kafkaesque.client.admin import Admin
@@ -12,7 +13,7 @@ from kafkaesque.types import Offset
 _MEGABYTE = 1e6
 
 
-@click.group()
+@click.group(cls=Group)
 def bench() -> None:
     """Measure brokers: sending, reading, and the way from end to end.
 

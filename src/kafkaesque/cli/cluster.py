@@ -11,6 +11,7 @@ import click
 from kafkaesque.broker.identity import PATH as IDENTITY
 from kafkaesque.cli.cluster_admin import drain, move, rebalance, remove, status
 from kafkaesque.cli.cluster_upgrade import upgrade
+from kafkaesque.cli.main import Group
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.cli.recover import recover
 from kafkaesque.config import ServerConfig
@@ -23,7 +24,7 @@ BROKERS_MAX = 9
 """On one machine: more would only wait for each other."""
 
 
-@click.group()
+@click.group(cls=Group)
 def cluster() -> None:
     """Start brokers on this machine, and look after a cluster."""
 

@@ -7,10 +7,10 @@ import click
 from kafkaesque.cli.cluster_plan import MOVE_COLUMNS, balanced, table_of, wanted
 from kafkaesque.cli.cluster_upgrade import table_of as table_of_features
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
-from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.output import Output, Table, counted, shown
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.brokers import BrokerInfo
-from kafkaesque.client.findings import few_copies
+from kafkaesque.client.findings import drain_obstacles, few_copies
 from kafkaesque.client.overview import Overview, look
 from kafkaesque.errors import UnknownBroker, UnknownTopic
 from kafkaesque.types import NodeId
@@ -70,10 +70,15 @@ def _brokers(seen: Overview) -> Table:
                 None if folder is None else sum(folder.sizes.values()),
                 None if folder is None or folder.free_bytes < 0 else folder.free_bytes,
                 one.is_draining,
+                None if folder is None else len(folder.damaged),
             )
         )
-    columns = ("broker", "address", "rack", "state", "leads", "replicas", "bytes", "free", "drains")
-    return Table(kind="broker", columns=columns, rows=rows)
+    columns = (
+        *("broker", "address", "rack", "state", "leads", "replicas", "bytes", "free", "drains"),
+        "damaged",
+    )
+    quiet, sizes = ("rack", "drains", "damaged"), ("bytes", "free")
+    return Table(kind="broker", columns=columns, rows=rows, quiet=quiet, sizes=sizes)
 
 
 def _members(seen: Overview) -> Table:
@@ -115,15 +120,18 @@ def drain(*, node: NodeId, is_undone: bool, is_sure: bool, bootstrap: str, is_js
             row = (node, len(held), seen.led_by(node), able)
             columns = ("broker", "replicas", "leads", "others")
             output.table(Table(kind="broker", columns=columns, rows=[row]))
-            output.not_done(f"{len(held)} replicas to move off broker {node}")
+            _warn(seen, node)
+            output.not_done(f"{counted(len(held), 'replica')} to move off broker {node}")
             return NOT_DONE
         admin.brokers.drain(node, is_draining=not is_undone)
     sentence = (
         f"broker {node} takes partitions again"
         if is_undone
-        else f"broker {node} is being drained of {len(held)} replicas: see "
+        else f"broker {node} is being drained of {counted(len(held), 'replica')}: see "
         "`kafkaesque cluster status`"
     )
+    if not is_undone:
+        _warn(seen, node)
     output.done(sentence, broker=node, draining=not is_undone, replicas=len(held))
     return 0
 
@@ -158,6 +166,10 @@ def move(
         held = {one.index: one.replicas for one in found.partitions}
         if partition not in held:
             raise UnknownTopic(f"topic {topic} has no partition {partition}")
+        known = [one.node for one in admin.brokers.list()]
+        for node in nodes:
+            if node not in known:
+                raise UnknownBroker(f"there is no broker {node}; there are {shown(known)}")
         if not is_sure:
             row = (topic, partition, held[partition], nodes or None)
             output.table(Table(kind="move", columns=MOVE_COLUMNS, rows=[row]))
@@ -185,12 +197,14 @@ def rebalance(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
         planned = balanced(seen)
         if not is_sure:
             output.table(table_of(seen, planned))
-            output.not_done(f"{len(planned)} partitions to move")
+            output.not_done(f"{counted(len(planned), 'partition')} to move")
             return NOT_DONE
         if planned:
             admin.brokers.move(wanted(seen, planned))
         handed = admin.brokers.elect_preferred()
-    sentence = f"{len(planned)} moves have begun, {handed} partitions were handed over"
+    begun = "move has begun" if len(planned) == 1 else "moves have begun"
+    over = "partition was" if handed == 1 else "partitions were"
+    sentence = f"{len(planned)} {begun}, {handed} {over} handed over"
     output.done(sentence, moves=len(planned), handed_over=handed)
     return 0
 
@@ -219,6 +233,12 @@ def remove(*, node: NodeId, is_sure: bool, bootstrap: str, is_json: bool) -> int
         admin.brokers.remove(node)
     output.done(f"broker {node} was removed", broker=node, removed=True)
     return 0
+
+
+def _warn(seen: Overview, node: NodeId) -> None:
+    """Say on stderr why a drain would not come to its end, if so."""
+    for one in drain_obstacles(seen, node):
+        click.echo(f"{one.text}  →  {one.command}", err=True)
 
 
 def _known(seen: Overview, node: NodeId) -> BrokerInfo:

@@ -23,7 +23,8 @@ from kafkaesque.cli.record_text import Incoming, to_hex, to_json, to_text
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.errors import NotServed, Refused, UnknownTopic, Unreachable
+from kafkaesque.config import ClientConfig
+from kafkaesque.errors import NotServed, Refused, RefusedForNow, UnknownTopic, Unreachable
 from kafkaesque.types import Offset
 from kafkaesque.wire.messages.join_group import JoinGroupRequest
 
@@ -39,6 +40,10 @@ _UNASSIGNED_MS_MAX = 360_000
 waiting for five minutes, the default of librdkafka's max.poll.interval.ms."""
 _NAMED_MAX = 5
 """Partitions that a sentence names."""
+
+
+_LEADER_MS_MAX = 15_000
+"""How long to ask for offsets: no election takes so long while most of the voters are there."""
 
 
 @click.command(epilog="Example: kafkaesque consume orders --from beginning --no-follow")
@@ -292,7 +297,16 @@ def _range(
     bootstrap: str, topic: str, partitions: Sequence[int], start: Position
 ) -> tuple[dict[Place, Offset], dict[Place, Offset]]:
     """Return where to begin in each partition, and where it ends now."""
-    with Admin(bootstrap) as admin:
+    try:
+        return _looked_up(bootstrap, topic, partitions, start)
+    except RefusedForNow as error:
+        raise Unreachable(f"{error}; kafkaesque doctor says why") from error
+
+
+def _looked_up(
+    bootstrap: str, topic: str, partitions: Sequence[int], start: Position
+) -> tuple[dict[Place, Offset], dict[Place, Offset]]:
+    with Admin(bootstrap, ClientConfig(deadline_ms=_LEADER_MS_MAX)) as admin:
         places = admin.topics.describe(topic).places
         missing = set(partitions) - {number for _, number in places}
         if missing:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.cli.record_text import json_value
@@ -27,7 +28,7 @@ _COLUMNS: tuple[str, ...] = (
 _PLACE = re.compile(r"\d{1,9}:\d{1,18}")
 
 
-@click.group()
+@click.group(cls=Group)
 def dlq() -> None:
     """Look at dead letters and send them back."""
 

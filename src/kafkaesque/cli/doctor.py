@@ -6,7 +6,7 @@ import click
 
 from kafkaesque.cli.main import FAILED
 from kafkaesque.cli.options import bootstrap_option, json_option
-from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.output import Output, Table, counted
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.findings import findings
 from kafkaesque.client.overview import look
@@ -37,7 +37,6 @@ def doctor(*, bootstrap: str, is_json: bool) -> int:
     for one in found if not is_json else ():
         click.echo(f"{one.text}  →  {one.command}")
     if not found and not is_json:
-        count = len(seen.brokers)
-        plural = "" if count == 1 else "s"
-        click.echo(f"healthy: {count} broker{plural}, {len(seen.topics)} topics")
+        brokers, topics = counted(len(seen.brokers), "broker"), counted(len(seen.topics), "topic")
+        click.echo(f"healthy: {brokers}, {topics}")
     return FAILED if found else 0

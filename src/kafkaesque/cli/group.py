@@ -5,6 +5,7 @@ from typing import assert_never
 
 import click
 
+from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.cli.positions import (
@@ -25,7 +26,7 @@ from kafkaesque.types import NodeId, Offset
 _NO_SUCH_GROUP = "GROUP_ID_NOT_FOUND"
 
 
-@click.group()
+@click.group(cls=Group)
 def group() -> None:
     """Look at consumer groups and change where they stand."""
 

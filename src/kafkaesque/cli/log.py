@@ -7,7 +7,7 @@ from typing import assert_never
 
 import click
 
-from kafkaesque.cli.main import FAILED
+from kafkaesque.cli.main import FAILED, Group
 from kafkaesque.cli.options import json_option
 from kafkaesque.cli.output import shown
 from kafkaesque.cli.record_text import json_value
@@ -26,7 +26,7 @@ _OF_RECORDS = ("key", "value", "headers")
 """What users wrote: shown in quotes, so that it cannot be taken for ours."""
 
 
-@click.group()
+@click.group(cls=Group)
 def log() -> None:
     """Look into log files without a broker."""
 

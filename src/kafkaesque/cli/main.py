@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 outcome unknown; a command may re
 that it documents.
 """
 
+import difflib
 import importlib
 import os
 import sys
@@ -63,7 +64,27 @@ SUMMARIES: Mapping[str, str] = {
 """The first sentence of each command's help, so that the list of them imports none of them."""
 
 
-class LazyGroup(click.Group):
+def suggested(error: click.UsageError, names: Sequence[str], given: str) -> click.UsageError:
+    """Return a refusal that also names what may have been meant."""
+    alike = difflib.get_close_matches(given, names, n=1)
+    hint = f" Did you mean {alike[0]}?" if alike else ""
+    return click.UsageError(f"{error.message}{hint}", error.ctx)
+
+
+class Group(click.Group):
+    """A group of subcommands that says what may have been meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; one that does not exist is refused with those that are like it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise suggested(error, self.list_commands(ctx), args[0]) from None
+
+
+class LazyGroup(Group):
     """A group whose commands are imported only when one of them is needed, so starting is fast."""
 
     def __init__(self, *, targets: Mapping[str, str], **settings: object) -> None:

@@ -9,6 +9,9 @@ import click
 
 from kafkaesque.types import NodeId
 
+_THOUSAND = 1000
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -17,6 +20,10 @@ class Table:
     kind: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
+    quiet: Collection[str] = ()
+    """Columns that a person need not see where no row has anything in them."""
+    sizes: Collection[str] = ()
+    """Columns of bytes, which a person reads as `1.2 GB`."""
 
     def records(self) -> list[dict[str, object]]:
         """Return the rows with their columns' names, for JSON."""
@@ -91,6 +98,11 @@ def shown(value: object) -> str:
             return text if text.isprintable() else "".join(map(_printable, text))
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number with its noun: `1 group`, `2 groups`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def _printable(character: str) -> str:
     return character if character.isprintable() else repr(character)[1:-1]
 
@@ -103,19 +115,43 @@ def _draw(table: Table) -> None:
     if not table.rows:
         click.echo(f"no {table.kind}s")
         return
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    plural = "" if len(table.rows) == 1 else "s"
-    drawn = RichTable(title=f"{len(table.rows):,} {table.kind}{plural}", title_justify="left")
-    for number, column in enumerate(table.columns):
+    drawn = RichTable(
+        title=counted(len(table.rows), table.kind),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    drawn_columns = [
+        number
+        for number, column in enumerate(table.columns)
+        if column not in table.quiet or any(row[number] for row in table.rows)
+    ]
+    for number in drawn_columns:
+        column = table.columns[number]
         cells = [row[number] for row in table.rows]
         is_number = any(isinstance(cell, int) for cell in cells)
         drawn.add_column(column, justify="right" if is_number else "left", overflow="fold")
     for row in table.rows:
-        drawn.add_row(*(Text(_grouped(cell)) for cell in row))
+        texts = [
+            _size(row[number]) if table.columns[number] in table.sizes else _grouped(row[number])
+            for number in drawn_columns
+        ]
+        drawn.add_row(*map(Text, texts))
     Console().print(drawn)
+
+
+def _size(cell: object) -> str:
+    if not isinstance(cell, int):
+        return shown(cell)
+    amount, unit = float(cell), 0
+    while amount >= _THOUSAND and unit < len(_UNITS) - 1:
+        amount, unit = amount / _THOUSAND, unit + 1
+    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{cell} {_UNITS[0]}"
 
 
 def _grouped(cell: object) -> str:

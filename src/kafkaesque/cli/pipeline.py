@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import bootstrap_option, json_option
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
@@ -38,7 +39,7 @@ _set_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def pipeline() -> None:
     """Run ready-made jobs on Spark, and make up data for them."""
 

@@ -146,7 +146,9 @@ def produce(  # noqa: PLR0913 - the command's options
 
     producer = _producer(bootstrap, compression, timeout_seconds)
     tally = Tally()
-    code = _send(producer, topic, partition, map(read, _lines(file)), tally, timeout_seconds)
+    records = map(read, _lines(file))
+    typed = file.isatty()
+    code = _send(producer, topic, partition, records, tally, timeout_seconds, is_typed=typed)
     for reason, count in (tally.failed + tally.unknown).most_common(_SHOWN_REASONS_MAX):
         click.echo(f"kafkaesque: {count} records: {reason}", err=True)
     unknown = tally.unknown.total() + tally.sent - tally.settled
@@ -187,11 +189,13 @@ def _send(
     records: Iterator[Outgoing],
     tally: Tally,
     timeout_seconds: float,
+    *,
+    is_typed: bool,
 ) -> int:
     """Send all there is; return an exit code if it had to stop before."""
     code = 0
     try:
-        with _progress(tally) as show:
+        with _progress(tally, is_typed=is_typed) as show:
             for record in records:
                 _queue(producer, topic, partition, record, tally)
                 show()
@@ -247,9 +251,9 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _progress(tally: Tally) -> Iterator[Callable[[], None]]:
+def _progress(tally: Tally, *, is_typed: bool) -> Iterator[Callable[[], None]]:
     """Show how far we are on a terminal, unless a person types the lines on it."""
-    if not sys.stderr.isatty() or sys.stdin.isatty():
+    if not sys.stderr.isatty() or is_typed:
         yield lambda: None
         return
     from rich.console import Console

@@ -1,19 +1,20 @@
 """`kafkaesque cluster recover`: what is left goes on when most voters are gone for good."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.forcing import force_groups, forced_voters
-from kafkaesque.broker.identity import load_identity
+from kafkaesque.broker.identity import FolderIdentity, load_identity
 from kafkaesque.broker.store import Store
 from kafkaesque.cli.options import NOT_DONE, json_option, yes_option
-from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.output import Output, Table, counted, shown
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import BadConfiguration, DiskFailed, LogError
+from kafkaesque.errors import BadConfiguration, DiskFailed, LogError, UnknownBroker
+from kafkaesque.log.journal_records import GroupState
 from kafkaesque.log.look import Damage, SeenBatch, look_at_journal, look_at_segment
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.types import GroupId, NodeId, Offset, Term
@@ -56,20 +57,43 @@ def recover(*, data: Path, lost: Sequence[NodeId], is_sure: bool, is_json: bool)
             raise LogError(f"{data} is no broker's data folder")
         if identity.node in lost:
             raise BadConfiguration(f"{data} is the folder of broker {identity.node} itself")
+        _check_known(data, identity, lost)
         if not is_sure:
             rows = _preview(data, identity.node, lost)
             output.table(Table(kind="group", columns=_COLUMNS, rows=rows))
-            output.not_done(f"{len(rows)} groups to go on with broker {identity.node} alone")
+            output.not_done(
+                f"{counted(len(rows), 'group')} to go on with broker {identity.node} alone"
+            )
             return NOT_DONE
         forced = _force(disk, identity.node, lost)
     finally:
         disk.close()
     sentence = (
-        f"{len(forced)} groups go on with broker {identity.node} alone: start it, and never start "
-        f"broker {', '.join(map(str, sorted(set(lost))))} with its old data again"
+        f"broker {identity.node} goes on alone with {counted(len(forced), 'group')}: start it, "
+        f"and never start broker {', '.join(map(str, sorted(set(lost))))} with its old data again"
     )
     output.done(sentence, broker=identity.node, groups=len(forced))
     return 0
+
+
+def _check_known(data: Path, identity: FolderIdentity, lost: Sequence[NodeId]) -> None:
+    """Refuse a broker of whom the folder knows nothing: nobody means to give up a wrong number."""
+    known = {peer.node for peer in identity.peers}
+    for _, state in _groups(data):
+        known.update(state.marks.voters()[-1][1].members)
+    for node in lost:
+        if node not in known:
+            others = shown(sorted(known - {identity.node})) or "none"
+            raise UnknownBroker(
+                f"there is no broker {node}; {data} knows of these others: {others}"
+            )
+
+
+def _groups(data: Path) -> Iterator[tuple[GroupId, GroupState]]:
+    for seen in look_at_journal(data / "journal"):
+        if isinstance(seen, Damage):
+            raise LogError(f"{seen.path} is damaged at byte {seen.position}: {seen.reason}")
+        yield seen.group, seen.state
 
 
 def _preview(
@@ -77,10 +101,7 @@ def _preview(
 ) -> list[tuple[GroupId, tuple[NodeId, ...], Term, Offset]]:
     """Return the groups that need force, and the catalog in any case, without changing anything."""
     rows = []
-    for seen in look_at_journal(data / "journal"):
-        if isinstance(seen, Damage):
-            raise LogError(f"{seen.path} is damaged at byte {seen.position}: {seen.reason}")
-        group, state = seen.group, seen.state
+    for group, state in _groups(data):
         voters = state.marks.voters()[-1][1]
         is_needed = forced_voters(voters, node, set(lost)) is not None
         if group == CATALOG_GROUP or (is_needed and not state.is_recovering):

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from kafkaesque.cli.cluster_plan import resized, table_of, wanted
+from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import (
     NOT_DONE,
     bootstrap_option,
@@ -12,7 +13,7 @@ from kafkaesque.cli.options import (
     pairs,
     yes_option,
 )
-from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.output import Output, Table, counted
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.overview import look
 from kafkaesque.client.topics import (
@@ -29,7 +30,7 @@ from kafkaesque.types import Offset
 _SETTING_METAVAR = "NAME=VALUE"
 
 
-@click.group()
+@click.group(cls=Group)
 def topic() -> None:
     """List, create, change and delete topics."""
 
@@ -170,7 +171,7 @@ def alter(  # noqa: PLR0913 - each is an option
             moves = resized(seen, topic, replicas)
             if not is_sure:
                 output.table(table_of(seen, moves))
-                output.not_done(f"{len(moves)} partitions of topic {topic} to change")
+                output.not_done(f"{counted(len(moves), 'partition')} of topic {topic} to change")
                 return NOT_DONE
             if moves:
                 admin.brokers.move(wanted(seen, moves))

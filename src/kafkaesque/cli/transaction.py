@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import click
 
+from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
@@ -25,7 +26,7 @@ STATES = (
 OPEN = ("Ongoing", "Prepared")
 
 
-@click.group()
+@click.group(cls=Group)
 def transaction() -> None:
     """Look at transactions and end those that nobody ends."""
 

@@ -53,6 +53,8 @@ from kafkaesque.wire.messages.unregister_broker import (
 )
 
 DRAINING = "draining"
+CLOCK_DOUBT = "clock.doubt"
+PROBLEMS = "problems"
 METADATA_TOPIC = "__cluster_metadata"
 ELECTION_MS_MAX = 10_000
 """No election takes so long while most of the voters are there."""
@@ -112,6 +114,8 @@ class FolderInfo:
     total_bytes: int
     free_bytes: int
     sizes: Mapping[Place, int]
+    damaged: tuple[Place, ...] = ()
+    """Partitions whose copy there is damaged."""
 
 
 class Brokers:
@@ -222,16 +226,43 @@ class Brokers:
         )
         check(said.error_code, f"broker {node}")
         sizes: defaultdict[Place, int] = defaultdict(int)
+        damaged: list[Place] = []
         for result in said.results:
             for topic in result.topics:
                 for one in topic.partitions:
-                    sizes[topic.name, one.partition_index] += one.partition_size
+                    place = topic.name, one.partition_index
+                    sizes[place] += one.partition_size
+                    if result.error_code != ErrorCode.NONE:
+                        damaged.append(place)
         known = [one for one in said.results if one.total_bytes >= 0]
         return FolderInfo(
             total_bytes=sum(one.total_bytes for one in known) if known else -1,
             free_bytes=sum(one.usable_bytes for one in known) if known else -1,
             sizes=dict(sizes),
+            damaged=tuple(sorted(damaged)),
         )
+
+    def clock_doubt(self, node: NodeId) -> str:
+        """Return what is wrong with a broker's wall clock, empty if nothing; as `folder` asks."""
+        return "".join(self._told(node, CLOCK_DOUBT))
+
+    def problems(self, node: NodeId) -> Mapping[str, str]:
+        """Return what is wrong with a broker by its own word; raises Unreachable at once."""
+        texts = self._told(node, PROBLEMS)
+        lines = [line.partition(": ") for text in texts for line in text.splitlines()]
+        return {kind: text for kind, _, text in lines}
+
+    def _told(self, node: NodeId, name: str) -> tuple[str, ...]:
+        """Return the values of one of a broker's own settings: one, or none from older ones."""
+        resource = DescribeConfigsResource(
+            resource_type=_BROKER, resource_name=str(node), configuration_keys=(name,)
+        )
+        request = DescribeConfigsRequest(resources=(resource,))
+        said = self._router.once(
+            lambda: self._router.ask_node(node, request, DescribeConfigsResponse)
+        )
+        configs = [config for one in said.results for config in one.configs]
+        return tuple(config.value or "" for config in configs if config.name == name)
 
     # --- changes ---------------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
 """What is wrong with a cluster, and the command that mends it: pure functions of one look."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kafkaesque.client.brokers import ELECTION_MS_MAX, MoveInfo
-from kafkaesque.client.overview import Overview
+from kafkaesque.client.overview import Overview, is_majority
 from kafkaesque.types import NodeId
 
 FREE_PERCENT_MIN = 10
@@ -26,9 +26,11 @@ class Kind(StrEnum):
 
     CATALOG = "catalog"
     LEADERLESS = "leaderless"
+    DAMAGED = "damaged"
     MIN_IN_SYNC = "min-in-sync"
     BROKER_DOWN = "broker-down"
     DISK = "disk"
+    CLOCK = "clock"
     UNDER_REPLICATED = "under-replicated"
     STUCK = "stuck"
     FEW_BROKERS = "few-brokers"
@@ -54,7 +56,10 @@ def findings(now: Overview, before: Overview | None = None) -> list[Finding]:
         *_catalog(now),
         *_brokers(now),
         *_partitions(now),
+        *_damaged(now),
         *_disks(now),
+        *_clocks(now),
+        *_told(now),
         *_moves(now, before),
         *_sizes(now),
         *_leaders(now),
@@ -68,15 +73,14 @@ def findings(now: Overview, before: Overview | None = None) -> list[Finding]:
 
 def _catalog(now: Overview) -> Iterator[Finding]:
     if now.quorum is None:
-        away = [one.node for one in now.brokers if not one.is_there]
-        lost = " ".join(f"--lost {node}" for node in away)
+        away = [one.node for one in now.brokers if not one.is_there and not one.is_draining]
         # What loses data is named only beside those that are away: others may yet elect a leader.
         yield Finding(
             kind=Kind.CATALOG,
             text=f"nobody has led the catalog for {ELECTION_MS_MAX // 1000} seconds, so nothing "
             "can be changed",
             command=f"start broker {_and(away)} again; only if it is gone for good, and what it "
-            f"alone held may be lost: kafkaesque cluster recover --data DIR {lost}"
+            f"alone held may be lost: {_recover(away)}"
             if away
             else "see that brokers reach each other, and look again: kafkaesque doctor",
         )
@@ -95,8 +99,17 @@ def _levels(now: Overview) -> Iterator[Finding]:
 
 
 def _brokers(now: Overview) -> Iterator[Finding]:
+    given_up = now.given_up
     for one in now.brokers:
-        if not one.is_there and not one.is_draining:
+        if one.is_there or one.is_draining:
+            continue
+        if one.node in given_up:
+            yield Finding(
+                kind=Kind.BROKER_DOWN,
+                text=f"broker {one.node} at {one.address} is lost: others went on without it",
+                command=f"{_drain([one.node])}; never start it with its old data again",
+            )
+        else:
             yield Finding(
                 kind=Kind.BROKER_DOWN,
                 text=f"broker {one.node} at {one.address} is down",
@@ -113,33 +126,130 @@ def _brokers(now: Overview) -> Iterator[Finding]:
 
 
 def _partitions(now: Overview) -> Iterator[Finding]:
-    leaderless, few, behind = [], [], []
+    few, behind = [], []
     missing: set[NodeId] = set()
     for topic, one in now.partitions():
         name = f"{topic.name}-{one.index}"
         lacks = {node for node in one.replicas if node not in one.in_sync}
         if not now.is_led(one):
-            leaderless.append(name)
-        elif len(one.in_sync) < min(now.min_in_sync.get(topic.name, 1), len(one.replicas)):
+            continue
+        if len(one.in_sync) < min(now.min_in_sync.get(topic.name, 1), len(one.replicas)):
             few.append(name)
         elif lacks:
             behind.append(name)
         missing |= lacks
-    away = sorted(node for node in missing if node in now.broker and not now.broker[node].is_there)
-    mend = (
-        f"start broker {_and(away)} again: kafkaesque serve --data DIR"
-        if away
-        else "kafkaesque cluster status shows whether they catch up"
-    )
-    if leaderless:
-        text = f"{_number(leaderless, 'partition')} without a leader: {_named(leaderless)}"
-        yield Finding(kind=Kind.LEADERLESS, text=text, command=mend)
+    mend = _mend(now, missing)
+    yield from _leaderless(now)
     if few:
         text = f"{_number(few, 'partition')} below min.insync.replicas: {_named(few)}"
         yield Finding(kind=Kind.MIN_IN_SYNC, text=f"{text}; acks=all is refused", command=mend)
     if behind:
         text = f"{_number(behind, 'partition')} with replicas that lag: {_named(behind)}"
         yield Finding(kind=Kind.UNDER_REPLICATED, text=text, command=mend)
+
+
+def _clocks(now: Overview) -> Iterator[Finding]:
+    for node, doubt in sorted(now.clock_doubts.items()):
+        if doubt:
+            yield Finding(
+                kind=Kind.CLOCK,
+                text=f"broker {node}: {doubt}",
+                command="set the clocks of all brokers right, for instance by NTP; it goes on by "
+                "itself then",
+            )
+
+
+def _damaged(now: Overview) -> Iterator[Finding]:
+    copies = {(topic.name, one.index): len(one.replicas) for topic, one in now.partitions()}
+    for node, folder in sorted(now.folders.items()):
+        names = [f"{topic}-{index}" for topic, index in folder.damaged]
+        if not names:
+            continue
+        is_only = any(copies.get(place, 1) == 1 for place in folder.damaged)
+        yield Finding(
+            kind=Kind.DAMAGED,
+            text=f"broker {node} has {_number(names, 'damaged partition')}: {_named(names)}",
+            command="there is no other copy of some: put the folder back from a backup while the "
+            "broker is stopped"
+            if is_only
+            else "look at its disk; stop it, move these partitions' folders out of its data folder "
+            "and start it again, one broker at a time: the others fill them",
+        )
+
+
+def _leaderless(now: Overview) -> Iterator[Finding]:
+    """Find partitions without a leader; what mends them depends on who is still to be had."""
+    there, given_up = {one.node for one in now.there}, now.given_up
+    waiting: list[str] = []
+    halves: list[str] = []
+    gone: list[str] = []
+    missing: set[NodeId] = set()
+    topics: dict[str, None] = {}
+    for topic, one in now.partitions():
+        name = f"{topic.name}-{one.index}"
+        if now.is_led(one):
+            continue
+        left = [node for node in one.replicas if node not in given_up]
+        if not left:
+            gone.append(name)
+            topics[topic.name] = None
+        elif is_majority(left, one.replicas):
+            waiting.append(name)
+            missing.update(set(left) - there)
+        else:
+            halves.append(name)
+    if waiting:
+        yield _without_leader(waiting, _mend(now, missing))
+    if halves:
+        yield _without_leader(halves, f"stop a broker that is left: {_recover(sorted(given_up))}")
+    if gone:
+        deleting = f"kafkaesque topic delete {' '.join(list(topics)[:NAMED_MAX])} --yes"
+        text = "they were on lost brokers alone: restore a backup, or give the topic up: "
+        yield _without_leader(gone, text + deleting)
+
+
+def _without_leader(names: Sequence[str], command: str) -> Finding:
+    text = f"{_number(names, 'partition')} without a leader: {_named(names)}"
+    return Finding(kind=Kind.LEADERLESS, text=text, command=command)
+
+
+def _mend(now: Overview, missing: Collection[NodeId]) -> str:
+    """Return what brings replicas on these brokers back; who is given up never comes back."""
+    away = sorted(node for node in missing if node in now.broker and not now.broker[node].is_there)
+    lost = [node for node in away if node in now.given_up]
+    waiting = [node for node in away if node not in lost]
+    if waiting:
+        return f"start broker {_and(waiting)} again: kafkaesque serve --data DIR"
+    undrained = [node for node in lost if not now.broker[node].is_draining]
+    if undrained:
+        return _drain(undrained)
+    if lost:
+        return f"draining broker {_and(lost)} mends it: see kafkaesque cluster status"
+    return "kafkaesque cluster status shows whether they catch up"
+
+
+def _told(now: Overview) -> Iterator[Finding]:
+    """Find what brokers say of themselves and nobody else can see."""
+    for node, told in sorted(now.problems.items()):
+        if "damaged" in told:
+            yield Finding(
+                kind=Kind.DAMAGED,
+                text=f"broker {node}: {told['damaged']}",
+                command="stop it and put the partition's folder back from a copy, or delete the "
+                "topic; its log has more",
+            )
+        if "disk-full" in told:
+            yield Finding(
+                kind=Kind.DISK,
+                text=f"broker {node}: {told['disk-full']}",
+                command=f"make room on the disk of broker {node}",
+            )
+        if "leaderless" in told and all(now.is_led(one) for _, one in now.partitions()):
+            yield Finding(
+                kind=Kind.LEADERLESS,
+                text=f"broker {node}: {told['leaderless']}",
+                command="look again, and if it lasts see its log: kafkaesque doctor",
+            )
 
 
 def _disks(now: Overview) -> Iterator[Finding]:
@@ -170,7 +280,9 @@ def _moves(now: Overview, before: Overview | None) -> Iterator[Finding]:
             yield Finding(
                 kind=Kind.STUCK,
                 text=f"the move of {name} to {_and(move.nodes)} waits for broker {_and(away)}",
-                command=f"start broker {_and(away)} again, or: {call_off}",
+                command=call_off
+                if now.given_up.issuperset(away)
+                else f"start broker {_and(away)} again, or: {call_off}",
             )
         elif before is not None and _stands_still(move, now, before):
             yield Finding(
@@ -230,20 +342,42 @@ def _leaders(now: Overview) -> Iterator[Finding]:
 
 
 def _crowded(now: Overview) -> Iterator[Finding]:
-    """Find brokers whose partitions nobody can take: each needs as many brokers as replicas."""
-    able = sum(1 for one in now.there if not one.is_draining)
     for one in now.brokers:
-        if not one.is_draining:
+        if one.is_draining:
+            yield from drain_obstacles(now, one.node)
+
+
+def drain_obstacles(now: Overview, node: NodeId) -> Iterator[Finding]:
+    """Find why a broker could not be emptied: others must take its partitions, and agree on it."""
+    able = sum(1 for one in now.there if not one.is_draining and one.node != node)
+    crowded: dict[str, int] = {}
+    leaderless = []
+    for topic, one in now.partitions():
+        if node not in one.replicas:
             continue
-        held = [len(each.replicas) for _, each in now.partitions() if one.node in each.replicas]
-        if held and max(held) > able:
-            yield Finding(
-                kind=Kind.STUCK,
-                text=f"broker {one.node} cannot be drained: it holds partitions with {max(held)} "
-                f"replicas, and {able} brokers take any",
-                command="add a broker with kafkaesque serve --join, or have fewer copies: "
-                f"kafkaesque topic alter TOPIC --replicas {max(1, able)} --yes",
-            )
+        if len(one.replicas) > able:
+            crowded[topic.name] = max(len(one.replicas), crowded.get(topic.name, 0))
+        if not now.is_led(one):
+            leaderless.append(f"{topic.name}-{one.index}")
+    if crowded:
+        most = max(crowded.values())
+        others = "1 other broker takes" if able == 1 else f"{able} other brokers take"
+        mend = "add a broker: kafkaesque serve --join HOST:PORT --port 0 --data DIR"
+        if able:
+            fewer = [f"kafkaesque topic alter {t} --replicas {able} --yes" for t in crowded]
+            mend += f"; or have fewer copies: {_named(fewer, '; ')}"
+        yield Finding(
+            kind=Kind.STUCK,
+            text=f"broker {node} cannot be drained: it holds partitions with {most} "
+            f"{'replica' if most == 1 else 'replicas'}, and {others} any",
+            command=mend,
+        )
+    if leaderless:
+        yield Finding(
+            kind=Kind.STUCK,
+            text=f"broker {node} cannot be drained: nobody leads {_named(leaderless)}",
+            command="let them be led first: kafkaesque doctor says how",
+        )
 
 
 def _emptied(now: Overview) -> Iterator[Finding]:
@@ -266,6 +400,15 @@ def _number(some: Sequence[str], what: str) -> str:
     return f"{len(some)} {what}" if len(some) == 1 else f"{len(some)} {what}s"
 
 
-def _named(some: Sequence[str]) -> str:
+def _drain(nodes: Sequence[NodeId]) -> str:
+    return "; ".join(f"kafkaesque cluster drain {node} --yes" for node in nodes)
+
+
+def _recover(lost: Sequence[NodeId]) -> str:
+    named = " ".join(f"--lost {node}" for node in lost)
+    return f"kafkaesque cluster recover --data DIR {named}"
+
+
+def _named(some: Sequence[str], between: str = ", ") -> str:
     rest = len(some) - NAMED_MAX
-    return ", ".join(some[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
+    return between.join(some[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,6 +1,6 @@
 """A whole cluster at one moment, as far as its brokers tell: what status and doctor look at."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafkaesque.client.admin import Admin
@@ -16,6 +16,11 @@ REPLICATION = 3
 MIN_IN_SYNC = "min.insync.replicas"
 
 
+def is_majority(some: Collection[NodeId], replicas: Collection[NodeId]) -> bool:
+    """Return whether those of the replicas that are among `some` can agree."""
+    return 2 * sum(node in some for node in replicas) > len(replicas)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """What is known of a cluster."""
@@ -28,8 +33,12 @@ class Overview:
     moves: tuple[MoveInfo, ...] = ()
     folders: Mapping[NodeId, FolderInfo] = field(default_factory=dict)
     """Of those brokers that tell."""
+    problems: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
+    """What brokers say is wrong with them, by its kind."""
     min_in_sync: Mapping[str, int] = field(default_factory=dict)
     features: tuple[FeatureInfo, ...] = ()
+    clock_doubts: Mapping[NodeId, str] = field(default_factory=dict)
+    """What is wrong with the clocks of those brokers that tell of it."""
 
     @property
     def broker(self) -> Mapping[NodeId, BrokerInfo]:
@@ -65,6 +74,20 @@ class Overview:
         """
         return any(broker.node == one.leader for broker in self.there)
 
+    @property
+    def given_up(self) -> set[NodeId]:
+        """The brokers that are away and must not come back with their old data.
+
+        A partition whose replicas are mostly away has a leader only after `cluster recover`, and
+        who is drained is meant to go.
+        """
+        there = {one.node for one in self.there}
+        gone = {one.node for one in self.brokers if one.is_draining}
+        for _, one in self.partitions():
+            if self.is_led(one) and not is_majority(there, one.replicas):
+                gone.update(one.replicas)
+        return gone - there
+
     def led_by(self, node: NodeId) -> int:
         """Return how many partitions a broker leads."""
         return sum(one.leader == node and self.is_led(one) for _, one in self.partitions())
@@ -87,10 +110,14 @@ def look(admin: Admin) -> Overview:
     brokers = admin.brokers.list()
     topics = tuple(admin.topics.list())
     folders: dict[NodeId, FolderInfo] = {}
+    doubts: dict[NodeId, str] = {}
+    problems: dict[NodeId, Mapping[str, str]] = {}
     for one in brokers:
         if one.is_there:
             try:
                 folders[one.node] = admin.brokers.folder(one.node)
+                doubts[one.node] = admin.brokers.clock_doubt(one.node)
+                problems[one.node] = admin.brokers.problems(one.node)
             except ClientError:
                 continue  # it has gone meanwhile
     return Overview(
@@ -101,5 +128,7 @@ def look(admin: Admin) -> Overview:
         moves=tuple(admin.brokers.moves()),
         features=tuple(admin.features.list()),
         folders=folders,
+        clock_doubts=doubts,
+        problems=problems,
         min_in_sync=admin.topics.numbers([topic.name for topic in topics], MIN_IN_SYNC),
     )

@@ -105,7 +105,7 @@ class BatchSender:
             (topic.name, one) for topic in said.responses for one in topic.partition_responses
         ]
         for name, one in answers:
-            if one.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            if one.error_code == ErrorCode.NONE:
                 left.pop((name, one.index), None)
         for name, one in answers:
             if (name, one.index) in left:

@@ -98,6 +98,7 @@ class Router:
         clock, config = self._around.clock, self.config
         self._deadline_ms = clock.monotonic_ms() + config.deadline_ms
         pause_ms = config.backoff_ms_min
+        told: RefusedForNow | None = None
         # Ends: every turn waits, and the deadline comes.
         while True:
             try:
@@ -111,12 +112,13 @@ class Router:
                     raise OutcomeUnknown(f"{error}: it may or may not have been done") from error
                 problem = error
             except RefusedForNow as error:
-                problem = error
+                problem = told = error
             self._known = _Known()
             self._addresses.append(self._addresses.pop(0))  # who was asked last may be cut off
             wait_ms = pause_ms // 2 + self._around.chance.randrange(pause_ms // 2 + 1)
             if clock.monotonic_ms() + wait_ms >= self._deadline_ms:
-                raise problem
+                # What a broker said is the reason; that another was silent says little beside it.
+                raise told or problem
             self._around.sleep(wait_ms / 1000)
             pause_ms = min(2 * pause_ms, config.backoff_ms_max)
 

@@ -35,6 +35,8 @@ _PASSING = frozenset(
     }
 )
 """What brokers say while a topic is being made or a leader is being replaced."""
+_SILENCE = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})
+"""What librdkafka says when no broker does."""
 T = TypeVar("T")
 
 
@@ -48,9 +50,13 @@ def settings(client: Client, defaults: Mapping[str, Any], fixed: Mapping[str, An
     return {**quiet, **defaults, **given, **fixed}
 
 
-def patiently(ask: Callable[[], T], passing: frozenset[int] = _PASSING) -> T:
+def patiently(
+    ask: Callable[[], T],
+    passing: frozenset[int] = _PASSING,
+    seconds_max: float = ADMIN_SECONDS_MAX,
+) -> T:
     """Ask again while the answer is an error that passes; blocks, raises KafkaException."""
-    ends = time.monotonic() + ADMIN_SECONDS_MAX
+    ends = time.monotonic() + seconds_max
     while True:
         try:
             return ask()
@@ -61,31 +67,51 @@ def patiently(ask: Callable[[], T], passing: frozenset[int] = _PASSING) -> T:
 
 
 def make_topics(
-    client: Client, topics: Mapping[str, Mapping[str, str]], *, partitions: int | None = None
+    client: Client,
+    topics: Mapping[str, Mapping[str, str]],
+    *,
+    partitions: int | None = None,
+    seconds_max: float = ADMIN_SECONDS_MAX,
 ) -> dict[str, int]:
     """Create those of the topics that are missing, and return how many partitions each has.
 
-    Blocks; the topics come with their settings, which those that exist keep as they are.
+    Blocks; the topics come with their settings, which those that exist keep as they are. Raises
+    PatternError, also when no broker answers in time.
     """
+    ends = time.monotonic() + seconds_max
     admin = AdminClient(settings(client, {}, {}))
     count = _AS_THE_BROKER_LIKES if partitions is None else partitions
     wanted = [
         NewTopic(name, num_partitions=count, replication_factor=-1, config=dict(config))
         for name, config in topics.items()
     ]
-    for name, future in admin.create_topics(wanted, request_timeout=ADMIN_SECONDS_MAX).items():
+    where = settings(client, {}, {})["bootstrap.servers"]
+    silent = f"no broker at {where} answered within {seconds_max:g} s"
+    for name, future in admin.create_topics(wanted, request_timeout=seconds_max).items():
         try:
-            future.result(ADMIN_SECONDS_MAX)
+            future.result(max(0.0, ends - time.monotonic()))
         except KafkaException as error:
+            if error.args[0].code() in _SILENCE:
+                raise PatternError(f"topic {name} cannot be made: {silent}") from error
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise PatternError(f"topic {name} cannot be made: {error.args[0].str()}") from error
-    ends = time.monotonic() + ADMIN_SECONDS_MAX
-    while time.monotonic() < ends:
-        found = patiently(lambda: admin.list_topics(timeout=ADMIN_SECONDS_MAX)).topics
-        if all(name in found and found[name].partitions for name in topics):
-            return {name: len(found[name].partitions) for name in topics}
+        except TimeoutError as error:
+            raise PatternError(f"topic {name} cannot be made: {silent}") from error
+    while (left := ends - time.monotonic()) > 0:
+        found = _listed(admin, left, silent)
+        if all(found.get(name) for name in topics):
+            return {name: found[name] for name in topics}
         time.sleep(_LOOK_AGAIN_SECONDS)  # made, but not yet known everywhere
     raise PatternError(f"topics {', '.join(topics)} did not come to be")
+
+
+def _listed(admin: AdminClient, seconds_max: float, silent: str) -> dict[str, int]:
+    """Return how many partitions each topic has; raises PatternError with the sentence."""
+    try:
+        found = patiently(lambda: admin.list_topics(timeout=seconds_max), seconds_max=seconds_max)
+    except KafkaException as error:
+        raise PatternError(silent) from error
+    return {name: len(topic.partitions) for name, topic in found.topics.items()}
 
 
 def topic_counts(client: Client) -> dict[str, int]:

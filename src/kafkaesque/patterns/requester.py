@@ -32,6 +32,8 @@ ANSWERS_MAX = 10_000
 class AskerSettings:
     """How one client asks."""
 
+    deadline_seconds: float = DEADLINE_SECONDS
+    """How long entering waits for a broker, and each request for its answer if it says no other."""
     in_flight_max: int = 10_000
     """Requests without an answer; more are refused with TooManyInFlight."""
     reply_prefix: str = "replies"
@@ -84,7 +86,13 @@ class Asker:
     async def __aenter__(self: Self) -> Self:
         keep = {"retention.ms": str(self._settings.reply_retention_ms)}
         topics = {self.reply_to: {**keep, **self._settings.reply_settings}}
-        await asyncio.to_thread(make_topics, self._client, topics, partitions=1)
+        await asyncio.to_thread(
+            make_topics,
+            self._client,
+            topics,
+            partitions=1,
+            seconds_max=self._settings.deadline_seconds,
+        )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._delete)
             await stack.enter_async_context(self._sender)
@@ -160,13 +168,14 @@ class Requester(Asker):
         value: Data,
         *,
         key: Data = None,
-        deadline_seconds: float = DEADLINE_SECONDS,
+        deadline_seconds: float | None = None,
     ) -> bytes | None:
         """Send a request and return the first answer.
 
         Raises NoAnswer at the deadline, RequestFailed if the responder failed, Undelivered if the
         request could not be written, TooManyInFlight.
         """
+        seconds = self._settings.deadline_seconds if deadline_seconds is None else deadline_seconds
         first: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def take(answer: Answer) -> None:
@@ -176,9 +185,9 @@ class Requester(Asker):
                 first.set_result(answer)
 
         try:
-            answer = await self._ask(topic, value, key, deadline_seconds, first, take)
+            answer = await self._ask(topic, value, key, seconds, first, take)
         except TimeoutError:
-            raise NoAnswer(f"no answer from {topic} within {deadline_seconds} s") from None
+            raise NoAnswer(f"no answer from {topic} within {seconds:g} s") from None
         if isinstance(answer.value, RequestFailed):
             raise answer.value
         return answer.value
@@ -205,13 +214,14 @@ class Scatterer(Asker, Generic[T]):
         *,
         workers: Collection[str],
         enough: int | None = None,
-        deadline_seconds: float = DEADLINE_SECONDS,
+        deadline_seconds: float | None = None,
     ) -> Gathered[T]:
         """Ask the workers of these names; wait for all, for `enough` of them, or the deadline.
 
         What is missing then is said in the result, not raised. Raises Undelivered if the request
         could not be written, TooManyInFlight, and what `combine` raises.
         """
+        seconds = self._settings.deadline_seconds if deadline_seconds is None else deadline_seconds
         gather = Gather(workers, enough)
 
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -223,7 +233,7 @@ class Scatterer(Asker, Generic[T]):
                 done.set_result(None)
 
         with suppress(TimeoutError):  # what came until then is the result
-            await self._ask(topic, value, None, deadline_seconds, done, take)
+            await self._ask(topic, value, None, seconds, done, take)
         return Gathered(
             value=self._combine(gather.answers),
             answers=gather.answers,

@@ -19,7 +19,7 @@ def tell(story: Callable[[str], Awaitable[bool]]) -> None:
     with nullcontext() if given else Broker() as broker:
         bootstrap = given or (broker.bootstrap if broker else "")
         is_right = asyncio.run(asyncio.wait_for(story(bootstrap), SECONDS_MAX))
-    print("All is as it should be." if is_right else "Something is WRONG.")
+    sys.stdout.write(f"{'All is as it should be.' if is_right else 'Something is WRONG.'}\n")
     sys.exit(0 if is_right else 1)
 
 

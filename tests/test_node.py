@@ -173,3 +173,34 @@ def test_what_cannot_be_set_is_said_in_one_sentence(tmp_path: Path) -> None:
         1,
         f"kafkaesque: {file} sets server.prot, which does not exist\n",
     )
+
+
+def turn_byte(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("victim", ["cluster-metadata", "journal", "identity"])
+def test_a_start_that_is_refused_says_why_in_one_sentence(tmp_path: Path, victim: str) -> None:
+    process, _ = a_broker(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    assert end(process) == (0, "")
+    if victim == "cluster-metadata":
+        max(tmp_path.glob("cluster-metadata/*.log")).write_bytes(b"")
+    else:
+        data = (tmp_path / victim).read_bytes()
+        turn_byte(tmp_path / victim, 15)
+        if victim == "journal":  # its state is there twice
+            turn_byte(tmp_path / victim, data.rindex(data[:8]) + 15)
+    before = (tmp_path / "journal").read_bytes()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kafkaesque", "serve", "--port", "0", "--data", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    code, said = end(process)
+    assert (code, said.count("\n"), said[:12]) == (1, 1, "kafkaesque: ")
+    assert "damaged" in said
+    assert said.startswith(f"kafkaesque: {victim}")
+    assert (tmp_path / "journal").read_bytes() == before

@@ -10,7 +10,19 @@ _HEAD = """\
 What `GET /metrics` on the broker's port tells Prometheus. Generated from
 `src/kafkaesque/server/metrics.py` and `cluster_metrics.py` by `make docs`; do not edit.
 
-`GET /health` beside it answers 200 and `ok` while the broker serves, and else 503 with a sentence.
+`GET /health` beside it is for load balancers and for readiness probes:
+
+| answer | when |
+|---|---|
+| 200 `ok` | the broker serves, and finds nothing wrong |
+| 200, a line for each problem | it lacks a part: copies are `damaged`, or partitions `leaderless` |
+| 503, a line for each problem | `disk-full`, or `no-majority`: nobody leads the catalog |
+| 503 and a sentence | it does not serve: it catches up, stops, or has failed |
+
+A problem that an election cures shows when it has lasted five to ten seconds. Each is logged once
+when it begins, as `problem kind=...`, and once when it is over; `kafkaesque doctor` tells what to
+do. Let no supervisor restart brokers because of a 503: one that waits for its cluster only loses
+time by it.
 
 At most `limits.metrics_series_max` topics, and as many partitions, have lines of their own, the
 first by name; the sums count all of them.

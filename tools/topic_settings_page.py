@@ -11,7 +11,8 @@ Every setting of a topic with its default and what it does. Generated from
 `src/kafkaesque/topic_settings.py` by `make docs`; do not edit.
 
 Names and meanings are Kafka's, but for `flush.policy`, which is ours. A setting that is not in this
-table is refused, never silently kept.
+table is refused, never silently kept. Those that say *without effect* are taken because Kafka's
+tools set them.
 [How to administer topics](../how-to/administer-topics.md) shows how to set them.
 
 | setting | default | values | what it does |
@@ -27,6 +28,10 @@ def undocumented() -> list[str]:
 
 def _values(name: str) -> str:
     kind = kind_of(name)
+    if kind is float:
+        return "0 to 1"
+    if kind is str:
+        return "`*`, or a list such as `0:1,1:2`"
     if kind is not int:
         return ", ".join(f"`{value}`" for value in kind)
     smallest, largest = range_of(name)

@@ -180,6 +180,20 @@ class HousekeepingConfig:
     dirty_share_min: float = 0.5
     """Compact when this share of a log was never compacted, so that a pass is worth its reading."""
 
+    clock_look_ms: int = 1_000
+    """How often a broker compares its clocks with each other, and tells the others its time."""
+
+    clock_apart_ms_max: int = 60_000
+    """Delete nothing by age while the wall clock is off by more from the monotonic clock, or from
+    most other brokers: a clock that is ahead makes fresh records look old."""
+
+    clock_heard_ms_max: int = 10_000
+    """For how long another broker's time counts after it was heard."""
+
+    clock_pause_ms: int = 3600 * 1000
+    """For how long a jump of the clock is doubted that no other broker confirms or contradicts;
+    afterwards it is believed, or the disk would fill."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:

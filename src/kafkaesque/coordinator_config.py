@@ -80,6 +80,10 @@ class GroupConfig:
     offset_metadata_bytes_max: int = 4096
     """What a client may note beside an offset: Kafka's own default."""
 
+    offsets_bytes_max: int = 16 << 20
+    """All offsets of one partition of `__consumer_offsets`, with what clients note there; 256
+    bytes more are counted for each. That is 65,536 bare ones; those that are kept can move on."""
+
     offsets_retention_ms: int = 7 * 24 * 3600 * 1000
     """Offsets are forgotten this long after their group became empty: Kafka's own default."""
 

@@ -57,6 +57,17 @@ class CorruptLog(LogError):
         self.reason = reason
 
 
+class OldCopy(LogError):
+    """The data folder is older than what another broker remembers of it."""
+
+    def __init__(self, peer: int) -> None:
+        super().__init__(
+            f"the data folder is an old copy: broker {peer} remembers more of it; what it had "
+            "promised since is lost, so let this broker join again with an empty folder"
+        )
+        self.peer = peer
+
+
 class ForeignFile(LogError):
     """A file that is not ours, or not of the kind that its name says."""
 
@@ -266,6 +277,10 @@ class RecordsRefused(BrokerError):
         self.places = places  # of the records in the batch, counted from 0
 
 
+class TimeRefused(BrokerError):
+    """A batch is from a time that the topic does not take."""
+
+
 class NotEnoughReplicas(BrokerError):
     """Fewer replicas are in sync than the topic wants copies, or no majority can be reached."""
 
@@ -293,11 +308,14 @@ class OutOfOrderSequence(BrokerError):
         self.expected = expected
 
 
-class DuplicateSequence(BrokerError):
-    """The batch is in the log already, too long ago for its offset to be remembered."""
+class SequenceReused(BrokerError):
+    """A transaction's batch is numbered like older ones and repeats none of this transaction."""
 
-    def __init__(self, producer_id: int, sequence: int) -> None:
-        super().__init__(f"sequence {sequence} of producer {producer_id} was appended long ago")
+    def __init__(self, producer_id: int, found: int, expected: int) -> None:
+        super().__init__(
+            f"producer {producer_id} used sequence {found} before, {expected} comes next:"
+            " abort, and go on with a higher epoch"
+        )
 
 
 class NotController(BrokerError):

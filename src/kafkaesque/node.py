@@ -45,6 +45,7 @@ from kafkaesque.server.local_channel import LocalChannel
 from kafkaesque.server.memory import settle_memory
 from kafkaesque.server.peering import Peering
 from kafkaesque.server.turn import Turn
+from kafkaesque.server.watch import LOOK_MS as WATCH_MS
 from kafkaesque.types import NodeId
 
 T = TypeVar("T")
@@ -97,16 +98,19 @@ class Node:
         self.on_waiting: Callable[[], None] = _ignore
         """Called when it takes long until the cluster lets this broker serve."""
         self._is_stopped = False
+        self._has_begun = False
+        """Whether the broker has opened what it keeps: only then is there anything to stop."""
         self._turn = Turn()
         self._servers: list[asyncio.Server] = []
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._standing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Open the data folder, listen and become ready; a node that was stopped can start again.
 
         Other brokers are let in at once, clients as soon as this one has caught up with them.
         """
-        self._is_stopped = False
+        self._is_stopped = self._has_begun = False
         self.addresses.clear()
         self._servers.clear()
         settings = self._settings
@@ -205,8 +209,10 @@ class Node:
         self.failure.add_done_callback(lambda _: ready.set())
         self._peering.start()
         self.broker.start(ready.set)
+        self._has_begun = True
         self._repeat("tick", self._config.tick_ms, self.broker.tick)
         self._repeat("sweep", SWEEP_MS, self.edge.sweep)
+        self._repeat("watch", WATCH_MS, self.edge.watch.look)
         self._repeat("gossip", GOSSIP_TICK_MS, self._peering.gossiping.tick)
         waiting = self._loop.call_later(WAITING_S, lambda: self.on_waiting())
         self._standing = self._loop.create_task(
@@ -310,7 +316,8 @@ class Node:
         await asyncio.sleep(0)  # lets the connections learn of it
         await self._text.stop()
         self._stop_timers()
-        self._standing.cancel()
+        if self._standing is not None:
+            self._standing.cancel()
         await self._peering.close()
         self._close()
 
@@ -328,7 +335,8 @@ class Node:
 
     def _close(self) -> None:
         try:
-            self.broker.stop()
+            if self._has_begun:  # else the folder stays as it was found
+                self.broker.stop()
         finally:  # without room for its last word the journal stands as after a kill
             self._disk.close()
 

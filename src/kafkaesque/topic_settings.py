@@ -1,11 +1,13 @@
 """What can be set for a topic: Kafka's names where Kafka has the setting, and the same meaning.
 
-A field `retention_ms` is the setting `retention.ms`. Only what really acts is here: a setting that
-we do not know is refused, never silently kept.
+A field `retention_ms` is the setting `retention.ms`. A setting that we do not know is refused,
+never silently kept. Some are taken for the sake of Kafka's tools and do nothing here: each says so.
 """
 
 import ast
 import inspect
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -18,6 +20,9 @@ from kafkaesque.errors import InvalidSetting
 UNLIMITED = -1
 _DAY_MS = 24 * 3600 * 1000
 _INT64_MAX = (1 << 63) - 1
+_INT32_MAX = (1 << 31) - 1
+_THROTTLED = re.compile(r"\*?|\d+:\d+(,\d+:\d+)*")
+_TEXT_CHARS_MAX = 100_000
 
 
 class CleanupPolicy(StrEnum):
@@ -47,6 +52,19 @@ class FlushPolicy(StrEnum):
     OS = "os"
 
 
+class Flag(StrEnum):
+    """On or off, as Kafka writes it."""
+
+    FALSE = "false"
+    TRUE = "true"
+
+
+class Never(StrEnum):
+    """What nobody can switch on."""
+
+    FALSE = "false"
+
+
 class TimestampType(StrEnum):
     """Whose clock the records' timestamps come from."""
 
@@ -61,11 +79,26 @@ class TopicSettings:
     cleanup_policy: CleanupPolicy = CleanupPolicy.DELETE
     """Delete old segments, or keep the newest record of each key, or both."""
 
+    compression_gzip_level: int = -1
+    """Taken, without effect: what is packed anew is packed at the codec's own level."""
+
+    compression_lz4_level: int = 9
+    """Taken, without effect: what is packed anew is packed at the codec's own level."""
+
     compression_type: CompressionType = CompressionType.PRODUCER
     """Keep what the producer chose, or pack each batch anew: the latter decodes every record."""
 
+    compression_zstd_level: int = 3
+    """Taken, without effect: what is packed anew is packed at the codec's own level."""
+
     delete_retention_ms: int = _DAY_MS
     """How long a compacted topic remembers that a key was deleted."""
+
+    file_delete_delay_ms: int = 60_000
+    """Taken, without effect: a file goes as soon as nobody reads it."""
+
+    flush_messages: int = _INT64_MAX
+    """Taken, without effect: flush.policy says when an append counts."""
 
     flush_ms: int = 1000
     """How often to sync under flush.policy=interval."""
@@ -73,17 +106,41 @@ class TopicSettings:
     flush_policy: FlushPolicy = FlushPolicy.ALWAYS
     """When an append counts: after it was synced, or before."""
 
+    follower_replication_throttled_replicas: str = ""
+    """Taken, without effect: moves of partitions have the broker's own limits."""
+
+    index_interval_bytes: int = 4096
+    """Taken, without effect: indexes here have a spacing of their own."""
+
+    leader_replication_throttled_replicas: str = ""
+    """Taken, without effect: moves of partitions have the broker's own limits."""
+
+    max_compaction_lag_ms: int = _INT64_MAX
+    """A record is considered for compaction at the latest when it is so old."""
+
     max_message_bytes: int = 1_048_588
     """The largest batch that is taken: Kafka's own default, so that its clients' settings fit."""
 
+    message_timestamp_after_max_ms: int = _INT64_MAX
+    """Refuse batches whose newest timestamp is so far ahead of the broker's clock."""
+
+    message_timestamp_before_max_ms: int = _INT64_MAX
+    """Refuse batches whose first timestamp is so far behind the broker's clock."""
+
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
     """The producer's time, or the time of the append."""
+
+    min_cleanable_dirty_ratio: float = 0.5
+    """Compact when this share of the log is new, or something in it waits for too long."""
 
     min_compaction_lag_ms: int = 0
     """Records younger than this are not compacted away."""
 
     min_insync_replicas: int = 1
     """With acks=all at least this many replicas must have a batch; a majority must in any case."""
+
+    preallocate: Flag = Flag.FALSE
+    """Taken, without effect: segments grow as they are written."""
 
     retention_bytes: int = UNLIMITED
     """Delete the oldest segments beyond this size; -1 keeps all."""
@@ -94,27 +151,52 @@ class TopicSettings:
     segment_bytes: int = 1 << 30
     """Begin a new segment at this size."""
 
+    segment_index_bytes: int = 10 << 20
+    """Taken, without effect: an index is as large as its segment needs."""
+
+    segment_jitter_ms: int = 0
+    """Taken, without effect: partitions begin their segments each at its own time anyway."""
+
     segment_ms: int = 7 * _DAY_MS
     """Begin a new segment when the first record of the present one is older."""
+
+    unclean_leader_election_enable: Never = Never.FALSE
+    """Only false: a replica that lacks acknowledged records never leads."""
 
 
 DEFAULTS = TopicSettings()
 
 _SMALLEST: Mapping[str, int] = {
+    "compression_gzip_level": -1,
+    "compression_lz4_level": 1,
+    "compression_zstd_level": -131_072,
     "delete_retention_ms": 0,
+    "file_delete_delay_ms": 0,
+    "flush_messages": 1,
     "flush_ms": 1,
+    "index_interval_bytes": 0,
+    "max_compaction_lag_ms": 1,
     "max_message_bytes": 0,
+    "message_timestamp_after_max_ms": 0,
+    "message_timestamp_before_max_ms": 0,
     "min_compaction_lag_ms": 0,
     "min_insync_replicas": 1,
     "retention_bytes": UNLIMITED,
     "retention_ms": UNLIMITED,
     "segment_bytes": 1 << 10,
+    "segment_index_bytes": 4,
+    "segment_jitter_ms": 0,
     "segment_ms": 1,
 }
 _LARGEST: Mapping[str, int] = {
+    "compression_gzip_level": 9,
+    "compression_lz4_level": 17,
+    "compression_zstd_level": 22,
+    "index_interval_bytes": _INT32_MAX,
     "max_message_bytes": 64 << 20,
     "min_insync_replicas": 100,
-    "segment_bytes": (1 << 31) - 1,
+    "segment_bytes": _INT32_MAX,
+    "segment_index_bytes": _INT32_MAX,
 }
 _KINDS: Mapping[str, type[Any]] = {
     field.name: type(getattr(DEFAULTS, field.name)) for field in fields(TopicSettings)
@@ -171,7 +253,7 @@ def range_of(name: str) -> tuple[int, int]:
 
 
 def kind_of(name: str) -> type[Any]:
-    """Return the type of a setting's value: int, or one of the enumerations here."""
+    """Return the type of a setting's value: int, float, str, or one of the enumerations here."""
     return _KINDS[_field_of(name)]
 
 
@@ -181,7 +263,7 @@ def _field_of(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _parse(name: str, field: str, text: str) -> int | StrEnum:
+def _parse(name: str, field: str, text: str) -> float | str:
     kind = _KINDS[field]
     if issubclass(kind, StrEnum):
         # Kafka takes the cleanup policies in any order.
@@ -189,6 +271,12 @@ def _parse(name: str, field: str, text: str) -> int | StrEnum:
         if wanted not in list(kind):
             raise InvalidSetting(f"{name} is one of {', '.join(kind)}, not {text!r}")
         return kind(wanted)
+    if kind is str:
+        if len(text) > _TEXT_CHARS_MAX or not _THROTTLED.fullmatch(text):
+            raise InvalidSetting(f"{name} is * or a list as 0:1,1:2 of partitions and brokers")
+        return text
+    if kind is float:
+        return _share(name, text)
     try:
         value = int(text)
     except ValueError:
@@ -197,3 +285,13 @@ def _parse(name: str, field: str, text: str) -> int | StrEnum:
     if not smallest <= value <= largest:
         raise InvalidSetting(f"{name} is from {smallest} to {largest}, not {value}")
     return value
+
+
+def _share(name: str, text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise InvalidSetting(f"{name} is from 0 to 1, not {text!r}")
+    return share

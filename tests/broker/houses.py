@@ -8,6 +8,7 @@ from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.log_settings import configure_log
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.store import Store
+from kafkaesque.broker.wall_clocks import ClockTold, WallClocks
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.config import HousekeepingConfig, LogConfig, RaftConfig
 from kafkaesque.entry import Voters
@@ -18,7 +19,7 @@ from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
 from kafkaesque.sim.disk import DiskFaults, SimDisk
 from kafkaesque.topic_settings import TopicSettings
-from kafkaesque.types import GroupId, Offset
+from kafkaesque.types import GroupId, NodeId, Offset
 from tests.broker.nodes import ALONE
 from tests.log.logs import HandClock
 
@@ -39,11 +40,14 @@ class House:
         self.failures: list[LogError] = []
         self.acknowledged: dict[bytes, tuple[Offset, bytes | None]] = {}
         self.config = HousekeepingConfig()
+        self.told: list[ClockTold] = []
+        self.others: set[NodeId] = set()
 
     def open(self, *, groups: int = 1, voters: Voters = ALONE) -> None:
         """Start, as after any stop."""
         self.store = Store.open(self.disk, SMALL, self.clock, 1, self.failures.append)
-        self.keeper = Housekeeper(self.clock, self.config)
+        self.clocks = WallClocks(1, self.clock, self.config, self.told.append)
+        self.keeper = Housekeeper(self.clock, self.config, self.clocks)
         self.replicas = {}
         for number in range(groups):
             group = f"orders/{number}"
@@ -87,6 +91,7 @@ class House:
         for _ in range(count):
             self.store.flusher.pass_time(self.clock.ms)
             self.store.flusher.settle()
+            self.clocks.tick(self.others)
             self.keeper.tick()
             self.store.flusher.kick()
 

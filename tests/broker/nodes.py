@@ -172,5 +172,5 @@ def append(
     )
 
 
-def heartbeat(term: Term, commit: Index = 0) -> Heartbeat:
-    return Heartbeat(source=2, target=1, term=term, commit=commit)
+def heartbeat(term: Term, commit: Index = 0, low: Offset = 0) -> Heartbeat:
+    return Heartbeat(source=2, target=1, term=term, commit=commit, low=low)

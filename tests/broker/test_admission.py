@@ -10,6 +10,7 @@ from kafkaesque.errors import (
     MalformedBatch,
     OversizedBatch,
     RecordsRefused,
+    TimeRefused,
     UnsupportedBatch,
 )
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
@@ -175,3 +176,24 @@ def test_a_compacted_topic_names_the_records_without_a_key(policy: str) -> None:
         admitted(a_batch(records=records), cleanup_policy=policy)
     assert caught.value.places == [1, 3]
     assert admitted(a_batch(), cleanup_policy=policy).data == a_batch()
+
+
+@pytest.mark.parametrize(
+    ("setting", "first_ms", "last_ms"),
+    [
+        ("message_timestamp_before_max_ms", NOW_MS - 1001, NOW_MS),
+        ("message_timestamp_after_max_ms", NOW_MS, NOW_MS + 1001),
+    ],
+)
+def test_a_topic_refuses_batches_of_another_time(setting: str, first_ms: int, last_ms: int) -> None:
+    records = [
+        Record(offset=place, timestamp_ms=at_ms, key=None, value=b"x")
+        for place, at_ms in enumerate((first_ms, last_ms))
+    ]
+    batch = a_batch(records=records)
+    assert not Admission(resolve({setting.replace("_", "."): "1000"})).is_plain
+    with pytest.raises(TimeRefused):
+        admitted(batch, None, **{setting: "1000"})
+    admitted(batch, None, **{setting: "1001"})
+    admitted(batch, None, **{setting: "1000", "message_timestamp_type": "LogAppendTime"})
+    admitted(batch)

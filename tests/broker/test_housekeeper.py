@@ -1,5 +1,7 @@
 """Logs kept in shape: what goes and what stays, little by little, whatever happens meanwhile."""
 
+from dataclasses import replace
+
 import pytest
 
 from kafkaesque.config import HousekeepingConfig
@@ -71,7 +73,11 @@ def test_nothing_goes_that_is_not_committed() -> None:
     house.pass_time(2 * HOUR_MS)
     assert (house.replica.log.end_offset, house.replica.log.start.first_offset) == (30, 0)
     house.replica.step(heartbeat(1, commit=31))
-    house.run_until(lambda: house.replica.log.start.first_offset == 30)
+    house.pass_time(2 * HOUR_MS)
+    assert house.replica.log.start.first_offset == 0, "only its leader deletes"
+    house.replica.step(heartbeat(1, commit=31, low=30))
+    assert house.replica.log.start.first_offset == 30
+    house.run_until(lambda: len(house.files()) == 1)
 
 
 def test_without_limits_everything_is_kept_for_ever() -> None:
@@ -331,7 +337,7 @@ def test_a_tick_takes_a_few_steps_and_all_logs_have_their_turn() -> None:
 def test_a_log_at_rest_is_looked_at_once_in_an_interval() -> None:
     house = a_house()
     looks: list[int] = []
-    house.keeper = type(house.keeper)(house.clock, house.config)
+    house.keeper = type(house.keeper)(house.clock, house.config, house.clocks)
 
     def settings() -> TopicSettings:
         looks.append(house.clock.ms)
@@ -418,3 +424,24 @@ def test_a_crash_at_any_point_takes_nothing_that_was_to_be_kept(policy: CrashPol
         house.write("on")
         house.pass_time(HOUR_MS // 8, ticks=20)
         assert house.failures == []
+
+
+def test_a_topic_says_how_much_is_to_be_new_before_a_pass() -> None:
+    house = a_house(replace(COMPACTED, min_cleanable_dirty_ratio=0.0))
+    updates(house, 400, keys=40)
+    house.run_until(lambda: house.keeper.passes == 1)
+    updates(house, 20)
+    house.run_until(lambda: house.keeper.passes > 1)
+
+
+def test_what_has_waited_for_its_pass_too_long_waits_for_no_more() -> None:
+    house = a_house(replace(COMPACTED, max_compaction_lag_ms=DAY_MS))
+    updates(house, 400, keys=40)
+    house.run_until(lambda: house.keeper.passes == 1)
+    updates(house, 10)
+    house.pass_time(HOUR_MS)
+    assert house.keeper.passes == 1
+    house.pass_time(3 * DAY_MS)
+    house.write("k0")
+    house.run_until(lambda: house.keeper.passes == 2)
+    assert len(house.records()) < 60

@@ -50,6 +50,18 @@ def test_a_folder_is_named_before_anything_in_it_goes() -> None:
     assert disk.list("") == [f"{FOLDER}.deleted"]
 
 
+def test_a_folder_is_called_named_only_when_its_name_says_that_it_goes() -> None:
+    disk = a_disk(files=1)
+    removal = Removal(disk, SlowClock())
+    named: list[list[str]] = []
+    removal.take(FOLDER, lambda: named.append(disk.list("")))
+    removal.take("gone", lambda: named.append(["gone"]))
+    assert named == []
+    while not removal.is_idle:
+        removal.tick()
+    assert named == [[f"{FOLDER}.deleted"], ["gone"]]
+
+
 def test_a_folder_that_is_gone_already_is_no_error() -> None:
     disk = a_disk(files=0)
     removal = Removal(disk, HandClock())

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kafkaesque.broker.refusals import BehindRefused
 from kafkaesque.broker.transaction_coordinator import (
     MARKER_RETRY_MS,
     WAIT_MS_MAX,
@@ -9,8 +10,11 @@ from kafkaesque.broker.transaction_coordinator import (
     TransactionCoordinator,
 )
 from kafkaesque.broker.transaction_ports import Marker, Told
+from kafkaesque.config import LogConfig
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import NotCoordinator, NotLeader
+from kafkaesque.log import snapshot
+from kafkaesque.log.snapshot import MACHINE
 from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.transaction_commands import (
     Add,
@@ -25,9 +29,11 @@ from kafkaesque.machines.transaction_commands import (
 from kafkaesque.machines.transaction_errors import ConcurrentTransactions
 from kafkaesque.machines.transaction_records import Place, State
 from kafkaesque.machines.transactions import Transactions
-from tests.broker.nodes import THREE, Node
-from tests.broker.transactional import COMMITTED, TIMEOUT_MS, House, Writer
+from tests.broker.nodes import THREE, Node, heartbeat
+from tests.broker.transactional import COMMITTED, TIMEOUT_MS, House, Writer, transactional
 from tests.log.logs import HandClock
+
+AGE_MS = LogConfig().snapshot_age_ms_max
 
 
 class HeldMarkers:
@@ -68,6 +74,24 @@ def test_a_transaction_is_complete_when_all_partitions_know_and_not_before() -> 
     told(places[1], None)
     house.sync()
     assert house.broker.transactions.coordinators.of("t").open_count == 0
+
+
+def test_with_v2_a_batch_that_comes_before_the_marker_may_come_again() -> None:
+    house = House()
+    writer = Writer(house, is_v2=True)
+    assert writer.write(0, b"a") is COMMITTED
+    markers = HeldMarkers()
+    house.broker.transactions.coordinators.of("t")._markers = markers
+    assert isinstance(writer.end(), Ended)
+    first, second = (transactional(at, b"b", producer=writer.producer) for at in (0, 1))
+    assert isinstance(writer.send(0, first), ConcurrentTransactions)
+    marker, places, told = markers.asked[0]
+    house.broker.transactions.write(marker, places, told)
+    house.sync()
+    assert isinstance(writer.send(0, second), BehindRefused)
+    assert writer.send(0, first) is COMMITTED
+    assert writer.send(0, second) is COMMITTED
+    assert house.reading(0) == [b"a"]
 
 
 def test_a_partition_that_did_not_take_the_marker_is_asked_again() -> None:
@@ -135,6 +159,42 @@ def test_without_room_on_the_disk_all_who_wait_are_told_and_time_goes_on() -> No
     house.clock.ms += WAIT_MS_MAX
     coordinator.tick()
     assert [type(answer) for answer in answers] == [NotCoordinator] * 2
+
+
+# ── the log ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_two_snapshots_cover_is_dropped_from_the_log() -> None:
+    led = Led()
+    log = led.node.replica.log
+    for _ in range(3):
+        assert isinstance(led.end(), Ended)
+        _, places, told = led.markers.asked.pop()
+        told(places[0], None)
+        led.agree()
+        led.clock.ms += AGE_MS
+        for _ in range(3):
+            led.tick()
+        assert isinstance(led.add(), Added)
+    assert log.start.offset > 0
+    led.node.restart()
+    assert led.node.failures == []
+
+
+def test_a_replica_that_follows_saves_the_state_too() -> None:
+    led = Led()
+    node = led.node
+    node.step(heartbeat(node.replica.raft.term + 1, node.replica.raft.end))
+    assert not led.coordinator.is_hosted
+    assert snapshot.offsets(node.disk, node.replica.group, MACHINE) == []
+    for _ in range(2):
+        led.coordinator.tick()
+        led.clock.ms += AGE_MS
+        node.step(heartbeat(node.replica.raft.term, node.replica.raft.end))
+        led.coordinator.tick()
+        led.coordinator.tick()
+        node.sync()
+    assert snapshot.offsets(node.disk, node.replica.group, MACHINE) != []
 
 
 # ── while leadership is being handed over ────────────────────────────────────────────────────

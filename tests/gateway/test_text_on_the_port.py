@@ -39,6 +39,9 @@ def test_telnet_bytes_open_the_same_door(tmp_path: Path, loop: str) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.complains(
+    "connection_closed reason=idle peer=127.0.0.1: a text connection",
+)
 def test_one_who_is_pushed_to_may_be_silent_and_one_who_is_not_may_not(
     tmp_path: Path, loop: str
 ) -> None:

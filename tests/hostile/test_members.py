@@ -1,15 +1,23 @@
 """Floods of members, groups and producers, and numbers from the ends of their ranges."""
 
+from itertools import count, islice
+
 import pytest
 
+from kafkaesque.broker.coordinators import partition_of
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafkaesque.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
 from kafkaesque.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kafkaesque.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from kafkaesque.wire.messages.offset_commit import OffsetCommitRequest
+from kafkaesque.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.fuzz.witness import ask
 from tests.hostile.peers import Hostile
 from tests.server.running import request
@@ -40,6 +48,35 @@ def test_an_empty_commit_is_answered_with_nothing(hostile: Hostile) -> None:
     for version in range(2, 10):
         message = OffsetCommitRequest(group_id="empty", member_id="", topics=())
         assert hostile.ask(message, version).topics == ()
+
+
+def test_offsets_with_long_notes_come_to_an_end(hostile: Hostile) -> None:
+    parts = 100
+    topic = CreatableTopic(
+        name="wide", num_partitions=parts, replication_factor=1, assignments=(), configs=()
+    )
+    hostile.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 4)
+    noted = OffsetCommitRequestTopic(
+        name="wide",
+        partitions=tuple(
+            OffsetCommitRequestPartition(
+                partition_index=index, committed_offset=1, committed_metadata="n" * 4_000
+            )
+            for index in range(parts)
+        ),
+    )
+    config = GroupConfig()
+    names = (f"notes-{number}" for number in count())
+    here = (name for name in names if partition_of(name, config.offsets_partitions) == 0)
+    codes: list[int] = []
+    with hostile.connect() as sock:
+        for name in islice(here, 2 * config.offsets_bytes_max // (parts * 4_000)):
+            message = OffsetCommitRequest(group_id=name, member_id="", topics=(noted,))
+            answer = ask(sock, request(message, 5), OffsetCommitRequest, 5)
+            codes += [one.error_code for one in answer.topics[0].partitions]
+    taken = codes.count(ErrorCode.NONE)
+    assert taken == config.offsets_bytes_max // (256 + 4_000)
+    assert set(codes[taken:]) == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
 
 
 def test_a_member_that_says_a_megabyte_of_itself_is_refused(hostile: Hostile) -> None:

@@ -134,6 +134,21 @@ def test_b29_to_end_twice_with_v2_gives_the_same_epoch_twice(*, is_commit: bool)
     assert desk.markers == [(following, is_commit)]
 
 
+@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("is_next_commit", [True, False])
+def test_with_v2_the_end_of_the_next_transaction_waits_for_that_of_the_one_before(
+    *, is_commit: bool, is_next_commit: bool
+) -> None:
+    desk = Desk()
+    producer = desk.init()
+    desk.add(producer)
+    following = desk.end(producer, is_commit=is_commit, is_v2=True)
+    with pytest.raises(ConcurrentTransactions):
+        desk.end(following, is_commit=is_next_commit, is_v2=True)
+    desk.complete()
+    assert desk.end(following, is_commit=False, is_v2=True).epoch == following.epoch + 1
+
+
 def test_what_is_committed_cannot_be_aborted_nor_the_other_way() -> None:
     desk = Desk()
     producer = desk.init()

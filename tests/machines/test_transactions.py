@@ -48,6 +48,19 @@ def test_a_clock_that_is_set_back_does_not_keep_a_transaction_open(wall_ms: int)
     assert desk.is_in(State.PREPARE_ABORT)
 
 
+def test_a_clock_in_doubt_neither_aborts_early_nor_forgets() -> None:
+    desk = Desk(TransactionConfig(id_expiration_ms=100))
+    producer = desk.init()
+    desk.add(producer, A)
+    late = desk.now._replace(wall_ms=desk.now.wall_ms + 10**9, is_sound=False)
+    desk.carry_out(desk.machine.tick(late))
+    assert desk.is_in(State.ONGOING)
+    desk.end(producer)
+    desk.complete()
+    assert desk.machine.expire(late).records == []
+    assert desk.machine.expire(late._replace(is_sound=True)).records != []
+
+
 def test_a_restart_counts_what_has_passed_of_the_time_out() -> None:
     desk = Desk()
     desk.add(desk.init(), A)

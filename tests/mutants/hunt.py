@@ -21,6 +21,8 @@ from tests.scenarios.runner import play
 TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
+    "broker/test_housekeeper.py",
+    "broker/test_wall_clocks.py",
     "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
     "sim/test_cluster_transactions.py",
@@ -38,6 +40,7 @@ SCRIPTED = (
     "sim/test_cluster_pipelines.py",
     "server/test_cluster_truth.py",
     "broker/test_transactions.py",
+    "broker/test_transaction_coordinator.py",
     "broker/test_group_coordinator.py",
     "broker/test_watermark.py",
     "broker/test_partition_reads.py",
@@ -67,6 +70,7 @@ SCRIPTED = (
     "raft/test_roster.py",
     "broker/test_log_settings.py",
     "broker/test_housekeeper.py",
+    "broker/test_wall_clocks.py",
 )
 """Tests that play a whole life against every way to end it; the quick ones come first."""
 

@@ -198,6 +198,18 @@ MUTANTS = (
         new="[]",
     ),
     Mutant(
+        name="a recovered tail counts before a sync",
+        target=f"{_LOG}.open",
+        old="is_dirty = state.is_reset or segments.is_dirty",
+        new="is_dirty = state.is_reset",
+    ),
+    Mutant(
+        name="a recovered tail is never synced",
+        target=f"{_RECOVERY}:_settle",
+        old="files[1:] if ends_synced else files",
+        new="files[1:]",
+    ),
+    Mutant(
         name="recovery does not look at checksums",
         target=f"{_RECOVERY}:_scan",
         old="        view.check_crc()\n",
@@ -297,7 +309,7 @@ MUTANTS = (
     Mutant(
         name="writes are taken although there is no room",
         target="kafkaesque.broker.replica:Replica.check_room",
-        old="if self.log.is_full or self._flusher.is_full:",
+        old="if self.is_full:",
         new="if False:",
     ),
     Mutant(
@@ -369,9 +381,39 @@ MUTANTS = (
         new="view.base_sequence in (known.last + 1, known.last + 2)",
     ),
     Mutant(
-        name="a batch is called a duplicate though it may never have come",
-        target="kafkaesque.broker.producers:_repeated",
-        old="behind + delta < known.run",
-        new="behind < _RUN_MAX",
+        name="a batch is called a repetition though only its first number is the same",
+        target="kafkaesque.broker.producers:Producers._repeated",
+        old=" and batch.last_sequence == last",
+        new="",
+    ),
+    Mutant(
+        name="a batch of a transaction is taken for one of the transaction before",
+        target="kafkaesque.broker.producers:Producers._repeated",
+        old="since = self.transactions.first_offset(view.producer_id)",
+        new="since = 0",
+    ),
+    Mutant(
+        name="what is behind a producer's last batch is called a repetition",
+        target="kafkaesque.broker.producers:Producers._repeated",
+        old="raise SequenceReused(view.producer_id, base, expected)",
+        new="return known.batches[-1]",
+    ),
+    Mutant(
+        name="who uses numbers again is told of a gap, which stops librdkafka for good",
+        target="kafkaesque.broker.producers:Producers._repeated",
+        old="if view.is_transactional and",
+        new="if not known and",
+    ),
+    Mutant(
+        name="the end of the next transaction is held against the one that is still ending",
+        target="kafkaesque.machines.transaction:end",
+        old="command.bumps_epoch and known.state in ENDING",
+        new="False",
+    ),
+    Mutant(
+        name="a batch of the next transaction mixes with the one that is not yet ended here",
+        target="kafkaesque.broker.producers:Producers._check_open",
+        old="view.producer_epoch > known.epoch",
+        new="False",
     ),
 )

@@ -217,7 +217,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         name="a follower that follows nobody serves on",
         target=f"{_PARTITION}._check_following",
-        old="if replica.raft.leader is None:",
+        old="if self.replica.raft.leader is None:",
         new="if False:",
         world=Kind.BROKERS,
     ),

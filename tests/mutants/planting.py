@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tests.mutants.mutation import Mutant
 from tests.mutants.planted import MUTANTS
 from tests.mutants.planted_batches import BATCH_MUTANTS
+from tests.mutants.planted_clocks import CLOCK_MUTANTS
 from tests.mutants.planted_cluster import CLUSTER_MUTANTS
 from tests.mutants.planted_cluster_members import CLUSTER_MEMBER_MUTANTS
 from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
@@ -21,5 +22,6 @@ PLANTED: Sequence[Mutant] = (
     *CLUSTER_TRANSACTION_MUTANTS,
     *CLUSTER_MEMBER_MUTANTS,
     *BATCH_MUTANTS,
+    *CLOCK_MUTANTS,
 )
 """In the order in which they are hunted."""

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from kafkaesque.clock import SystemClock
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.wire.apis import APIS
@@ -143,8 +144,9 @@ class Admin:
         return [result.error_code for result in answer.responses]
 
     async def produce(self, topic: str, count: int = 1, version: int = 9) -> int:
+        now_ms = SystemClock().now_ms()  # an old record would be deleted at once
         for _ in range(count):
-            batch = build_batch([Record(offset=0, timestamp_ms=1, key=None, value=b"x" * 100)])
+            batch = build_batch([Record(offset=0, timestamp_ms=now_ms, key=None, value=b"x" * 100)])
             share = PartitionProduceData(index=0, records=bytes(batch))
             data = TopicProduceData(name=topic, partition_data=(share,))
             request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=(data,))

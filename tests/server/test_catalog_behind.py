@@ -1,10 +1,13 @@
 """What a broker says whose copy of the catalog is behind, and of partitions without a leader."""
 
+from msgspec.structs import replace
+
 from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.confirming import Confirming
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC
 from kafkaesque.broker.peers import ReplyTo
 from kafkaesque.broker.serving_waits import VACANT_TICKS_MAX
+from kafkaesque.errors import NotHere
 from kafkaesque.machines.catalog_commands import Command
 from kafkaesque.server.handlers import (
     describe_topic_partitions,
@@ -13,6 +16,7 @@ from kafkaesque.server.handlers import (
     offset_commit,
     offset_fetch,
 )
+from kafkaesque.server.partition_facts import slots_of
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId
@@ -268,3 +272,70 @@ def test_who_asks_for_all_topics_looks_around_and_does_not_wait() -> None:
     _, asked = leader_killed(world)
     answer = at_once(metadata.handle(MetadataRequest(topics=None), 12, session_of(world, asked)))
     assert leader_told(answer.topics[0]) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+
+
+# ── lists of all topics ──────────────────────────────────────────────────────────────────────
+
+
+def listed(world: BrokerWorld, node: NodeId) -> dict[str, tuple[int, bytes, int]]:
+    """Ask for all topics; return the code, the id and the number of partitions of each."""
+    request = MetadataRequest(topics=None)
+    answer = at_once(metadata.handle(request, 12, session_of(world, node)))
+    assert all(one.name is not None for one in answer.topics)
+    return {
+        str(one.name): (one.error_code, one.topic_id, len(one.partitions)) for one in answer.topics
+    }
+
+
+def test_a_list_of_topics_leaves_out_what_is_not_committed() -> None:
+    world = a_cluster("orders")
+    leader = catalog_leader(world)
+    broker = broker_of(world, leader)
+    broker.create_topic("new", 2, {}, lambda _: None)
+    assert "new" in broker.catalog.topics
+    assert list(listed(world, leader)) == ["orders"]
+    wait(world, lambda: "new" in listed(world, leader))
+    code, _, partitions = listed(world, leader)["new"]
+    assert (code, partitions) == (ErrorCode.NONE, 2)
+
+
+def test_a_topic_is_listed_until_its_deletion_is_committed() -> None:
+    world = a_cluster("orders")
+    leader = catalog_leader(world)
+    before = listed(world, leader)
+    broker = broker_of(world, leader)
+    broker.delete_topic("orders", lambda _: None)
+    assert "orders" not in broker.catalog.topics
+    assert listed(world, leader) == before
+    wait(world, lambda: not listed(world, leader))
+
+
+def test_a_name_that_is_given_again_is_listed_as_the_old_topic_until_the_new_is_committed() -> None:
+    world = a_cluster("orders")
+    leader = catalog_leader(world)
+    before = listed(world, leader)
+    broker = broker_of(world, leader)
+    broker.delete_topic("orders", lambda _: None)
+    broker.create_topic("orders", 2, {}, lambda _: None)
+    assert listed(world, leader) == before
+    wait(world, lambda: listed(world, leader).get("orders", before["orders"]) != before["orders"])
+    code, _, partitions = listed(world, leader)["orders"]
+    assert (code, partitions) == (ErrorCode.NONE, 2)
+
+
+def test_topics_are_listed_with_all_partitions_by_whoever_follows_while_they_come_and_go() -> None:
+    world = a_cluster("orders")
+    for round_ in range(5):
+        assert create(world, 1, f"topic-{round_}", partitions=2) is None
+        for node in world.nodes:
+            for name, (code, _, partitions) in listed(world, node).items():
+                assert (code, partitions) == (ErrorCode.NONE, 1 if name == "orders" else 2)
+
+
+def test_a_committed_topic_that_is_not_open_yet_is_listed_with_its_partitions() -> None:
+    world = a_cluster("orders")
+    broker = broker_of(world, 1)
+    topic = broker.committed_catalog.machine.topics["orders"]
+    (slot,) = slots_of(broker, replace(topic, topic_id=b"another one, new"))
+    assert isinstance(slot, NotHere)
+    assert list(slots_of(broker, topic)) == list(broker.topics.slots("orders"))

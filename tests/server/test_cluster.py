@@ -4,11 +4,13 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.presence import is_cut_off
+from kafkaesque.machines.transaction_commands import Producer
 from kafkaesque.server.handlers import (
     create_topics,
     describe_cluster,
+    describe_producers,
     describe_topic_partitions,
     find_coordinator,
     list_offsets,
@@ -25,6 +27,7 @@ from kafkaesque.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
+from kafkaesque.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kafkaesque.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkaesque.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafkaesque.wire.messages.list_offsets import (
@@ -37,6 +40,7 @@ from kafkaesque.wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from tests.broker.transactional import transactional
 from tests.server.memory_broker import at_once
 from tests.sim.test_broker_world import broker_of, create, ready_world, wait
 
@@ -127,6 +131,7 @@ def test_the_coordinator_is_whoever_leads_the_partition_of_the_group() -> None:
 
 def test_replicas_can_be_assigned_by_hand_to_brokers_that_are_there() -> None:
     world = ready_world()
+    wait(world, lambda: len(broker_of(world, 2).catalog.brokers) == 3)
 
     def refused(brokers: tuple[int, ...]) -> ErrorCode:
         assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=brokers)
@@ -171,6 +176,31 @@ def test_who_asks_a_broker_that_is_cut_off_for_the_way_is_sent_on() -> None:
     answer = ask(lonely, ["orders"])
     assert answer.topics[0].partitions[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
     assert dismissed == [lonely]
+
+
+def test_every_replica_tells_who_writes_to_it() -> None:
+    world = with_orders(partitions=1)
+    (partition,) = asked(world, 1).topics[0].partitions
+    batch = transactional(0, b"x", producer=Producer(7, 1))
+
+    def write(broker: Broker) -> None:
+        broker.partition("orders", 0).append(memoryview(batch), lambda _: None, verified=1)
+
+    world.ask_broker(world.nodes[partition.leader_id], write)
+    request = DescribeProducersRequest(
+        topics=(TopicRequest(name="orders", partition_indexes=(0,)),)
+    )
+
+    def found(node: NodeId) -> list[tuple[int, int, int, int]]:
+        answer = at_once(describe_producers.handle(request, 0, session_of(world, node)))
+        (told,) = answer.topics[0].partitions
+        assert told.error_code is ErrorCode.NONE
+        return [
+            (one.producer_id, one.producer_epoch, one.last_sequence, one.current_txn_start_offset)
+            for one in told.active_producers
+        ]
+
+    wait(world, lambda: all(found(node) == [(7, 1, 0, 0)] for node in world.nodes))
 
 
 def test_who_asks_a_follower_for_offsets_is_sent_on() -> None:

@@ -135,6 +135,15 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_zero(tmp_path
     ],
     ids=["negative", "huge", "short", "no such api", "no such version", "too old", "lie"],
 )
+@pytest.mark.complains(
+    "connection_closed reason=protocol peer=*: no protocol begins with byte 127",
+    "connection_closed reason=protocol peer=*: no protocol begins with byte 255",
+    "connection_closed reason=request peer=*: 2 bytes are too few for a request",
+    "connection_closed reason=request peer=*: API 9999 is not served here",
+    "connection_closed reason=request peer=*: Metadata is not served in version 99",
+    "connection_closed reason=request peer=*: Produce is not served in version 1",
+    "connection_closed reason=request peer=*: topics is longer than the frame",
+)
 def test_what_is_no_request_closes_the_connection_and_no_other(tmp_path: Path, data: bytes) -> None:
     async def go() -> None:
         async with running(tmp_path / "data") as connect:
@@ -245,6 +254,9 @@ def test_a_catalog_of_a_later_version_keeps_the_broker_from_starting(tmp_path: P
 
 
 @pytest.mark.requirement("LOG-4")
+@pytest.mark.complains(
+    "partition_offline partition=orders.*/0 reason=orders.*/0/00000000000000000000.log *",
+)
 def test_a_damaged_partition_is_offline_and_everything_else_serves(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -331,6 +343,9 @@ def test_requests_that_come_together_are_answered_each_and_in_order(
     asyncio.run(go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=request peer=*: API 9999 is not served here",
+)
 def test_requests_before_one_that_is_none_are_answered_before_the_connection_ends(
     tmp_path: Path,
 ) -> None:

@@ -81,6 +81,9 @@ def test_clients_who_come_before_the_broker_is_ready_wait_and_are_served(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.complains(
+    "connection_closed reason=catching_up peer=127.0.0.1: a new connection",
+)
 def test_clients_who_are_closed_while_they_wait_are_forgotten(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path) as broker:
@@ -128,6 +131,9 @@ def test_a_first_request_longer_than_the_slab_is_received_whole(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.complains(
+    "connection_closed reason=protocol peer=*: no protocol begins with byte 22",
+)
 def test_what_is_no_protocol_is_closed_with_one_line(
     tmp_path: Path, loop: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,6 +162,9 @@ def test_both_loopback_addresses_reach_the_same_port(tmp_path: Path, loop: str) 
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.complains(
+    "link_refused peer=127.0.0.1:* reason='a handshake cannot be read: Expected `array`, *",
+)
 def test_whoever_speaks_garbage_on_a_link_is_cut_off_with_one_line(
     tmp_path: Path, loop: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -27,6 +27,9 @@ def a_doorkeeper(clock: ManualClock, **limits: Any) -> tuple[Doorkeeper, Counter
     return Doorkeeper(LimitsConfig(**limits), clock, counters), counters
 
 
+@pytest.mark.complains(
+    "connection_closed reason=connections_per_address peer=192.0.2.1: too many",
+)
 def test_one_address_cannot_take_all_connections() -> None:
     keeper, counters = a_doorkeeper(ManualClock(), connections_per_address_max=2)
     guests = [AGuest() for _ in range(3)]
@@ -37,6 +40,10 @@ def test_one_address_cannot_take_all_connections() -> None:
     assert keeper.enter(AGuest(), "192.0.2.1")
 
 
+@pytest.mark.complains(
+    "connection_closed reason=rate peer=192.0.2.3: too many",
+    "connection_closed reason=rate_per_address peer=192.0.2.1: too many",
+)
 def test_a_rate_holds_for_each_address_and_for_all_together() -> None:
     clock = ManualClock()
     keeper, counters = a_doorkeeper(clock, connection_rate_per_address_max=2, connection_rate_max=3)
@@ -47,6 +54,9 @@ def test_a_rate_holds_for_each_address_and_for_all_together() -> None:
     assert keeper.enter(AGuest(), "192.0.2.1")
 
 
+@pytest.mark.complains(
+    "connection_closed reason=connections peer=::1: too many",
+)
 def test_this_machines_own_programs_count_only_towards_the_sum() -> None:
     keeper, _ = a_doorkeeper(
         ManualClock(),
@@ -61,6 +71,9 @@ def test_this_machines_own_programs_count_only_towards_the_sum() -> None:
     assert not keeper.enter(AGuest(), "::1")
 
 
+@pytest.mark.complains(
+    "connection_closed reason=request peer=192.0.2.1: x??connection_closed ?[31m",
+)
 def test_what_a_client_sent_cannot_pass_for_a_line_of_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -76,3 +89,25 @@ def test_what_a_client_sent_cannot_pass_for_a_line_of_the_log(
 )
 def test_loopback_addresses_are_known(address: str, is_own: bool) -> None:
     assert is_loopback(address) is is_own
+
+
+def test_who_waits_for_a_lost_controller_leaves_in_peace(caplog: pytest.LogCaptureFixture) -> None:
+    class Waiting(AGuest):
+        is_finished = False
+
+        def overdue(self, now_ms: int) -> Refusal | None:
+            return Refusal.CONTROLLER_LOST
+
+        def abort(self) -> None:
+            raise AssertionError("it is not hung up on")
+
+        def finish(self) -> None:
+            self.is_finished = True
+
+    keeper, counters = a_doorkeeper(ManualClock())
+    guest = Waiting()
+    assert keeper.enter(guest, "192.0.2.1")
+    keeper.sweep()
+    assert guest.is_finished
+    assert counters.refused == {Refusal.CONTROLLER_LOST: 1}
+    assert not caplog.records

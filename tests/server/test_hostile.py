@@ -29,6 +29,15 @@ pytestmark = pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(
     "length", [-1, 0, 2**31 - 1, (100 << 20) + 1], ids=["-1", "0", "2^31-1", "past the limit"]
 )
+@pytest.mark.complains(
+    "connection_closed reason=protocol peer=*: no protocol begins with byte 127",
+    "connection_closed reason=protocol peer=*: no protocol begins with byte 255",
+    "connection_closed reason=protocol peer=*: no protocol begins with byte 6",
+    "connection_closed reason=request peer=*: 0 bytes are too few for a request",
+    "connection_closed reason=request peer=*: a frame of -1 bytes, at most 104857600 are taken",
+    "connection_closed reason=request peer=*: a frame of 104857601 bytes, at most *",
+    "connection_closed reason=request peer=*: a frame of 2147483647 bytes, at most *",
+)
 def test_a_length_that_cannot_be_closes_that_connection_only(
     tmp_path: Path, loop: str, length: int
 ) -> None:
@@ -45,6 +54,9 @@ def test_a_length_that_cannot_be_closes_that_connection_only(
     run_on(loop, go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=request peer=*: a request of 1001 bytes for API 3, at most *",
+)
 def test_only_produce_requests_may_be_large(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(request_bytes_max=1000)) as broker:
@@ -71,6 +83,9 @@ def test_a_claimed_length_takes_no_memory(tmp_path: Path, loop: str) -> None:
     run_on(loop, go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=request_time peer=127.0.0.1: a kafka connection",
+)
 def test_a_request_that_drips_in_too_slowly_is_cut_off(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(frame_ms_max=30_000)) as broker:
@@ -123,6 +138,11 @@ def test_a_request_in_single_bytes_is_answered(tmp_path: Path, loop: str) -> Non
     [struct.pack(">hhih", 9999, 0, 1, -1), struct.pack(">hhih", 3, 99, 1, -1), b"ab"],
     ids=["no such api", "no such version", "too short"],
 )
+@pytest.mark.complains(
+    "connection_closed reason=request peer=*: 2 bytes are too few for a request",
+    "connection_closed reason=request peer=*: API 9999 is not served here",
+    "connection_closed reason=request peer=*: Metadata is not served in version 99",
+)
 def test_what_was_answered_before_a_bad_request_still_arrives(
     tmp_path: Path, loop: str, body: bytes
 ) -> None:
@@ -147,6 +167,9 @@ def test_a_correlation_id_may_be_used_twice(tmp_path: Path, loop: str) -> None:
     run_on(loop, go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=first_byte_time peer=127.0.0.1: a new connection",
+)
 def test_a_connection_that_says_nothing_is_closed_after_a_while(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(first_byte_ms_max=10_000)) as broker:
@@ -159,6 +182,9 @@ def test_a_connection_that_says_nothing_is_closed_after_a_while(tmp_path: Path, 
     run_on(loop, go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=idle peer=127.0.0.1: a kafka connection",
+)
 def test_a_connection_at_rest_is_closed_after_the_idle_time(tmp_path: Path, loop: str) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(idle_ms_max=600_000)) as broker:
@@ -176,6 +202,10 @@ def test_a_connection_at_rest_is_closed_after_the_idle_time(tmp_path: Path, loop
     run_on(loop, go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=rate_per_address peer=127.0.0.1: too many",
+    "connections_closed more=*",
+)
 def test_a_storm_of_connections_is_held_to_the_rate_and_hardly_logged(
     tmp_path: Path, loop: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -201,6 +231,9 @@ def test_a_storm_of_connections_is_held_to_the_rate_and_hardly_logged(
     assert "connections_closed more=75" in lines
 
 
+@pytest.mark.complains(
+    "connection_closed reason=connections peer=127.0.0.1: too many",
+)
 def test_connections_beyond_the_limit_are_closed_until_others_leave(
     tmp_path: Path, loop: str
 ) -> None:
@@ -217,6 +250,9 @@ def test_connections_beyond_the_limit_are_closed_until_others_leave(
     run_on(loop, go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=idle peer=127.0.0.1: a kafka connection",
+)
 def test_a_client_that_never_reads_is_not_worked_for_and_in_the_end_closed(
     tmp_path: Path, loop: str
 ) -> None:
@@ -299,6 +335,9 @@ def test_a_request_larger_than_the_bytes_in_flight_still_passes(tmp_path: Path, 
     run_on(loop, go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=request_time peer=127.0.0.1: a kafka connection",
+)
 def test_halves_of_large_requests_fill_no_memory_and_shut_nobody_out(
     tmp_path: Path, loop: str
 ) -> None:

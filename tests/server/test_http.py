@@ -54,6 +54,15 @@ def test_a_connection_is_kept_for_the_next_request(tmp_path: Path, loop: str) ->
         (b"GET /" + b"a" * 9_000, b"431"),
     ],
 )
+@pytest.mark.complains(
+    "connection_closed reason=request peer=*: a header is malformed",
+    "connection_closed reason=request peer=*: headers of more than 8192 bytes are not taken",
+    "connection_closed reason=request peer=*: requests with a body are not taken",
+    "connection_closed reason=request peer=*: the header content-length is there twice",
+    "connection_closed reason=request peer=*: the header host is missing",
+    "connection_closed reason=request peer=*: the header host is there twice",
+    "connection_closed reason=request peer=*: this is no request line",
+)
 def test_what_is_refused_is_answered_once_and_closed(
     tmp_path: Path, data: bytes, status: bytes
 ) -> None:
@@ -81,6 +90,9 @@ def test_head_is_answered_without_the_content(tmp_path: Path) -> None:
     run_on("uvloop", go())
 
 
+@pytest.mark.complains(
+    "connection_closed reason=request_time peer=127.0.0.1: a http connection",
+)
 def test_headers_that_drip_in_are_cut_off(tmp_path: Path) -> None:
     async def go() -> None:
         async with running(tmp_path, LimitsConfig(http_head_ms_max=10_000)) as broker:

@@ -16,6 +16,7 @@ from kafkaesque.server import joining
 from kafkaesque.server.joining import join, meet
 from kafkaesque.server.peering import Admission, Application, Peering
 from kafkaesque.server.turn import Turn
+from kafkaesque.testing.process import free_port
 from tests.net.identities import SECRET, an_identity
 from tests.net.linking import End, listening
 from tests.server.memory_broker import MemoryBroker
@@ -39,6 +40,9 @@ async def joined(on_question: Callable[[Question], None]) -> Admission:
         return await join(("127.0.0.1", one.port), APPLICATION, SECRET, HASTY)
 
 
+@pytest.mark.complains(
+    "join_waits address=127.0.0.1:*: no broker lets us in yet: no answer came within 30 ms",
+)
 def test_whoever_gets_no_answer_asks_again_with_the_same_folder() -> None:
     asked: list[bytes] = []
 
@@ -52,10 +56,30 @@ def test_whoever_gets_no_answer_asks_again_with_the_same_folder() -> None:
     assert len(set(asked)) == 1
 
 
+@pytest.mark.complains(
+    "join_waits address=127.0.0.1:*: no broker lets us in yet: no answer came within 30 ms",
+)
 def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joining, "JOIN_S_MAX", 0.05)
     with pytest.raises(CannotJoin, match=r"cannot join the cluster at .*: no answer came"):
         asyncio.run(joined(lambda _: None))
+
+
+@pytest.mark.complains(
+    "join_waits address=127.0.0.1:*: no broker lets us in yet: nobody can be reached *",
+)
+def test_it_is_said_at_once_whom_a_broker_waits_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(joining, "TRIES_MAX", 5)
+    monkeypatch.setattr(joining, "TRY_EVERY_S", 0.001)
+    monkeypatch.setattr(joining, "SAID_EVERY", 2)
+    address = "127.0.0.1", free_port()
+    with pytest.raises(CannotJoin):
+        asyncio.run(join(address, APPLICATION, b"", LinkConfig()))
+    said = [one.getMessage() for one in caplog.records if "join_waits" in one.getMessage()]
+    assert len(said) == 2
+    assert f"address=127.0.0.1:{address[1]}" in said[0]
 
 
 def test_something_else_than_a_broker_is_not_asked_again() -> None:
@@ -79,6 +103,10 @@ async def met(cluster: str, *, is_there: bool = True) -> None:
         await meet(address, folder, SECRET, LinkConfig())
 
 
+@pytest.mark.complains(
+    "link_refused peer=127.0.0.1:* reason='one broker belongs to cluster pantry, the *",
+    "link_refused peer=127.0.0.1:* reason='the other side refuses the link: one broker *",
+)
 def test_a_used_folder_of_another_cluster_is_not_taken() -> None:
     with pytest.raises(CannotJoin, match=r"does not take .* cluster pantry.* with an empty folder"):
         asyncio.run(met("pantry"))

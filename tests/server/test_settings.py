@@ -27,7 +27,7 @@ def test_every_setting_of_a_topic_is_described_with_its_source(tmp_path: Path) -
         assert (await admin.values("segment.ms")).keys() == {"segment.ms"}
         missing = await admin.describe(TOPIC, "none")
         assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        odd = await admin.describe(GROUP, "group")
+        odd = await admin.describe(99, "group")
         assert odd.error_code == ErrorCode.INVALID_REQUEST
 
     serve(tmp_path / "data", go)

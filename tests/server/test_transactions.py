@@ -62,6 +62,7 @@ from kafkaesque.wire.messages.offset_fetch import (
 )
 from kafkaesque.wire.messages.produce import (
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -118,6 +119,11 @@ class Shop:
         return result.partition_error_code
 
     async def write(self, producer: Producer, sequence: int, value: bytes, version: int) -> int:
+        return (await self.written(producer, sequence, value, version)).error_code
+
+    async def written(
+        self, producer: Producer, sequence: int, value: bytes, version: int
+    ) -> PartitionProduceResponse:
         batch = transactional(sequence, value, producer=producer)
         data = PartitionProduceData(index=0, records=bytes(batch))
         request = ProduceRequest(
@@ -127,7 +133,7 @@ class Shop:
             topic_data=(TopicProduceData(name="orders", partition_data=(data,)),),
         )
         answer = await self.ask(request, version, ProduceResponse)
-        return answer.responses[0].partition_responses[0].error_code
+        return answer.responses[0].partition_responses[0]
 
     async def end(
         self, producer: Producer, version: int, *, is_commit: bool = True
@@ -228,6 +234,26 @@ def test_a_partition_that_was_not_added_is_refused_as_each_version_knows_it(tmp_
         assert await shop.write(producer, 0, b"x", 11) == ErrorCode.TRANSACTION_ABORTABLE
         assert await shop.add(producer) == ErrorCode.NONE
         assert await shop.write(producer, 0, b"x", 10) == ErrorCode.NONE
+
+    in_shop(tmp_path, story)
+
+
+def test_numbers_of_an_aborted_transaction_need_a_new_epoch(tmp_path: Path) -> None:
+    async def story(shop: Shop) -> None:
+        producer = await shop.init()
+        assert await shop.add(producer) == ErrorCode.NONE
+        assert await shop.write(producer, 0, b"its answer is lost", 10) == ErrorCode.NONE
+        assert (await shop.end(producer, 4, is_commit=False)).error_code == ErrorCode.NONE
+        await shop.stable_at(2)
+        assert await shop.add(producer) == ErrorCode.NONE
+        answer = await shop.written(producer, 0, b"other records", 10)
+        assert answer.error_code == ErrorCode.UNKNOWN_PRODUCER_ID
+        assert answer.log_start_offset == 0, "without it the Java client asks again and again"
+        assert (await shop.end(producer, 4, is_commit=False)).error_code == ErrorCode.NONE
+        higher = await shop.init()
+        assert higher.epoch > producer.epoch
+        assert await shop.add(higher) == ErrorCode.NONE
+        assert await shop.write(higher, 0, b"other records", 10) == ErrorCode.NONE
 
     in_shop(tmp_path, story)
 

@@ -94,6 +94,7 @@ def test_nothing_is_lost_or_doubled_when_the_leader_is_killed(cluster: Cluster) 
     assert read(cluster, "killed", 3 * COUNT) == sender.acknowledged
 
 
+@pytest.mark.long
 def test_new_consumers_find_a_partition_while_its_leader_is_replaced(cluster: Cluster) -> None:
     create(cluster, "asked")
     Sender(cluster).send("asked")
@@ -168,6 +169,10 @@ def test_any_broker_takes_any_change(cluster: Cluster) -> None:
         assert {f"by-{other}" for other in cluster.nodes} <= set(known.topics)
 
 
+@pytest.mark.complains(
+    "link_refused peer=127.0.0.1:* reason='one broker belongs to cluster *, the other to *'",
+    "link_refused peer=127.0.0.1:* reason='the other side refuses the link: one broker *",
+)
 def test_a_broker_joins_no_other_cluster_than_its_own(cluster: Cluster, tmp_path: Path) -> None:
     stranger = BrokerProcess(tmp_path / "stranger")
     stranger.start()

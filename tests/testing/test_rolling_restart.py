@@ -25,6 +25,7 @@ def _restart_all(cluster: Cluster, down: Callable[[NodeId], None]) -> None:
 
 
 @pytest.mark.requirement("Q-6")
+@pytest.mark.long
 def test_no_send_fails_while_all_brokers_are_restarted_in_turn() -> None:
     with Cluster(3) as cluster:
         _restart_all(cluster, cluster.stop)

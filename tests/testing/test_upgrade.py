@@ -32,6 +32,7 @@ def upgrade(cluster: Cluster, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_brokers_are_replaced_by_newer_ones_under_load_and_then_older_ones_are_refused() -> None:
     with Cluster(3, settings=OLD) as cluster:
         create(cluster.bootstrap, PARTITIONS)

@@ -13,6 +13,7 @@ from kafkaesque.errors import (
     MalformedBatch,
     OversizedBatch,
     RecordsRefused,
+    TimeRefused,
 )
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.read import RECORD_BYTES_MIN, iterate_records, read_records
@@ -27,6 +28,7 @@ from kafkaesque.record.view import (
     stamp_append_time,
 )
 from kafkaesque.topic_settings import (
+    DEFAULTS,
     CleanupPolicy,
     CompressionType,
     TimestampType,
@@ -40,6 +42,7 @@ _CODECS: Mapping[CompressionType, Codec] = {
     CompressionType.LZ4: Codec.LZ4,
     CompressionType.ZSTD: Codec.ZSTD,
 }
+UNBOUNDED_MS = DEFAULTS.message_timestamp_after_max_ms
 _TIME_SPREAD_MAX = (1 << 63) - 1
 _NOT_FOR_PRODUCERS = CONTROL_BIT | LOG_APPEND_TIME_BIT
 
@@ -54,7 +57,13 @@ class Admission:
         self._limits = RecordLimits() if limits is None else limits
         self.is_append_time = settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME
         """Whether the broker's time is written into each batch."""
-        self.is_plain = not (self._codec is not None or self._needs_keys or self.is_append_time)
+        self._before_ms = settings.message_timestamp_before_max_ms
+        self._after_ms = settings.message_timestamp_after_max_ms
+        is_timed = min(self._before_ms, self._after_ms) < UNBOUNDED_MS
+        self._checks_times = is_timed and not self.is_append_time
+        self.is_plain = not (
+            self._codec is not None or self._needs_keys or self.is_append_time or self._checks_times
+        )
         """Whether a batch in memory that may be written to is appended as it is."""
 
     def check(self, batches: memoryview) -> BatchView:
@@ -86,6 +95,8 @@ class Admission:
 
         A batch that lies in writable memory is taken as ours and changed in place.
         """
+        if self._checks_times:
+            self._check_times(view, now_ms)
         must_repack = self._codec is not None and self._codec != view.codec
         if must_repack:
             records = read_records(view, self._limits)
@@ -100,6 +111,16 @@ class Admission:
             stamp_append_time(view.data, now_ms)
             view = BatchView(view.data)
         return view
+
+    def _check_times(self, view: BatchView, now_ms: int) -> None:
+        """Raise TimeRefused for a batch of another time; a batch without timestamps has none."""
+        if view.max_timestamp_ms < 0:
+            return
+        behind_ms, ahead_ms = now_ms - view.base_timestamp_ms, view.max_timestamp_ms - now_ms
+        if behind_ms > self._before_ms:
+            raise TimeRefused(f"a batch {behind_ms} ms old, the topic takes {self._before_ms}")
+        if ahead_ms > self._after_ms:
+            raise TimeRefused(f"a batch {ahead_ms} ms ahead, the topic takes {self._after_ms}")
 
     def _repacked(self, view: BatchView, records: list[Record]) -> BatchView:
         assert self._codec is not None

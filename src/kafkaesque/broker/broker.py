@@ -36,6 +36,7 @@ from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Topics, group_of
 from kafkaesque.broker.transaction_carrier import TransactionCarrier
 from kafkaesque.broker.transactions import STATE_SETTINGS, STATE_TOPIC, BrokerTransactions
+from kafkaesque.broker.wall_clocks import WallClocks
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
@@ -113,9 +114,9 @@ class Broker:
         self._is_started = False
         self._waits = ServingWaits(self.leaders, self.replicas.is_reachable)
         self.leaders.on_change = self._waits.changed
-        self._housekeeper = Housekeeper(clock, config.housekeeping)
-        ids_per_block = config.producers.ids_per_block
-        self._producer_ids = ProducerIds(ids_per_block, self._take_producer_ids)
+        self.clocks = WallClocks(node, clock, config.housekeeping, self._peers.tell)
+        self._housekeeper = Housekeeper(clock, config.housekeeping, self.clocks)
+        self._producer_ids = ProducerIds(config.producers.ids_per_block, self._take_producer_ids)
         # While topics may come and go: those that were deleted meanwhile are not yielded.
         self._sweep = ProducerSweep(lambda: self.topics.each_partition(), failed)
         self._catalog: MachineHost[Catalog]
@@ -146,7 +147,7 @@ class Broker:
         )
 
     def start(self, ready: Callable[[], None]) -> None:
-        """Open the catalog, then every topic in it; `ready` is told when all of them serve."""
+        """Open the catalog, then its topics; `ready` is told when the first of them serve."""
         self._ready = ready
         alone = Voters(voters=(self.node,))
         first = alone if self._membership is None else self._membership.voters
@@ -173,10 +174,8 @@ class Broker:
             self.replicas.is_reachable,
         )
         self.confirming = Confirming(self.ask, self._committed, lambda: self._catalog.is_hosted)
-        committed = self._committed.machine
-        self.topics = Topics(
-            self.node, committed, self._hosting, self._store, self._clock, self._waits
-        )
+        known = self._committed.machine
+        self.topics = Topics(self.node, known, self._hosting, self._store, self._clock, self._waits)
         self.replicas.tell_of_leading(replica)
         if self._membership is not None:
             self._caretaker = Caretaker(
@@ -209,6 +208,7 @@ class Broker:
         self.coordinators.tick()
         self.transactions.coordinators.tick()
         self._store.flusher.settle()
+        self.clocks.tick(set(self._others()) - self.replicas.removed)
         self._housekeeper.tick()
         self._sweep.step()
         self.flush()

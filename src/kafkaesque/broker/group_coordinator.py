@@ -50,6 +50,8 @@ class GroupCoordinator:
         failed: Callable[[LogError], None],
     ) -> None:
         self.replica = replica
+        self.is_time_sound: Callable[[], bool] = _always
+        """Says whether the wall clock can be believed."""
         self.guards = Guards()
         """The checks of transactional commits that are under way."""
         self._clock = clock
@@ -150,7 +152,8 @@ class GroupCoordinator:
         self._host.close()
 
     def _now(self) -> Now:
-        return Now(self._clock.monotonic_ms(), self._clock.now_ms())
+        clock = self._clock
+        return Now(clock.monotonic_ms(), clock.now_ms(), self.is_time_sound())
 
     def _carry_out(self, decision: Decision) -> None:
         replies = decision.replies
@@ -200,3 +203,8 @@ def _lost() -> NotCoordinator:
 
 def _ignore(_: object) -> None:
     """Nobody waits for the groups to be there."""
+
+
+def _always() -> bool:
+    """Nobody doubts the clock."""
+    return True

@@ -90,6 +90,7 @@ class Hosting:
         partition = Partition(
             replica, settings, self._clock, self._config.producers, is_internal=topic.is_internal
         )
+        partition.producers.is_time_sound = self._is_time_sound
         if topic.is_internal:
             MachineState(replica, self._store.snapshots(replica.group))
         self._housekeeper.watch(
@@ -124,11 +125,13 @@ class Hosting:
         replica = partition.replica
         snapshots = self._store.snapshots(replica.group)
         groups = self._config.groups
-        return GroupCoordinator(replica, self._clock, groups, snapshots, self._failed)
+        found = GroupCoordinator(replica, self._clock, groups, snapshots, self._failed)
+        found.is_time_sound = self._is_time_sound
+        return found
 
     def _transaction_coordinator(self, partition: Partition) -> TransactionCoordinator:
         replica = partition.replica
-        return TransactionCoordinator(
+        found = TransactionCoordinator(
             replica,
             self._clock,
             self._config.transactions,
@@ -137,3 +140,8 @@ class Hosting:
             self._next_producer_id,
             self._transactions.markers,
         )
+        found.is_time_sound = self._is_time_sound
+        return found
+
+    def _is_time_sound(self) -> bool:
+        return self._housekeeper.clocks.is_sound

@@ -5,6 +5,9 @@ is old enough, deletes segments by the topic's retention, and decides whether co
 while; passes of compaction run one at a time, in the order in which they were found worthwhile. All
 of it happens in small steps within ticks, and a tick gives it little time.
 
+Only the leader deletes by age or size; its followers take over its start. What goes by age stays
+while the wall clock is in doubt (`broker/wall_clocks.py`).
+
 Kafka closes an old segment only at the next append. Here an idle log is closed too, when its
 segment is older than `segment.ms` or when all in it has expired: else retention and compaction
 could not act on a topic that nobody writes to.
@@ -15,15 +18,21 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
 
-from kafkaesque.broker.log_settings import retention_rules
+from msgspec.structs import replace
+
+from kafkaesque.broker.log_settings import dirty_share_min, retention_rules
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.wall_clocks import WallClocks
 from kafkaesque.clock import Clock
 from kafkaesque.config import HousekeepingConfig
-from kafkaesque.errors import DiskFull, LogError
+from kafkaesque.errors import CorruptLog, DiskFull, LogError
 from kafkaesque.log.compaction import CompactionRules, Step, compact
-from kafkaesque.log.retention import age_ms, expired, is_too_old
+from kafkaesque.log.retention import RetentionRules, age_ms, expired, is_too_old
 from kafkaesque.topic_settings import CleanupPolicy, TopicSettings
 from kafkaesque.types import GroupId, Offset
+
+_FOR_EVER_MS = 1 << 63
+"""Longer ago than any tombstone."""
 
 
 class _Watched:
@@ -51,7 +60,8 @@ class Housekeeper:
     that nobody has asked for yet.
     """
 
-    def __init__(self, clock: Clock, config: HousekeepingConfig) -> None:
+    def __init__(self, clock: Clock, config: HousekeepingConfig, clocks: WallClocks) -> None:
+        self.clocks = clocks
         self.errors: dict[GroupId, LogError] = {}
         self.passes = 0
         """How often compaction has come to its end."""
@@ -111,7 +121,7 @@ class Housekeeper:
         except DiskFull:
             pass  # nothing was changed, and there may be room next time
         except LogError as error:
-            self.errors[watched.replica.group] = error
+            self._failed(watched.replica, error)
         config = self._config
         delay_ms = config.retry_interval_ms if is_begun else config.check_interval_ms
         self._look_at(now_ms + delay_ms, watched)
@@ -126,7 +136,7 @@ class Housekeeper:
         if log.segments.is_old or (deletes and self._has_expired_wholly(watched, settings)):
             log.roll()
             is_begun = True
-        if deletes:
+        if deletes and watched.replica.is_serving:
             is_begun = self._delete(watched, settings) or is_begun
         if settings.cleanup_policy is not CleanupPolicy.DELETE:
             is_begun = self._consider(watched) or is_begun
@@ -134,9 +144,17 @@ class Housekeeper:
 
     def _has_expired_wholly(self, watched: _Watched, settings: TopicSettings) -> bool:
         """Tell whether even the active segment holds nothing that is to be kept."""
-        active = watched.replica.log.segments.active_info()
-        now_ms = self._clock.now_ms()
-        return active.bytes > 0 and is_too_old(active, now_ms, retention_rules(settings))
+        log = watched.replica.log
+        active = log.segments.active_info()
+        if active.bytes == 0:
+            return False
+        if not watched.replica.is_serving:
+            return log.start.first_offset >= active.end
+        return is_too_old(active, self._clock.now_ms(), self._rules(settings))
+
+    def _rules(self, settings: TopicSettings) -> RetentionRules:
+        rules = retention_rules(settings)
+        return rules if self.clocks.is_sound else replace(rules, retention_ms=None)
 
     def _delete(self, watched: _Watched, settings: TopicSettings) -> bool:
         log = watched.replica.log
@@ -144,7 +162,7 @@ class Housekeeper:
             islice(log.segments.each_info(), self._config.segments_per_look),
             size_bytes=log.segments.size_bytes,
             now_ms=self._clock.now_ms(),
-            rules=retention_rules(settings),
+            rules=self._rules(settings),
             below=_settled_offset(watched.replica),
         )
         if start is None or start <= log.start.first_offset:
@@ -161,10 +179,22 @@ class Housekeeper:
             return False
         replica.log.allow_holes()
         dirty, clean = replica.log.segments.bytes_to_compact(self._compactable_below(watched))
-        if dirty and dirty >= self._config.dirty_share_min * (dirty + clean):
+        share = dirty_share_min(watched.settings(), self._config.dirty_share_min)
+        if dirty and (dirty >= share * (dirty + clean) or self._has_waited_long(watched)):
             watched.is_waiting_for_compaction = True
             self._to_compact.append(watched)
         return replica.log.note_point()
+
+    def _has_waited_long(self, watched: _Watched) -> bool:
+        """Tell whether something that no pass has seen is older than it may become."""
+        segments = watched.replica.log.segments
+        lag_ms, now_ms = watched.settings().max_compaction_lag_ms, self._clock.now_ms()
+        below = self._compactable_below(watched)
+        return any(
+            age_ms(info, now_ms) >= lag_ms
+            for info in segments.each_info()
+            if segments.compacted_to < info.end <= below and not info.is_active
+        )
 
     def _compactable_below(self, watched: _Watched) -> Offset:
         """Return up to where the log is committed, synced, and old enough to be compacted."""
@@ -175,6 +205,8 @@ class Housekeeper:
         lag_ms = watched.settings().min_compaction_lag_ms
         if lag_ms == 0:
             return below
+        if not self.clocks.is_sound:
+            return log.start.first_offset
         now_ms = self._clock.now_ms()
         young = (i.base for i in log.segments.each_info() if age_ms(i, now_ms) < lag_ms)
         return min(below, next(young, below))
@@ -194,18 +226,27 @@ class Housekeeper:
         except DiskFull:
             pass  # the next look finds it worthwhile again
         except LogError as error:
-            self.errors[watched.replica.group] = error
+            self._failed(watched.replica, error)
         if step is None:
             self._work = None
             self._to_compact.popleft().is_waiting_for_compaction = False
         return step is not Step.WAITED
+
+    def _failed(self, replica: Replica, error: LogError) -> None:
+        self.errors[replica.group] = error
+        if isinstance(error, CorruptLog):
+            replica.damaged(error)
 
     def _begin(self, watched: _Watched) -> Iterator[Step]:
         return compact(
             watched.replica.log.segments,
             below=self._compactable_below(watched),
             now_ms=self._clock.now_ms(),
-            rules=CompactionRules(delete_retention_ms=watched.settings().delete_retention_ms),
+            rules=CompactionRules(
+                delete_retention_ms=watched.settings().delete_retention_ms
+                if self.clocks.is_sound
+                else _FOR_EVER_MS
+            ),
         )
 
 

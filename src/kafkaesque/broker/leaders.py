@@ -12,7 +12,7 @@ replica that was just opened leads nothing, and tell it everything from the begi
 changes nothing is said. No clock and no I/O here: `tick` returns what is to be sent.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -33,6 +33,23 @@ class Leader(NamedTuple):
 NOBODY = Leader(NO_TERM, None)
 
 
+class Life(Struct, frozen=True, kw_only=True):
+    """What a broker claims of its run, and what it has heard of the receiver's; see `lives.py`."""
+
+    run: int
+    """Which start of the sender this is; 0 while that is not durable."""
+
+    opened: int
+    """The round of its journal when the run began."""
+
+    round: int
+    """The round of its journal that is durable."""
+
+    heard_run: int
+    heard_session: int
+    heard_round: int
+
+
 class LeadersTold(Struct, frozen=True, kw_only=True):
     """One broker's word to another: these groups I lead, or lead no more."""
 
@@ -51,6 +68,8 @@ class LeadersTold(Struct, frozen=True, kw_only=True):
 
     facts: tuple[tuple[GroupId, Term, bool, tuple[NodeId, ...]], ...]
     """Group, term, whether the sender leads it, and which replicas are in sync with it then."""
+    life: Life | None = None
+    """None from brokers that do not tell it."""
 
 
 class _Own(NamedTuple):
@@ -121,12 +140,22 @@ class Leaders:
         self._in_sync.pop(group, None)
         self.on_change(group)
 
-    def tick(self, peers: Iterable[NodeId]) -> list[LeadersTold]:
-        """Return what is to be told now; called once per heartbeat."""
+    def tick(
+        self, peers: Iterable[NodeId], owed: Container[NodeId] = frozenset()
+    ) -> list[LeadersTold]:
+        """Return what is to be told now; called once per heartbeat.
+
+        Those in `owed` are told although there is nothing new of leaders.
+        """
         told = []
         for node in peers:
             peer = self._peers.setdefault(node, _Peer())
-            if peer.is_owed or not peer.knows_us or peer.acknowledged < self._version:
+            if (
+                node in owed
+                or peer.is_owed
+                or not peer.knows_us
+                or peer.acknowledged < self._version
+            ):
                 told.append(self._tell(node, peer))
                 peer.is_owed = False
         return told

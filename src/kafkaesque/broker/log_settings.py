@@ -6,6 +6,7 @@ from kafkaesque.config import LogConfig
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.log.retention import RetentionRules
 from kafkaesque.topic_settings import (
+    DEFAULTS,
     UNLIMITED,
     CleanupPolicy,
     FlushPolicy,
@@ -34,9 +35,22 @@ def configure_log(log: PartitionLog, settings: TopicSettings) -> None:
     config = replace(
         log.segments.config,
         segment_bytes_max=settings.segment_bytes,
-        segment_age_ms_max=settings.segment_ms,
+        segment_age_ms_max=_segment_ms(settings),
     )
     log.configure(config, policy=settings.flush_policy, flush_ms=settings.flush_ms)
+
+
+def _segment_ms(settings: TopicSettings) -> int:
+    """Return how old a segment becomes: what is in the active one cannot be compacted."""
+    if settings.cleanup_policy is CleanupPolicy.DELETE:
+        return settings.segment_ms
+    return min(settings.segment_ms, settings.max_compaction_lag_ms)
+
+
+def dirty_share_min(settings: TopicSettings, usual: float) -> float:
+    """Return which share of a log is to be new before it is compacted; `usual` if none was set."""
+    share = settings.min_cleanable_dirty_ratio
+    return usual if share == DEFAULTS.min_cleanable_dirty_ratio else share
 
 
 def retention_rules(settings: TopicSettings) -> RetentionRules:

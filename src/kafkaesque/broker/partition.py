@@ -1,6 +1,6 @@
 """One partition as clients see it: append, read what is committed, look up offsets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kafkaesque.broker import times
@@ -9,32 +9,30 @@ from kafkaesque.broker.end_proof import EndProof
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.partition_transactions import Aborted
 from kafkaesque.broker.producer_keeper import ProducerKeeper
-from kafkaesque.broker.producers import NO_NUMBER, RememberedBatch
+from kafkaesque.broker.producers import NO_NUMBER, ProducerView, RememberedBatch
 from kafkaesque.broker.refusals import FOR_NOW, Refusals
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.sound_reads import cut_at, damage_noted, offline, read_sound
 from kafkaesque.broker.transaction_ports import Guards, Marker
 from kafkaesque.broker.watermark import Done, Outcome
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
-    CorruptLog,
     FutureTerm,
     KafkaesqueError,
     LeaderNotReady,
-    LogError,
     NotEnoughReplicas,
     NotHere,
     NotLeader,
     OffsetNotAvailable,
     OffsetOutOfRange,
-    PartitionOffline,
     StaleProducerEpoch,
     StaleTerm,
     UnknownTopic,
 )
 from kafkaesque.machines.transaction_errors import CoordinatorFenced, TransactionUnverified
 from kafkaesque.record.control import ControlType, build_control_batch
-from kafkaesque.record.view import TRANSACTIONAL_BIT, BatchView, first_damage, peek_size
+from kafkaesque.record.view import TRANSACTIONAL_BIT, BatchView
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import Offset, Term
 
@@ -121,6 +119,13 @@ class Partition:
         """Return the aborted transactions that have records in [first, end)."""
         self._check_serving()
         return self.producers.aborted(first, end)
+
+    def producer_views(self) -> Iterator[ProducerView]:
+        """Return its producers, for an administrator; from any replica."""
+        self._check_here()
+        self.producers.follow()
+        self._check_here()
+        return self.producers.known.views()
 
     @property
     def size_bytes(self) -> int:
@@ -324,22 +329,11 @@ class Partition:
         if offset >= end or (bytes_max <= 0 and not first_always):
             return EMPTY
         data = log.segments.tail(offset)
-        if not data or len(data) > bytes_max:
-            data = log.segments.read(offset, bytes_max, first_always=first_always)
-            self._check_sound(offset, data)
-        return data if end == log.end_offset and log.is_settled else _cut_at(data, end)
-
-    def _check_sound(self, offset: Offset, data: memoryview) -> None:
-        """See that the disk gave back what was written to it: clients need not look.
-
-        If not, this replica takes part no more, so that another one leads.
-        """
-        position = first_damage(data)
-        if position is not None:
-            where = f"{self.replica.group}, {position} bytes behind the batch of offset {offset},"
-            error = CorruptLog(where, position, "a batch read from disk has a wrong checksum")
-            self.replica.stop(error)
-            raise PartitionOffline(f"this partition is offline here: {error}")
+        is_all = end == log.end_offset and log.is_settled
+        if data and len(data) <= bytes_max:
+            return data if is_all else cut_at(data, end)
+        stop = None if is_all else end
+        return read_sound(self.replica, offset, bytes_max, first_always=first_always, end=stop)
 
     @property
     def _readable_end(self) -> Offset:
@@ -377,14 +371,16 @@ class Partition:
         self._check_serving()
         segments = self.replica.log.segments
         end = min(below, self._readable_end)
-        return times.find_time(segments, timestamp_ms, self.first_offset, end)
+        with damage_noted(self.replica):
+            return times.find_time(segments, timestamp_ms, self.first_offset, end)
 
     def newest_time(self, below: Offset) -> tuple[Offset, int] | None:
         """Return offset and time of the record with the greatest time, if before `below`."""
         self._check_serving()
         segments = self.replica.log.segments
         end = min(below, self._readable_end)
-        return times.newest_time(segments, self.first_offset, end)
+        with damage_noted(self.replica):
+            return times.newest_time(segments, self.first_offset, end)
 
     def trim(self, offset: Offset) -> bool:
         """Forget the records before `offset`; durable once the partition is settled.
@@ -424,30 +420,21 @@ class Partition:
 
     def _check_serving(self) -> None:
         if not self.replica.is_serving:
-            if self._gone is not None:
-                raise type(self._gone)(str(self._gone))
-            if self.replica.error is not None:
-                raise self._offline(self.replica.error)
+            self._check_here()
             if self.replica.raft.leadership is None:
                 raise NotLeader(self.replica.raft.leader)
             raise LeaderNotReady("the leader has not yet committed an entry of its own term")
 
     def _check_following(self) -> None:
-        replica = self.replica
-        if self._gone is not None:
-            raise type(self._gone)(str(self._gone))
-        if replica.error is not None:
-            raise self._offline(replica.error)
-        if replica.raft.leader is None:
+        self._check_here()
+        if self.replica.raft.leader is None:
             raise NotLeader(None)
 
-    def _offline(self, error: LogError) -> PartitionOffline | NotLeader:
-        """Return what is told of a replica that failed: where there are others, one of them leads.
-
-        aiokafka asks the same broker again and again at any other code than that.
-        """
-        has_others = len(self.replica.raft.voters.voters) > 1
-        return NotLeader(None) if has_others else PartitionOffline(str(error))
+    def _check_here(self) -> None:
+        if self._gone is not None:
+            raise type(self._gone)(str(self._gone))
+        if self.replica.error is not None:
+            raise offline(self.replica, self.replica.error)
 
     def _check_replicas(self) -> None:
         """Look anew before refusing: the last look may be a heartbeat old."""
@@ -471,14 +458,3 @@ class Partition:
             waiting, self._waiting = self._waiting, {}
             for callback in waiting:
                 callback()
-
-
-def _cut_at(data: memoryview, end: Offset) -> memoryview:
-    """Leave out the batches that are not committed yet."""
-    position = 0
-    while position < len(data):
-        base, size = peek_size(data, position)
-        if base >= end:
-            break
-        position += size
-    return data[:position]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from kafkaesque.broker.leaders import LeadersTold
+from kafkaesque.broker.wall_clocks import ClockTold
 from kafkaesque.machines.catalog_commands import Command, Reply
 from kafkaesque.machines.transaction_questions import Answer, Question
 from kafkaesque.raft.messages import Message
@@ -30,8 +31,11 @@ class Peers(Protocol):
         """Take a beat to its target, whose `Broker.receive_beat` gets it."""
         ...
 
-    def tell(self, told: LeadersTold) -> None:
-        """Take word of leaders to its target, whose `Broker.receive_leaders` gets it."""
+    def tell(self, told: LeadersTold | ClockTold) -> None:
+        """Take word of leaders or of the time to its target.
+
+        There `Broker.receive_leaders` or `Broker.clocks` gets it.
+        """
         ...
 
     def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
@@ -58,7 +62,7 @@ class NoPeers:
         """Nobody is there to hear it."""
         raise AssertionError(f"a single broker has no peers: {beat}")
 
-    def tell(self, told: LeadersTold) -> None:
+    def tell(self, told: LeadersTold | ClockTold) -> None:
         """Nobody is there to be told."""
         raise AssertionError(f"a single broker has no peers: {told}")
 

@@ -13,6 +13,9 @@ TRANSFERS_MAX = 50
 """Groups handed over at a time: each refuses proposals for a moment. A broker that led 1,000 leads
 them again after two minutes."""
 
+TICKS_BEFORE_RETRY = 30 * TICKS_BETWEEN
+"""After one who did not take over: it may be damaged, and each try refuses proposals meanwhile."""
+
 
 def give_back(led: Iterable[tuple[Replica, NodeId]]) -> int:
     """Hand groups that are led here to their preferred leaders, if those have everything.
@@ -26,6 +29,9 @@ def give_back(led: Iterable[tuple[Replica, NodeId]]) -> int:
             continue
         progress = leadership.progress.get(preferred)
         if progress is None or not progress.is_active or progress.match < replica.raft.end:
+            continue
+        failed_at = leadership.failed_transfers.get(preferred)
+        if failed_at is not None and leadership.ticks - failed_at < TICKS_BEFORE_RETRY:
             continue
         try:
             replica.transfer(preferred)

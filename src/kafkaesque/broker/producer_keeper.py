@@ -14,12 +14,12 @@ in memory is not touched by either. On disk the newest snapshot must not be olde
 one is taken whenever a segment begins, and those who compact keep below `snapshot_offset`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
 from kafkaesque.broker.partition_transactions import Aborted
-from kafkaesque.broker.producers import Producers, ProducerView, RememberedBatch
+from kafkaesque.broker.producers import Producers, RememberedBatch
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
@@ -55,6 +55,8 @@ class ProducerKeeper:
         self._replica = replica
         self._clock = clock
         self._config = config
+        self.is_time_sound: Callable[[], bool] = _always
+        """Says whether the wall clock can be believed."""
         self._producers: Producers | None = None
         self._applied: Offset = 0
         """The state is that before the record at this offset."""
@@ -101,13 +103,19 @@ class ProducerKeeper:
             while self._catch_up(self._replica.log.end_offset):
                 pass  # ends at the end of the log, which does not move meanwhile
         except LogError as error:
-            self._replica.stop(error)
+            self._stop(error)
+
+    def _stop(self, error: LogError) -> None:
+        """Without knowing the producers nobody can lead; others that can read their log may."""
+        if isinstance(error, CorruptLog):
+            self._replica.damage.add(self._applied, error)
+        self._replica.stop(error)
 
     # ── transactions, while leading ──────────────────────────────────────────────────────────
 
     @property
     def known(self) -> Producers:
-        """The producers; only of a leader that serves."""
+        """The producers; only of a leader that serves, or right after `follow`."""
         assert self._producers is not None, "only a leader that serves is asked"
         return self._producers
 
@@ -119,9 +127,13 @@ class ProducerKeeper:
         """Return the aborted transactions that have records in [first, end)."""
         return self.known.transactions.aborted(first, end)
 
-    def views(self) -> Iterator[ProducerView]:
-        """Return all producers, for an administrator."""
-        return self.known.views()
+    def follow(self) -> None:
+        """Know all that is committed, also where upkeep has not yet come as far.
+
+        The next snapshot is at most as far behind as upkeep lets it be, so this is soon done.
+        """
+        while not self._replica.is_serving and self._follow_on():
+            pass  # ends at what is committed, which does not move meanwhile
 
     # ── for replicas that begin anew (`broker/installing.py`) ────────────────────────────────
 
@@ -170,18 +182,16 @@ class ProducerKeeper:
             raise failure
         place = self._place()
         if place == self._seen and self._producers is not None:
-            self._producers.expire(self._clock.now_ms())
+            self._expire(self._producers)
             return False  # so it is with nearly all of many partitions: `bench/cluster_idle.py`
         has_more = False
         if not self._replica.is_serving:
-            try:
-                has_more = self._catch_up(self._settled_offset())
-            except LogError as error:
-                self._replica.stop(error)
+            has_more = self._follow_on()
+            if self._replica.error is not None:
                 return False
         self._forget_offer()
         assert self._producers is not None
-        self._producers.expire(self._clock.now_ms())
+        self._expire(self._producers)
         transactions = self._producers.transactions
         transactions.trim(self._replica.log.start.first_offset, self._replica.high_watermark)
         if self._taken is None and not self._is_writing and self._is_snapshot_due():
@@ -191,6 +201,10 @@ class ProducerKeeper:
         is_done = not (has_more or is_begun) and self._taken is None and self._offered is None
         self._seen = place if is_done else None
         return is_begun
+
+    def _expire(self, producers: Producers) -> None:
+        if self.is_time_sound():
+            producers.expire(self._clock.now_ms())
 
     def stop(self) -> None:
         """Write the state down for the next start, if that spares it much reading."""
@@ -265,6 +279,17 @@ class ProducerKeeper:
         settled = min(self._replica.raft.commit, log.stable)
         return log.offset_at(settled) if settled >= log.start.index else log.start.offset
 
+    def _follow_on(self) -> bool:
+        """Apply a slice of what is committed; return whether there is more.
+
+        A replica whose log is damaged takes part no more.
+        """
+        try:
+            return self._catch_up(self._settled_offset())
+        except LogError as error:
+            self._stop(error)
+            return False
+
     def _catch_up(self, end: Offset) -> bool:
         """Apply a slice of the log before `end`; return whether there is more."""
         log = self._replica.log
@@ -320,3 +345,8 @@ class ProducerKeeper:
         if beyond:
             with disk_errors(folder):
                 disk.sync_now([], [folder])
+
+
+def _always() -> bool:
+    """Nobody doubts the clock."""
+    return True

@@ -3,7 +3,9 @@
 A producer numbers its records per partition (the *sequence*, which wraps at 2³¹) and resends a
 batch whose answer it did not get. The numbers are in the batch's header, so this state follows from
 the headers of the log alone, in order: whoever reads the same log knows the same. The last five
-batches of each producer are remembered, because a producer has at most five on their way.
+batches of each producer are remembered, because a producer has at most five on their way. Only what
+equals one of them is a repetition, and in a transaction only one of the same transaction: a client
+that gave up a batch and aborted may number other records like it.
 
 Of an unknown producer any first sequence is taken, as Kafka does since 2.5: its state may have been
 dropped for being idle, and to refuse it would stop a healthy producer for good.
@@ -20,14 +22,14 @@ from typing import NamedTuple
 from kafkaesque.broker.partition_transactions import PartitionTransactions
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
-    DuplicateSequence,
     MalformedBatch,
     NewerFormat,
     OutOfOrderSequence,
+    SequenceReused,
     StaleProducerEpoch,
     UnsupportedBatch,
 )
-from kafkaesque.machines.transaction_errors import InvalidTransactionState
+from kafkaesque.machines.transaction_errors import ConcurrentTransactions, InvalidTransactionState
 from kafkaesque.record.control import ControlType, read_control
 from kafkaesque.record.view import CONTROL_BIT, NO_PRODUCER_ID, TRANSACTIONAL_BIT, BatchView
 from kafkaesque.types import Offset
@@ -41,13 +43,15 @@ NO_NUMBER = -1
 NO_TRANSACTION = -1
 
 _TRANSACTIONS_SINCE = 2
-_RUN_MAX = 1 << 30
+_BEHIND_MAX = 1 << 30
 """Half of all sequences: further back, behind and ahead could not be told apart."""
 
 _HEAD = Struct(">BI")
 _PRODUCER = Struct(">qhqiB")
 _BATCH = Struct(">iiqq")
 _TRANSACTION = Struct(">iq")
+_UNUSED = 0
+"""Where a count lay that nobody needs any more; those who wrote it understand 0."""
 
 
 class RememberedBatch(NamedTuple):
@@ -60,9 +64,9 @@ class RememberedBatch(NamedTuple):
 
 
 class _Producer:
-    """One producer; `run` counts the sequences up to `last` that are known to be appended."""
+    """One producer; `last` is its newest sequence, -1 if it has none at this epoch."""
 
-    __slots__ = ("batches", "coordinator_term", "epoch", "last", "number", "run", "seen_ms")
+    __slots__ = ("batches", "coordinator_term", "epoch", "last", "number", "seen_ms")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -71,7 +75,6 @@ class _Producer:
         self.number = NO_NUMBER
         """Of its newest transaction that this leader knows by number; not on disk."""
         self.last = -1
-        self.run = 0
         self.seen_ms = 0
         self.batches: list[RememberedBatch] = []
 
@@ -102,8 +105,8 @@ class Producers:
     def check(self, view: BatchView) -> RememberedBatch | None:
         """Return the batch that `view` repeats, None if it is to be appended.
 
-        Raises StaleProducerEpoch, OutOfOrderSequence, and DuplicateSequence for a repeated batch
-        that is not remembered any more. Changes nothing.
+        Raises StaleProducerEpoch, OutOfOrderSequence, SequenceReused, and what `_check_open` does.
+        Changes nothing.
         """
         if view.producer_id == NO_PRODUCER_ID:
             return None
@@ -118,12 +121,30 @@ class Producers:
         if epoch == known.epoch:
             if view.base_sequence == (known.last + 1) & SEQUENCE_MASK:
                 return None
-            return _repeated(known, view)
+            return self._repeated(known, view)
         if epoch < known.epoch:
             raise StaleProducerEpoch(view.producer_id, epoch, known.epoch)
         if view.base_sequence != 0:
             raise OutOfOrderSequence(view.producer_id, view.base_sequence, 0)
         return None
+
+    def _repeated(self, known: _Producer, view: BatchView) -> RememberedBatch:
+        """Return which of the last batches this repeats; raises for what is none of them."""
+        base = view.base_sequence
+        last = (base + view.last_offset_delta) & SEQUENCE_MASK
+        since: Offset | None = 0
+        if view.is_transactional:
+            # Clients end a transaction when all its batches are answered or given up.
+            since = self.transactions.first_offset(view.producer_id)
+        if since is not None:
+            for batch in known.batches:
+                is_same = batch.base_sequence == base and batch.last_sequence == last
+                if is_same and batch.base_offset >= since:
+                    return batch
+        expected = (known.last + 1) & SEQUENCE_MASK
+        if view.is_transactional and (expected - base) & SEQUENCE_MASK < _BEHIND_MAX:
+            raise SequenceReused(view.producer_id, base, expected)
+        raise OutOfOrderSequence(view.producer_id, base, expected)
 
     def _check_open(self, view: BatchView, known: _Producer) -> None:
         """Refuse what would mix with the producer's open transaction."""
@@ -132,7 +153,8 @@ class Producers:
         if not view.is_transactional:
             raise InvalidTransactionState("the producer has an open transaction here")
         if view.producer_epoch > known.epoch:
-            raise InvalidTransactionState("the transaction before is not yet ended here")
+            # With v2 the end raises the epoch and is answered before the marker is here.
+            raise ConcurrentTransactions("the transaction before is not yet ended here")
 
     def apply(self, view: BatchView, base_offset: Offset, now_ms: int) -> None:
         """Learn of a batch that is in the log, at `base_offset`; in the order of the log."""
@@ -147,9 +169,6 @@ class Producers:
         if view.attributes & TRANSACTIONAL_BIT:
             self.transactions.wrote(view.producer_id, base_offset)
         delta = view.last_offset_delta
-        # Behind a hole (compaction, or a state that was dropped) nothing is known of what precedes.
-        run = known.run if base == (known.last + 1) & SEQUENCE_MASK else 0
-        known.run = min(run + delta + 1, _RUN_MAX)
         known.last = last = (base + delta) & SEQUENCE_MASK
         known.seen_ms = now_ms
         batches = known.batches
@@ -168,8 +187,7 @@ class Producers:
         else:
             producers.move_to_end(view.producer_id)
             if known.epoch != view.producer_epoch:
-                known.epoch, known.run, known.batches = view.producer_epoch, 0, []
-                known.last = -1
+                known.epoch, known.last, known.batches = view.producer_epoch, -1, []
         return known
 
     def _drop_idlest(self) -> None:
@@ -255,7 +273,7 @@ class Producers:
         out = bytearray(_HEAD.pack(STATE_VERSION, len(self._producers)))
         for producer_id, known in self._producers.items():
             out += _PRODUCER.pack(
-                producer_id, known.epoch, known.seen_ms, known.run, len(known.batches)
+                producer_id, known.epoch, known.seen_ms, _UNUSED, len(known.batches)
             )
             for batch in known.batches:
                 out += _BATCH.pack(*batch)
@@ -279,7 +297,6 @@ class Producers:
             older = _Producer(known.epoch)
             older.batches = batches
             older.last = batches[-1].last_sequence
-            older.run = max(0, known.run - ((known.last - older.last) & SEQUENCE_MASK))
             older.seen_ms = known.seen_ms
             known_before._producers[producer_id] = older
         return known_before
@@ -294,11 +311,10 @@ class Producers:
         position = _HEAD.size
         opened: list[tuple[Offset, int]] = []
         for _ in range(count):
-            producer_id, epoch, seen_ms, run, batches = _PRODUCER.unpack_from(state, position)
+            producer_id, epoch, seen_ms, _, batches = _PRODUCER.unpack_from(state, position)
             position += _PRODUCER.size
             known = _Producer(epoch)
             known.seen_ms = min(seen_ms, now_ms)  # a clock that was set back must not keep it
-            known.run = run
             for _ in range(batches):
                 known.batches.append(RememberedBatch(*_BATCH.unpack_from(state, position)))
                 position += _BATCH.size
@@ -314,17 +330,3 @@ class Producers:
         if version >= _TRANSACTIONS_SINCE:
             producers.transactions.load(state, position)
         return producers
-
-
-def _repeated(known: _Producer, view: BatchView) -> RememberedBatch:
-    """Return which of the last batches this repeats; raises for what is none of them."""
-    base, delta = view.base_sequence, view.last_offset_delta
-    last = (base + delta) & SEQUENCE_MASK
-    for batch in known.batches:
-        if batch.base_sequence == base and batch.last_sequence == last:
-            return batch
-    behind = (known.last - last) & SEQUENCE_MASK
-    # To say "duplicate" is to say "it is in the log": only where every sequence is known to be.
-    if behind + delta < known.run:
-        raise DuplicateSequence(view.producer_id, base)
-    raise OutOfOrderSequence(view.producer_id, base, (known.last + 1) & SEQUENCE_MASK)

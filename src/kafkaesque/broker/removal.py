@@ -7,8 +7,7 @@ large files, so it is done in slices: a loop that stalls would look like a broke
 
 import logging
 import re
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kafkaesque.clock import Clock
 from kafkaesque.log.disk import Disk
@@ -35,7 +34,7 @@ class Removal:
     def __init__(self, disk: Disk, clock: Clock) -> None:
         self._disk = disk
         self._clock = clock
-        self._folders: deque[str] = deque()
+        self._folders: dict[str, Callable[[], None]] = {}
         self._steps: Iterator[None] | None = None
 
     @property
@@ -43,43 +42,46 @@ class Removal:
         """Whether nothing waits to be removed."""
         return not self._folders
 
-    def take(self, folder: str) -> None:
+    def take(self, folder: str, named: Callable[[], None] | None = None) -> None:
         """Name a folder as one to be removed, later, and remove it; it may be gone already.
 
-        Whoever gives it must be able to give it again after a crash: so far nothing is on disk.
+        Until `named` is called the caller must be able to give it again after a crash: so far
+        nothing on disk says that it is to go.
         """
-        if folder not in self._folders:
-            self._folders.append(folder)
+        self._folders.setdefault(folder, named or _ignore)
 
     def take_named(self) -> None:
         """Go on with what an earlier run has named."""
         names = self._disk.list("")
-        self._folders += [name for name in names if _NAMED.fullmatch(name)]
+        for name in names:
+            if _NAMED.fullmatch(name):
+                self.take(name)
         for topic in names:
             if _TOPIC.fullmatch(topic):
                 for name in self._disk.list(topic):
                     if _NAMED_PARTITION.fullmatch(name):
-                        self._folders.append(f"{topic}/{name}")
+                        self.take(f"{topic}/{name}")
 
     def tick(self) -> None:
         """Remove for a moment."""
         until_ms = self._clock.monotonic_ms() + SLICE_MS
         while self._folders:
+            folder, named = next(iter(self._folders.items()))
             if self._steps is None:
-                self._steps = self._remove(self._folders[0])
+                self._steps = self._remove(folder, named)
             try:
                 is_done = next(self._steps, _DONE) is _DONE
             except OSError as error:
                 # It stays named as it is, and the next start tries again.
-                log.warning("removal_failed folder=%s reason=%s", self._folders[0], error)
+                log.warning("removal_failed folder=%s reason=%s", folder, error)
                 is_done = True
             if is_done:
                 self._steps = None
-                self._folders.popleft()
+                del self._folders[folder]
             if self._clock.monotonic_ms() >= until_ms:
                 return
 
-    def _remove(self, folder: str) -> Iterator[None]:
+    def _remove(self, folder: str, named: Callable[[], None]) -> Iterator[None]:
         """Remove a topic's folder: it holds partitions' folders, which hold files."""
         disk = self._disk
         above, _, name = folder.rpartition("/")
@@ -89,10 +91,11 @@ class Removal:
             return
         if not folder.endswith(DELETED_SUFFIX):
             if folder not in disk.list(""):
+                named()
                 return
-            named = folder + DELETED_SUFFIX
-            disk.rename_folder(folder, named)
-            folder = named
+            disk.rename_folder(folder, folder + DELETED_SUFFIX)
+            folder += DELETED_SUFFIX
+            named()
             yield
         for partition in disk.list(folder):
             yield from self._remove_partition(f"{folder}/{partition}")
@@ -116,3 +119,7 @@ class Removal:
             file.close()
         self._disk.remove(path)
         yield
+
+
+def _ignore() -> None:
+    """It has its name already."""

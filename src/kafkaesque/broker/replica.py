@@ -9,12 +9,13 @@ import random
 from collections import deque
 from collections.abc import Callable
 
+from kafkaesque.broker.damage_notes import DamageNotes
 from kafkaesque.broker.in_sync import InSync
 from kafkaesque.broker.installing import Giving, StateSource, Taking
 from kafkaesque.broker.watermark import Copies, Done, Outcome, Watermark
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import BatchError, DiskFull, LogError, NotLeader
+from kafkaesque.errors import BatchError, CorruptLog, DiskFull, LogError, NotLeader
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import RecoverySet, StateSaved
@@ -63,6 +64,8 @@ class Replica:
             chance,
             is_recovering=state.is_recovering,
         )
+        self.damage = DamageNotes(group, log)
+        self.raft.may_lead = not self.damage.found
         self.error: LogError | None = None
         self.on_serving: Callable[[], None] = _ignore
         """Called when this replica begins or ceases to serve clients."""
@@ -115,6 +118,11 @@ class Replica:
         return self._shown_offset
 
     @property
+    def is_full(self) -> bool:
+        """Whether something waits for room on the disk."""
+        return self.log.is_full or self._flusher.is_full
+
+    @property
     def is_serving(self) -> bool:
         """Whether clients may be answered: it leads, and its term has a commit."""
         leadership = self.raft.leadership
@@ -159,7 +167,10 @@ class Replica:
         try:
             self.raft.step(message)
         except LogError as error:  # the leader read damaged data for a follower
-            self.stop(error)
+            if isinstance(error, CorruptLog) and self.raft.leadership is not None:
+                self.damaged(error, error.position if error.path == self.group else None)
+            else:
+                self.stop(error)
             return
         self._carry_out()
         if isinstance(message, Heartbeat) and message.source == self.raft.leader:
@@ -245,7 +256,7 @@ class Replica:
 
     def check_room(self) -> None:
         """Raise DiskFull while something waits for room on the disk: nothing more is taken."""
-        if self.log.is_full or self._flusher.is_full:
+        if self.is_full:
             raise DiskFull(f"there is no room on the disk for {self.group}")
 
     def when_committed(self, done: Done) -> None:
@@ -299,6 +310,28 @@ class Replica:
         self._watermark.lost()
         self._copies.lost()
         self.on_stopped()
+
+    def damaged(self, error: CorruptLog, offset: Offset | None = None) -> None:
+        """Learn that the disk does not give back what was written to it, at `offset` if known.
+
+        The replica keeps its log and its vote, so that the group loses none, and does not lead any
+        more, also after a restart. The only voter goes on: nobody else has what is good of it.
+        """
+        self.damage.add(self.log.start.first_offset if offset is None else offset, error)
+        self.raft.may_lead = False
+        if self.error is None and self.raft.leadership is not None:
+            self.raft.resign()
+            self._carry_out()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the group has no other voter."""
+        return len(self.raft.voters.voters) == 1
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether offsets may be missing from the log; if not, a missing one is damage."""
+        return self._journal.groups[self.group].has_holes
 
     def abandon(self) -> None:
         """Take part no more, and tell nobody: the process has ended."""

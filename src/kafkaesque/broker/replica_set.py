@@ -5,12 +5,13 @@ says what it is for: the catalog, or a partition with its preferred leader.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from kafkaesque.broker.campaigns import Campaigns
 from kafkaesque.broker.hand_over import HandOver
 from kafkaesque.broker.leaders import Leaders, LeadersTold
+from kafkaesque.broker.lives import Lives
 from kafkaesque.broker.peers import Peers
 from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
 from kafkaesque.broker.preferred import give_back
@@ -53,6 +54,7 @@ class ReplicaSet:
         self._chance = chance
         self._peers = peers
         self._roster = Roster(node, config, session)
+        self._lives = Lives(session, store.journal, store.flusher)
         self._ticks = 0
         self._by_group: dict[GroupId, Replica] = {}
         self._order: dict[GroupId, Replicas] = {}
@@ -158,7 +160,7 @@ class ReplicaSet:
 
     # ── time and messages ────────────────────────────────────────────────────────────────────
 
-    def tick(self, others: Iterable[NodeId]) -> None:
+    def tick(self, others: Sequence[NodeId]) -> None:
         """Let a tick pass for everything that is awake; `others` are all other brokers."""
         self._ticks += 1
         self._roster.meet(others)
@@ -175,8 +177,10 @@ class ReplicaSet:
         if self._hand_over is not None:
             self._hand_over.tick(self._by_group.values())
         if self._ticks % self._config.heartbeat_ticks == 0:
-            for told in self.leaders.tick(others):
-                self._peers.tell(told)
+            if others:
+                self._lives.tick()
+            for told in self.leaders.tick(others, self._lives.owed(others)):
+                self._peers.tell(self._lives.stamp(told))
             self._ask_for_newborn()
         if self._ticks % PREFERRED_TICKS == 0 and self._hand_over is None:
             first = {group: order[0] for group, order in self._order.items()}
@@ -209,7 +213,8 @@ class ReplicaSet:
 
     def receive_leaders(self, told: LeadersTold) -> None:
         """Take another broker's word of what it leads."""
-        self.leaders.receive(told)
+        if self._lives.takes(told):
+            self.leaders.receive(told)
 
     # ── other brokers that come and go ───────────────────────────────────────────────────────
 

@@ -8,7 +8,7 @@ from kafkaesque.broker.replica import Replica, Send
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig, RaftConfig
 from kafkaesque.entry import LogStart, Voters
-from kafkaesque.errors import CorruptLog, LogError
+from kafkaesque.errors import CorruptLog, LogError, OldCopy
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.flusher import Flusher
@@ -67,6 +67,8 @@ class Store:
         """Open the folder of an earlier run, or begin one for a new node."""
         if Journal.exists(disk):
             journal = Journal.open(disk, config)
+            if journal.old_copy_peer is not None:
+                raise OldCopy(journal.old_copy_peer)
         else:
             journal = Journal.create(disk, config, node)
         _begin_run(journal, disk.boot_id())
@@ -171,10 +173,17 @@ class Store:
                     self._disk.sync_now(log.unsynced(), [group])
                 self.journal.add(synced_record(group, log.segments.point()))
             log.close()
-        if all(log.error is None for log in self._logs.values()):
+        if all(log.error is None for log in self._logs.values()) and not self._has_unopened():
             self.journal.end_run()
         self.journal.write_now()
         self.journal.close()
+
+    def _has_unopened(self) -> bool:
+        """Whether a log was not opened in this run that may hold what was never synced."""
+        return any(
+            state.may_lose and group not in self._logs and not self.has_left(group)
+            for group, state in self.journal.groups.items()
+        )
 
     def _finish_operations(self) -> None:
         """Let logs write what waits in memory: it may have been acknowledged to the hasty.

@@ -49,13 +49,16 @@ class TopicFolders:
         return group in self._leaving
 
     def bury(self, topic_id: bytes, folder: str) -> None:
-        """Remove a topic's folder after the next round: until then a sync may run in it."""
+        """Remove a topic's folder after the next round: until then a sync may run in it.
 
-        def forgotten() -> None:
+        The catalog remembers the topic until the folder's name says that it is to go. Else a
+        snapshot and a restart in between would leave a folder that belongs to nobody.
+        """
+
+        def named() -> None:
             self._catalog.buried.discard(topic_id)
-            self._removal.take(folder)
 
-        self._store.flusher.after_next_round(forgotten)
+        self._store.flusher.after_next_round(lambda: self._removal.take(folder, named))
         self._store.flusher.kick()
 
     def leave(self, group: GroupId, left: Callable[[], None]) -> None:

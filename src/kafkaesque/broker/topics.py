@@ -12,6 +12,7 @@ begin and end. What becomes of their folders is told in `broker/topic_folders.py
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Protocol, TypeAlias
 
 from kafkaesque.broker.partition import Partition
@@ -37,6 +38,10 @@ log = logging.getLogger(__name__)
 
 HIGH_WATERMARK: Offset = -1
 """Stands for the high watermark where an offset to trim to is given."""
+
+OPENED_AT_ONCE_MAX = 250
+"""Partitions that a start opens before it lets clients in, and between two rounds of the disk from
+then on: requests wait that long. Chosen, not measured; all 250 cost about half a second of CPU."""
 
 Answer: TypeAlias = Callable[[KafkaesqueError | None], None]
 """Told None when a change is committed, else what went wrong."""
@@ -108,6 +113,9 @@ class Topics:
         self._names: dict[bytes, str] = {}
         self._folders = TopicFolders(store, clock, catalog)
         self._moving: dict[bytes, Topic] = {}
+        self._unopened: dict[GroupId, bytes] = {}
+        """Partitions of an earlier run that are here and not open yet, and the ids of their topics,
+        in the order in which they are opened."""
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
@@ -115,6 +123,10 @@ class Topics:
     def names(self) -> Sequence[str]:
         """The names of all topics that are open, in the order of their names."""
         return sorted(self._by_name)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a topic of this name is open."""
+        return name in self._by_name
 
     def topic(self, name: str) -> Topic:
         """Return a topic as it was last committed; raises UnknownTopic."""
@@ -171,12 +183,34 @@ class Topics:
     # ── the life of topics ───────────────────────────────────────────────────────────────────
 
     def start(self, ready: Callable[[], None]) -> None:
-        """Open all topics of the catalog at once; `ready` is told when all of them serve."""
+        """Open the topics of the catalog; `ready` is told when the first partitions serve.
+
+        Internal topics come first: clients find their coordinators there. The rest follows between
+        rounds of the disk, and each partition serves as soon as it is open.
+        """
         self._is_started = True
         self._folders.tidy()
         self._catalog.take_changed()
-        self._open(list(self._catalog.topics.values()))
-        self._waits.until_served(self._all_slots(), ready)
+        topics = sorted(self._catalog.topics.values(), key=lambda topic: not topic.is_internal)
+        for topic in topics:
+            for index in range(topic.partitions):
+                if self._node in topic.holders(index):
+                    self._unopened[group_of(topic, index)] = topic.topic_id
+        self._take_next()
+        self._open(topics)
+        first = [slot for slot in self._all_slots() if slot[0] not in self._unopened]
+        self._waits.until_served(first, ready)
+
+    def _take_next(self) -> dict[bytes, None]:
+        """Let the next partitions be opened, and return the ids of their topics."""
+        if len(self._unopened) > OPENED_AT_ONCE_MAX:
+            self._store.flusher.after_next_round(self._open_next)
+        groups = list(islice(self._unopened, OPENED_AT_ONCE_MAX))
+        return {self._unopened.pop(group): None for group in groups}
+
+    def _open_next(self) -> None:
+        found = [self._catalog.topic_by_id(topic_id) for topic_id in self._take_next()]
+        self._open([topic for topic in found if topic is not None])
 
     def follow(self) -> None:
         """Carry out what has changed in the catalog, if this has started."""
@@ -267,9 +301,12 @@ class Topics:
         """Open a partition that is held here now, or leave one that is not any more."""
         group = group_of(topic, index)
         is_held = self._node in topic.holders(index)
+        if is_held and group in self._unopened:
+            return NotHere(f"partition {index} of topic {topic.name} is not open yet")
         if is_held and not self._folders.is_leaving(group):
             return self._open_slot(topic, index, settings)
         if not is_held:
+            self._unopened.pop(group, None)
             self._leave(topic, group, before)
         return NotHere(f"partition {index} of topic {topic.name} is not on this broker")
 
@@ -306,6 +343,7 @@ class Topics:
         self._moving.pop(topic.topic_id, None)
         for index, slot in enumerate(found.slots):
             group = group_of(topic, index)
+            self._unopened.pop(group, None)
             if isinstance(slot, Partition):
                 slot.close()
             self._replicas.drop_replica(group)

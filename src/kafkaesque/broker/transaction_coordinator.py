@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.machine_trim import MachineSaver, trim_covered
 from kafkaesque.broker.producer_ids import Give
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.transaction_ports import Marker, MarkerWriter
@@ -92,6 +93,8 @@ class TransactionCoordinator:
         markers: MarkerWriter,
     ) -> None:
         self.replica = replica
+        self.is_time_sound: Callable[[], bool] = _always
+        """Says whether the wall clock can be believed."""
         self._clock = clock
         self._next_producer_id = next_producer_id
         self._markers = markers
@@ -106,6 +109,8 @@ class TransactionCoordinator:
             replica, clock, lambda: Transactions(config), self._on_ready, failed, snapshots
         )
         self._host.on_lost = self._on_lost
+        self._snapshots = snapshots
+        self._saver = MachineSaver(replica, clock, lambda: Transactions(config), failed, snapshots)
 
     @property
     def is_hosted(self) -> bool:
@@ -191,8 +196,10 @@ class TransactionCoordinator:
     # ── time ─────────────────────────────────────────────────────────────────────────────────
 
     def tick(self) -> None:
-        """Let time pass: abort what is open for too long, tell partitions again."""
+        """Let time pass: save the state, abort what is open for too long, tell partitions again."""
         self._host.tick()
+        self._saver.tick()
+        trim_covered(self.replica, self._snapshots)
         if not self._host.may_decide:
             return
         if self._is_new:
@@ -233,7 +240,8 @@ class TransactionCoordinator:
     # ── carrying out ─────────────────────────────────────────────────────────────────────────
 
     def _now(self) -> Now:
-        return Now(self._clock.monotonic_ms(), self._clock.now_ms())
+        clock = self._clock
+        return Now(clock.monotonic_ms(), clock.now_ms(), self.is_time_sound())
 
     def _carry_out(self, decision: Decision) -> None:
         replies, records = decision.replies, decision.records
@@ -319,3 +327,8 @@ class TransactionCoordinator:
 
 def _lost() -> NotCoordinator:
     return NotCoordinator("this broker does not coordinate the transaction now")
+
+
+def _always() -> bool:
+    """Nobody doubts the clock."""
+    return True

@@ -24,6 +24,8 @@ class Now(NamedTuple):
 
     monotonic_ms: int
     wall_ms: int
+    is_sound: bool = True
+    """Whether the wall clock can be believed: else nothing is forgotten because of its age."""
 
 
 class Protocol(NamedTuple):
@@ -154,9 +156,13 @@ class Left(Struct, frozen=True, kw_only=True):
 
 
 class Committed(Struct, frozen=True, kw_only=True):
-    """Offsets were taken, except these, whose metadata is too long."""
+    """Offsets were taken, except for some."""
 
     refused: frozenset[TopicPartition]
+    """Their metadata is too long."""
+
+    homeless: frozenset[TopicPartition] = frozenset()
+    """There is no room for them."""
 
 
 class Deleted(Struct, frozen=True, kw_only=True):

@@ -3,15 +3,20 @@
 from collections.abc import Iterator, Mapping
 
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.machines.group_commands import Commit, Now, TopicPartition
+from kafkaesque.machines.group_commands import Commit, Committed, Now, TopicPartition
 from kafkaesque.machines.group_records import CommittedOffset, OffsetKey, to_record
 from kafkaesque.machines.machine import MachineRecord
+
+_OFFSET_BYTES = 256
+"""About what an offset takes beside its metadata."""
 
 
 class GroupOffsets:
     """All committed offsets of the groups of one coordinator."""
 
     def __init__(self) -> None:
+        self.bytes = 0
+        """About what all of them take."""
         self._by_group: dict[str, dict[TopicPartition, CommittedOffset]] = {}
 
     def of(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
@@ -22,11 +27,13 @@ class GroupOffsets:
 
     def apply(self, key: OffsetKey, value: CommittedOffset | None) -> None:
         """Take one record."""
-        if value is not None:
-            self._by_group.setdefault(key.group, {})[key.topic_id, key.partition] = value
-            return
         offsets = self._by_group.get(key.group, {})
-        offsets.pop((key.topic_id, key.partition), None)
+        place = key.topic_id, key.partition
+        self.bytes += size_of(value) - size_of(offsets.get(place))
+        if value is not None:
+            self._by_group.setdefault(key.group, {})[place] = value
+            return
+        offsets.pop(place, None)
         if not offsets:
             self._by_group.pop(key.group, None)
 
@@ -63,20 +70,40 @@ class GroupOffsets:
         ]
 
 
+def size_of(value: CommittedOffset | None) -> int:
+    """Return about how many bytes an offset takes in memory."""
+    return 0 if value is None else _OFFSET_BYTES + len(value.metadata.encode())
+
+
 def newest(
-    command: Commit, config: GroupConfig, now: Now
-) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
-    """Return what to keep of a commit, and what is refused of it."""
+    command: Commit,
+    known: Mapping[TopicPartition, CommittedOffset],
+    held_bytes: int,
+    config: GroupConfig,
+    now: Now,
+) -> tuple[dict[TopicPartition, CommittedOffset], Committed]:
+    """Return what to keep of a commit, and what its client is told.
+
+    `known` is what it replaces, `held_bytes` what all groups hold already. However full it is, an
+    offset that takes no more room than before is kept: who works already must get on.
+    """
     refused: set[TopicPartition] = set()
+    homeless: set[TopicPartition] = set()
     taken: dict[TopicPartition, CommittedOffset] = {}
     for place, offset, term, metadata in command.offsets:
         if len(metadata.encode()) > config.offset_metadata_bytes_max:
             refused.add(place)
             continue
-        taken[place] = CommittedOffset(
+        value = CommittedOffset(
             offset=offset, term=term, metadata=metadata, committed_ms=now.wall_ms
         )
-    return taken, frozenset(refused)
+        more_bytes = size_of(value) - size_of(taken.get(place, known.get(place)))
+        if more_bytes > 0 and held_bytes + more_bytes > config.offsets_bytes_max:
+            homeless.add(place)
+            continue
+        held_bytes += more_bytes
+        taken[place] = value
+    return taken, Committed(refused=frozenset(refused), homeless=frozenset(homeless))
 
 
 def _tombstone(group: str, place: TopicPartition) -> MachineRecord:

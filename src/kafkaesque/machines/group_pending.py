@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kafkaesque.machines.group_commands import TopicPartition
+from kafkaesque.machines.group_offsets import size_of
 from kafkaesque.machines.group_records import (
     CommittedOffset,
     OffsetKey,
@@ -16,7 +17,14 @@ class GroupPending:
     """All pending offsets of the groups of one coordinator, by producer."""
 
     def __init__(self) -> None:
+        self.bytes = 0
+        """About what all of them take."""
         self._by_producer: dict[int, dict[PendingKey, CommittedOffset]] = {}
+
+    def of(self, producer_id: int, group: str) -> dict[TopicPartition, CommittedOffset]:
+        """Return what a producer wants to commit for a group."""
+        pending = self._by_producer.get(producer_id, {})
+        return {(k.topic_id, k.partition): v for k, v in pending.items() if k.group == group}
 
     def places_of(self, group: str) -> frozenset[TopicPartition]:
         """Return the partitions of which a group's offset may be about to change."""
@@ -28,10 +36,11 @@ class GroupPending:
 
     def apply(self, key: PendingKey, value: CommittedOffset | None) -> None:
         """Take one record."""
+        offsets = self._by_producer.get(key.producer_id, {})
+        self.bytes += size_of(value) - size_of(offsets.get(key))
         if value is not None:
             self._by_producer.setdefault(key.producer_id, {})[key] = value
             return
-        offsets = self._by_producer.get(key.producer_id, {})
         offsets.pop(key, None)
         if not offsets:
             self._by_producer.pop(key.producer_id, None)

@@ -31,7 +31,6 @@ from kafkaesque.machines.consumer_errors import GroupChangesKind
 from kafkaesque.machines.group import ClassicGroup
 from kafkaesque.machines.group_commands import (
     Commit,
-    Committed,
     Decision,
     Deleted,
     Described,
@@ -228,13 +227,14 @@ class Groups:
                 raise IllegalGeneration("there is no such group, so it has no such generation")
             group = self._made(command.group)
         group.check_commit(command, now)
-        taken, refused = newest(command, self._config, now)
+        known = self._offsets.of(command.group)
+        taken, answer = newest(command, known, self._offset_bytes, self._config, now)
         out = Decision()
         for place, value in taken.items():
             out.records.append(to_record(OffsetKey(command.group, *place), value))
         if not out.records:
             self._drop_if_void(command.group)
-        out.reply(to, Committed(refused=refused))
+        out.reply(to, answer)
         return out
 
     def commit_in_transaction(
@@ -249,12 +249,17 @@ class Groups:
             raise IllegalGeneration("there is no such group, so it has no such generation")
         elif not name or len(name.encode()) > self._config.group_name_bytes_max:
             raise InvalidGroup("a group cannot have this name")
-        taken, refused = newest(commit, self._config, now)
+        known = self._pending.of(command.producer_id, name)
+        taken, answer = newest(commit, known, self._offset_bytes, self._config, now)
         out = Decision()
         for place, value in taken.items():
             out.records.append(to_record(PendingKey(name, command.producer_id, *place), value))
-        out.reply(to, Committed(refused=refused))
+        out.reply(to, answer)
         return out
+
+    @property
+    def _offset_bytes(self) -> int:
+        return self._offsets.bytes + self._pending.bytes
 
     def end_transaction(self, command: TransactionEnd, to: ReplyTo) -> Decision:
         """Let what a transaction wanted hold, or drop it."""
@@ -302,6 +307,8 @@ class Groups:
     def expire_offsets(self, now: Now) -> Decision:
         """Forget offsets of groups that are long empty, and empty groups that have none left."""
         out = Decision()
+        if not now.is_sound:
+            return out
         before_ms = now.wall_ms - self._config.offsets_retention_ms
         for name, group in self._groups.items():
             if not group.is_idle:

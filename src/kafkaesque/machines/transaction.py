@@ -129,7 +129,9 @@ def end(known: Transaction | None, command: End, now_ms: int) -> Transaction:
         ending = State.PREPARE_COMMIT if command.is_commit else State.PREPARE_ABORT
         decided = replace(known, state=ending, changed_ms=now_ms)
         return _raised(decided, command.fresh_id) if command.bumps_epoch else decided
-    if command.bumps_epoch and not command.is_commit and known.state not in ENDING:
+    if command.bumps_epoch and known.state in ENDING:
+        _still_ending()  # the epoch is that of the next transaction
+    if command.bumps_epoch and not command.is_commit:
         # Its producer cannot know whether anything has reached us: nothing has, and that ends.
         ended = replace(known, state=State.COMPLETE_ABORT, changed_ms=now_ms, places=())
         return _completed_id(_raised(ended, command.fresh_id))

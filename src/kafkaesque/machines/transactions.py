@@ -288,6 +288,8 @@ class Transactions:
 
     def expire(self, now: Now) -> Decision:
         """Forget ids that nobody has used for long."""
+        if not now.is_sound:
+            return Decision()
         before_ms = now.wall_ms - self._config.id_expiration_ms
         gone = [
             name
@@ -360,6 +362,8 @@ class Transactions:
             limit_ms, since_ms = self._config.prepared_ms_max, known.changed_ms
         else:
             limit_ms, since_ms = known.timeout_ms, known.began_ms
+        if not now.is_sound:
+            return limit_ms
         return min(max(since_ms + limit_ms - now.wall_ms, 0), limit_ms)
 
 

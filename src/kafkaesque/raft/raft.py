@@ -75,6 +75,8 @@ class Raft:
         self.commit: Index = log.start.index
         self.stable: Index = -1
         self.is_recovering = is_recovering
+        self.may_lead = True
+        """Whether it may ask for votes where there are others; it gives its own in any case."""
         self.is_resting = False
         self.on_wake: Callable[[], None] = _ignore
         """Called when a message or a proposal ends a rest."""
@@ -316,6 +318,19 @@ class Raft:
         """Stop leading without a higher term: nobody is known to lead now."""
         self._become_follower(self.term, None)
 
+    def resign(self) -> None:
+        """Stop leading if others can: the one that lacks nothing is asked to take over at once."""
+        leadership = self.leadership
+        others = [node for node in self.voters.voters if node != self.node]
+        if leadership is None or not others:
+            return
+        self.wake()
+        whole = [n for n in others if leadership.progress[n].match == self.end]
+        whole.sort(key=lambda node: not leadership.progress[node].is_active)
+        for target in whole[:1]:
+            self.send(TimeoutNow(source=self.node, target=target, term=self.term))
+        self.step_down()
+
     # ── elections ────────────────────────────────────────────────────────────────────────────
 
     def _may_campaign(self) -> bool:
@@ -326,7 +341,8 @@ class Raft:
         """
         recent = self._voters[-2:] if self.is_changing else self._voters[-1:]
         is_voter = any(self.node in voters.voters for _, voters in recent)
-        return is_voter and not self.is_recovering
+        is_alone = all(voters.voters == (self.node,) for _, voters in recent)
+        return is_voter and not self.is_recovering and (self.may_lead or is_alone)
 
     def _campaign(self, *, is_pre: bool, is_forced: bool) -> None:
         self.leader = None

@@ -6,6 +6,7 @@ from functools import partial
 from kafkaesque.broker.in_sync import InSync
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.quorum import catalog_lag
+from kafkaesque.errors import PartitionOffline
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.metric import Metric, Samples, one
 
@@ -25,6 +26,15 @@ def _led(edge: Edge) -> Iterator[tuple[Partition, InSync]]:
             in_sync = partition.replica.in_sync
             if partition.replica.is_serving and in_sync is not None:
                 yield partition, in_sync
+
+
+def _damaged(edge: Edge) -> int:
+    """Count the replicas with damage that are open, and the partitions that cannot be opened."""
+    replicas = edge.broker.replicas.by_group.values()
+    topics = edge.broker.topics
+    slots = (slot for name in topics.names for slot in topics.slots(name))
+    shut = sum(isinstance(slot, PartitionOffline) for slot in slots)
+    return shut + sum(bool(replica.damage.found) for replica in replicas)
 
 
 def _is_behind(partition: Partition, in_sync: InSync) -> bool:
@@ -64,6 +74,12 @@ CLUSTER_METRICS: tuple[Metric, ...] = (
         "kafkaesque_link_opened_total", "How often a link to another broker was opened.", "opened"
     ),
     Metric(
+        name="kafkaesque_problem",
+        text="1 for each kind of problem that this broker has now, as `/health` tells it.",
+        labels=("problem",),
+        read=lambda edge: [((one.kind.value,), 1) for one in edge.watch.problems],
+    ),
+    Metric(
         name="kafkaesque_replicas",
         text="Replicas of groups that are open here, that of the catalog included.",
         read=lambda edge: one(len(edge.broker.replicas.by_group)),
@@ -89,6 +105,11 @@ CLUSTER_METRICS: tuple[Metric, ...] = (
         read=lambda edge: one(sum(_is_too_few(*found) for found in _led(edge))),
     ),
     Metric(
+        name="kafkaesque_replicas_damaged",
+        text="Replicas here whose log is damaged: they do not lead where others can.",
+        read=lambda edge: one(_damaged(edge)),
+    ),
+    Metric(
         name="kafkaesque_moves",
         text="Partitions that are being moved, in the whole cluster.",
         read=lambda edge: one(len(edge.broker.moves())),
@@ -97,6 +118,16 @@ CLUSTER_METRICS: tuple[Metric, ...] = (
         name="kafkaesque_moves_behind_bytes",
         text="What the new replicas of partitions that are led here still lack, about.",
         read=lambda edge: one(_behind_bytes(edge)),
+    ),
+    Metric(
+        name="kafkaesque_clock_in_doubt",
+        text="1 while nothing is deleted by age, because the wall clock cannot be believed.",
+        read=lambda edge: one(int(not edge.broker.clocks.is_sound)),
+    ),
+    Metric(
+        name="kafkaesque_clock_ahead_seconds",
+        text="How far the wall clock seems to be ahead while it is in doubt.",
+        read=lambda edge: one(edge.broker.clocks.ahead_ms / 1000),
     ),
     Metric(
         name="kafkaesque_catalog_lag",

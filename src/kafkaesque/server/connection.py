@@ -21,12 +21,15 @@ from kafkaesque.server.dispatch import Requests
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.receiving import RequestReceiver
 from kafkaesque.server.stepping import Awaited
-from kafkaesque.types import Buffer
+from kafkaesque.types import Buffer, NodeId
 
 log = logging.getLogger(__name__)
 
 FETCH_KEY = 1
 """Answers to this API are so large that one is made only when all before it are on their way."""
+
+QUIET_MS = 250
+"""A client that has said nothing for so long waits for no answer that is on its way."""
 
 _LENGTH_BYTES = 4
 _KEY = Struct(">h")
@@ -50,6 +53,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_calls",
+        "_controller",
         "_edge",
         "_frame_since_ms",
         "_frames",
@@ -73,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frames: deque[memoryview] | None = None
         self._calls: deque[Call] | None = None
         self._held = 0
+        self._controller: NodeId | None = None
         self._seen_ms = edge.doorkeeper.now_ms()
         self._frame_since_ms: int | None = None
         self._is_reading = True
@@ -95,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
             transport.get_extra_info("sockname"),
             transport.get_extra_info("peername"),
             self._dismiss,
+            self._controller_told,
         )
         self._requests = Requests(session, self._edge.turn)
         self._transport.set_write_buffer_limits(high=self._edge.limits.write_buffer_bytes_max)
@@ -199,7 +205,22 @@ class Connection(asyncio.BufferedProtocol):
         is_waited_for = bool(self._calls) and self._is_writable
         if not is_waited_for and now_ms - self._seen_ms > limits.idle_ms_max:
             return Refusal.IDLE
+        if self._waits_for_the_lost(now_ms):
+            return Refusal.CONTROLLER_LOST
         return None
+
+    def _waits_for_the_lost(self, now_ms: int) -> bool:
+        """Whether the client may wait for a controller that is gone, and nothing else is under way.
+
+        An admin client of librdkafka waits for the controller that it was told of, for minutes, and
+        asks for another one only when it has connected again (`rd_kafka_broker_connect_up`).
+        """
+        node = self._controller
+        if node is None or self._calls or self._frames or self._receiver.is_within_frame:
+            return False
+        broker = self._edge.broker
+        is_lost = node != broker.node and not broker.replicas.is_reachable(node)
+        return is_lost and now_ms - self._seen_ms >= QUIET_MS
 
     def abort(self) -> None:
         """Hang up at once: the broker stops, and clients find out soonest by this."""
@@ -215,6 +236,9 @@ class Connection(asyncio.BufferedProtocol):
     def _dismiss(self) -> None:
         """End after what is being answered: said by a handler, whose answer is yet to come."""
         self._is_finishing = True
+
+    def _controller_told(self, node: NodeId) -> None:
+        self._controller = node
 
     def _go_on(self) -> None:
         """Begin what was kept back, then read or hang up."""

@@ -35,6 +35,7 @@ class Refusal(StrEnum):
     IDLE = "idle"
     REQUEST = "request"
     FAILURE = "failure"
+    CONTROLLER_LOST = "controller_lost"
 
 
 class ApiCounter:

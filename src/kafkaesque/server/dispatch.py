@@ -38,6 +38,7 @@ from kafkaesque.server.handlers import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     list_partition_reassignments,
@@ -108,6 +109,7 @@ from kafkaesque.wire.messages.incremental_alter_configs import IncrementalAlterC
 from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest
 from kafkaesque.wire.messages.join_group import JoinGroupRequest
 from kafkaesque.wire.messages.leave_group import LeaveGroupRequest
+from kafkaesque.wire.messages.list_config_resources import ListConfigResourcesRequest
 from kafkaesque.wire.messages.list_groups import ListGroupsRequest
 from kafkaesque.wire.messages.list_offsets import ListOffsetsRequest
 from kafkaesque.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -145,6 +147,7 @@ _HANDLERS: Mapping[type[Any], Handler] = {
     DescribeConfigsRequest: describe_configs.handle,
     AlterConfigsRequest: alter_configs.handle,
     IncrementalAlterConfigsRequest: incremental_alter_configs.handle,
+    ListConfigResourcesRequest: list_config_resources.handle,
     DescribeLogDirsRequest: describe_log_dirs.handle,
     DescribeClusterRequest: describe_cluster.handle,
     DescribeTopicPartitionsRequest: describe_topic_partitions.handle,

@@ -101,7 +101,10 @@ class Doorkeeper:
         now_ms = self.now_ms()
         for guest, (kind, address) in list(self._guests.items()):
             reason = guest.overdue(now_ms)
-            if reason is not None:
+            if reason is Refusal.CONTROLLER_LOST:  # no fault of the client's: it leaves in peace
+                self._counters.refused[reason] += 1
+                guest.finish()
+            elif reason is not None:
                 self.complain(reason, address, f"a {kind} connection")
                 guest.abort()
 

@@ -1,4 +1,4 @@
-"""A broker's one setting that can be changed while it runs: whether it is to be emptied.
+"""A broker's settings that can be changed while it runs: being emptied, and throttles.
 
 Kafka has no API to drain a broker. This is the setting `draining` of the broker's own resource: the
 catalog holds it, so any broker tells it and changes it, also for one that is down.
@@ -16,10 +16,22 @@ from kafkaesque.types import NodeId
 from kafkaesque.wire.messages.incremental_alter_configs import AlterableConfig
 
 NAME = "draining"
+THROTTLES = frozenset(
+    {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+"""Taken from Kafka's tools, which set and clear them around each move, and not kept.
+
+Moves have limits of their own (`ClusterConfig`), so that they need none from outside.
+"""
 _TEXTS = {True: "true", False: "false"}
 _DELETE = 1
 _SET = 0
 _DIGITS_MAX = 10
+_RATE_DIGITS_MAX = 18
 _SHOWN_MAX = 100
 
 
@@ -52,9 +64,12 @@ async def alter_broker(
     broker: Broker, name: str, changes: Sequence[AlterableConfig], *, is_dry_run: bool
 ) -> None:
     """Drain a broker, or cease to; raises InvalidRequest, InvalidSetting, what the catalog does."""
-    node = node_named(name, broker)
+    node = broker.node if name == "" else node_named(name, broker)
     for change in changes:
-        if change.name != NAME:
+        if change.name in THROTTLES:
+            _check_rate(change)
+            continue
+        if change.name != NAME or name == "":
             raise InvalidRequest(
                 f"of a broker's settings only {NAME} can be changed while it runs, "
                 f"not {change.name}"
@@ -68,3 +83,14 @@ async def alter_broker(
         drain_broker(broker.catalog, node, is_draining=is_draining)  # only decides
         if not is_dry_run:
             await carried_out(partial(broker.drain_broker, node, is_draining=is_draining))
+
+
+def _check_rate(change: AlterableConfig) -> None:
+    """Raise InvalidSetting for what is no number of bytes in a second."""
+    value = change.value or ""
+    is_number = value.isdecimal() and len(value) <= _RATE_DIGITS_MAX
+    if change.config_operation == _DELETE or (change.config_operation == _SET and is_number):
+        return
+    raise InvalidSetting(
+        f"{change.name} is a number of bytes in a second, not {value[:_SHOWN_MAX]!r}"
+    )

@@ -1,8 +1,10 @@
 """What all connections of one broker share."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.problems import problems
 from kafkaesque.clock import Clock
 from kafkaesque.config import LimitsConfig
 from kafkaesque.net.link import LinkCounters
@@ -14,6 +16,7 @@ from kafkaesque.server.session import Forward, Session
 from kafkaesque.server.stopping import Stopping
 from kafkaesque.server.turn import Turn
 from kafkaesque.server.untaken import Untaken
+from kafkaesque.server.watch import Watch
 from kafkaesque.types import NodeId
 
 
@@ -41,6 +44,8 @@ class Edge:
         """How requests are handed on to other brokers."""
         self.links: Mapping[NodeId, LinkCounters] = {}
         """What went to other brokers and came from them."""
+        self.watch = Watch(partial(problems, broker))
+        """What is wrong with this broker."""
         self._advertised = advertised
         self.is_open = False
         """Whether clients are served: a broker that has just started must first catch up."""
@@ -52,6 +57,7 @@ class Edge:
         sockname: tuple[object, ...],
         peername: tuple[object, ...] | None,
         dismiss: Callable[[], None],
+        controller_told: Callable[[NodeId], None],
     ) -> Session:
         """Return a session for a client that came from one address by another of ours."""
         host, port = self._advertised or (str(sockname[0]), int(str(sockname[1])))
@@ -66,6 +72,7 @@ class Edge:
             untaken=self.untaken,
             forward=self.forward,
             dismiss=dismiss,
+            controller_told=controller_told,
         )
 
     def open(self) -> None:

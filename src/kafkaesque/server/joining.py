@@ -1,6 +1,7 @@
 """How a broker becomes one of a cluster that it knows one address of, or sees that it is one."""
 
 import asyncio
+import logging
 import random
 
 import msgspec
@@ -21,7 +22,11 @@ from kafkaesque.net.ports import LinkPorts
 from kafkaesque.server.listening import shown
 from kafkaesque.server.peering import Admission, Application, Ask
 
+log = logging.getLogger(__name__)
+
 TRIES_MAX = 60
+SAID_EVERY = 10
+"""Tries in vain after which it is said again whom a broker waits for; the first is said too."""
 TRY_EVERY_S = 0.5
 """A cluster that is just starting has no leader yet, or nobody listens: that may take a while."""
 
@@ -61,6 +66,8 @@ async def join(
             except (AnswerLost, CallRefused, PeerUnreachable, TimeoutError) as error:
                 if attempt == TRIES_MAX - 1 or loop.time() >= end_s:
                     raise CannotJoin(f"cannot join the cluster at {where}: {error}") from error
+                if attempt % SAID_EVERY == 0:
+                    log.warning("join_waits address=%s: no broker lets us in yet: %s", where, error)
             except (LinkError, msgspec.MsgspecError) as error:
                 raise CannotJoin(f"no broker of ours answers at {where}: {error}") from error
             else:

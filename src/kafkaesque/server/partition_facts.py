@@ -1,13 +1,13 @@
 """What is told of a partition wherever topics are described."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.topics import Slot, group_of
-from kafkaesque.errors import PartitionOffline
+from kafkaesque.errors import NotHere, PartitionOffline
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.server.waiting import done
 from kafkaesque.types import NodeId, Term
@@ -26,6 +26,14 @@ class PartitionFacts(Struct, frozen=True, kw_only=True):
     replicas: tuple[NodeId, ...]
     in_sync: tuple[NodeId, ...]
     offline: tuple[NodeId, ...]
+
+
+def slots_of(broker: Broker, topic: Topic) -> Sequence[Slot]:
+    """Return what this broker has of a committed topic, also if it is not open here yet."""
+    topics = broker.topics
+    if topic.name in topics and topics.topic(topic.name).topic_id == topic.topic_id:
+        return topics.slots(topic.name)
+    return [NotHere(f"topic {topic.name} is not open here")] * topic.partitions
 
 
 def facts_of(
@@ -72,7 +80,7 @@ async def led(broker: Broker, topics: Iterable[Topic]) -> None:
     groups = [
         group_of(topic, index)
         for topic in topics
-        for index, slot in enumerate(broker.topics.slots(topic.name))
+        for index, slot in enumerate(slots_of(broker, topic))
         if not (_is_lost(slot) and topic.replicas[index] == (broker.node,))
     ]
     await done(lambda answer: broker.topics.when_led(groups, lambda: answer(None)))

@@ -17,6 +17,7 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.peers import AnswerTo, Beat, Message, ReplyTo
+from kafkaesque.broker.wall_clocks import ClockTold
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import (
     AnswerLost,
@@ -48,6 +49,7 @@ from kafkaesque.server.turn import Turn
 from kafkaesque.types import Buffer, GroupId, NodeId
 
 T = TypeVar("T")
+W = TypeVar("W", LeadersTold, ClockTold)
 
 ASK_MS_MAX = 10_000
 """How long a change of the catalog may take elsewhere; then its outcome is unknown."""
@@ -69,6 +71,7 @@ class Tell(IntEnum):
 
     LEADERS = 1
     GOSSIP = 2
+    CLOCK = 3
 
 
 class Application(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -99,7 +102,8 @@ _replies = msgspec.msgpack.Decoder(Reply)
 _questions = msgspec.msgpack.Decoder(transaction_questions.Question)
 _answers = msgspec.msgpack.Decoder(transaction_questions.Answer)
 _applications = msgspec.msgpack.Decoder(Application)
-_told = msgspec.msgpack.Decoder(LeadersTold)
+_leaders = msgspec.msgpack.Decoder(LeadersTold)
+_clocks = msgspec.msgpack.Decoder(ClockTold)
 
 
 class Peering:
@@ -219,9 +223,10 @@ class Peering:
         """Take a beat to its target."""
         self.links.send_beat(beat)
 
-    def tell(self, told: LeadersTold) -> None:
-        """Take word of leaders to its target."""
-        self.links.note(told.target, Tell.LEADERS, _encode(told))
+    def tell(self, told: LeadersTold | ClockTold) -> None:
+        """Take word of leaders or of the time to its target."""
+        kind = Tell.LEADERS if isinstance(told, LeadersTold) else Tell.CLOCK
+        self.links.note(told.target, kind, _encode(told))
 
     def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
         """Take a command to another broker, and the reply back."""
@@ -295,15 +300,21 @@ class Peering:
         if kind == Tell.GOSSIP:
             self.gossiping.receive(data)
         elif kind == Tell.LEADERS:
-            try:
-                told = _told.decode(data)
-            except msgspec.MsgspecError as error:
-                raise MalformedLink(f"word of leaders cannot be read: {error}") from None
-            if (told.source, told.target) != (node, self._folder.node):
-                raise MalformedLink("word of leaders is from or for somebody else")
+            told = self._told(node, data, _leaders)
             self._begin()
             self._broker.replicas.receive_leaders(told)
+        elif kind == Tell.CLOCK:
+            self._broker.clocks.receive(self._told(node, data, _clocks))
         # Other kinds are a later version's, and can do without us.
+
+    def _told(self, node: NodeId, data: memoryview, decoder: msgspec.msgpack.Decoder[W]) -> W:
+        try:
+            told = decoder.decode(data)
+        except msgspec.MsgspecError as error:
+            raise MalformedLink(f"what a broker tells cannot be read: {error}") from None
+        if (told.source, told.target) != (node, self._folder.node):
+            raise MalformedLink("what a broker tells is from or for somebody else")
+        return told
 
     def _on_question(self, question: Question) -> None:
         match question.kind:

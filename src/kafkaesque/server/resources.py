@@ -5,6 +5,7 @@ them; they come from its command line and its configuration, and cannot be chang
 for one (`server/draining.py`).
 """
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import fields
@@ -14,13 +15,17 @@ from msgspec import Struct
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.changes import REPLICATION
+from kafkaesque.broker.problems import problems
 from kafkaesque.config import BrokerConfig
+from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import InvalidRequest
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.topic_settings import (
     DEFAULTS,
     NAMES,
     CleanupPolicy,
+    Flag,
+    Never,
     kind_of,
     range_of,
     reasons,
@@ -29,6 +34,9 @@ from kafkaesque.topic_settings import (
 )
 
 _INT32_MAX = (1 << 31) - 1
+_LOGGERS = "kafkaesque"
+
+CLOCK_DOUBT = "clock.doubt"
 
 
 class ResourceType(IntEnum):
@@ -36,6 +44,9 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class Source(IntEnum):
@@ -45,6 +56,7 @@ class Source(IntEnum):
     DYNAMIC_BROKER = 2
     STATIC_BROKER = 4
     DEFAULT = 5
+    BROKER_LOGGER = 6
 
 
 class SettingType(IntEnum):
@@ -54,6 +66,7 @@ class SettingType(IntEnum):
     STRING = 2
     INT = 3
     LONG = 5
+    DOUBLE = 6
     LIST = 7
 
 
@@ -80,17 +93,31 @@ _BROKER_NAMES: Mapping[str, str] = {
 _DEFAULT_NAMES: Mapping[str, str] = {
     "cleanup.policy": "log.cleanup.policy",
     "compression.type": "compression.type",
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
+    "compression.zstd.level": "compression.zstd.level",
     "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
     "flush.ms": "log.flush.interval.ms",
     "flush.policy": "log.flush.policy",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
     "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
     "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
     "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
     "min.insync.replicas": "min.insync.replicas",
     "retention.bytes": "log.retention.bytes",
     "retention.ms": "log.retention.ms",
+    "preallocate": "log.preallocate",
     "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
     "segment.ms": "log.roll.ms",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
 """What Kafka calls the default of a topic's setting, where it is a broker's."""
 
@@ -114,6 +141,12 @@ def broker_settings(broker: Broker, address: str) -> list[Setting]:
     known.append(_fixed("log.dirs", broker.data_folder, SettingType.STRING, Source.STATIC_BROKER))
     listener = f"PLAINTEXT://{address}"
     known.append(_fixed("advertised.listeners", listener, SettingType.STRING, Source.STATIC_BROKER))
+    doubt = "What is wrong with this broker's wall clock; empty if nothing is."
+    known.append(
+        _fixed(
+            CLOCK_DOUBT, broker.clocks.text, SettingType.STRING, Source.DEFAULT, documentation=doubt
+        )
+    )
     for name in NAMES:
         value = value_text(DEFAULTS, name)
         text = f"The default of topics: {reasons().get(name, '')}"
@@ -123,12 +156,39 @@ def broker_settings(broker: Broker, address: str) -> list[Setting]:
     return sorted([*known, *_config_settings(broker.config)], key=lambda setting: setting.name)
 
 
+def group_settings(config: GroupConfig) -> list[Setting]:
+    """Return the settings of any group whose coordinator assigns: each has the broker's."""
+    known = {
+        "consumer.heartbeat.interval.ms": config.consumer_heartbeat_ms,
+        "consumer.session.timeout.ms": config.consumer_session_timeout_ms,
+    }
+    return [_fixed(name, str(ms), SettingType.INT, Source.DEFAULT) for name, ms in known.items()]
+
+
+def logger_settings() -> list[Setting]:
+    """Return from which level on each part of this broker writes to its log."""
+    names = sorted(name for name in logging.root.manager.loggerDict if name.startswith(_LOGGERS))
+    levels = {"root": logging.root.level}
+    levels |= {name: logging.getLogger(name).getEffectiveLevel() for name in names}
+    return [
+        _fixed(name, logging.getLevelName(level), SettingType.STRING, Source.BROKER_LOGGER)
+        for name, level in levels.items()
+    ]
+
+
 def check_alterable(resource_type: int) -> None:
     """Raise InvalidRequest unless the settings of this kind of resource can be changed."""
     if resource_type == ResourceType.BROKER:
         raise InvalidRequest("a broker's settings cannot be replaced while it runs")
     if resource_type != ResourceType.TOPIC:
         raise InvalidRequest(f"there are no settings of resource type {resource_type}")
+
+
+def problems_setting(broker: Broker) -> Setting:
+    """Return what is wrong with a broker: Kafka has no API that asks a broker how it does."""
+    lines = "\n".join(f"{one.kind.value}: {one.text}" for one in problems(broker))
+    text = "What is wrong with the broker now, a line for each problem."
+    return _fixed("problems", lines, SettingType.STRING, Source.DEFAULT, text)
 
 
 def repeated_in(names: Iterable[object]) -> Set[object]:
@@ -203,8 +263,12 @@ def _default_name(name: str) -> str:
 
 def _type_of(name: str) -> SettingType:
     kind = kind_of(name)
-    if kind is CleanupPolicy:
+    if kind is CleanupPolicy or kind is str:
         return SettingType.LIST
+    if kind in (Flag, Never):
+        return SettingType.BOOLEAN
+    if kind is float:
+        return SettingType.DOUBLE
     if kind is not int:
         return SettingType.STRING
     return SettingType.INT if range_of(name)[1] <= _INT32_MAX else SettingType.LONG

@@ -105,6 +105,8 @@ class BrokerClients:
         replication = self._chance.choice([1, 3, 3, self._world.settings.brokers])
         copies = min(replication, self._chance.choice([1, 1, 2, 3]))
         settings = {"min.insync.replicas": str(copies)}
+        if self._world.settings.retention_ms is not None:
+            settings["retention.ms"] = str(self._world.settings.retention_ms)
         broker.create_topic(
             name, 1 + self._chance.randrange(3), settings, answer, replication=replication
         )
@@ -192,6 +194,7 @@ class BrokerClients:
             first, end = partition.first_offset, partition.high_watermark
             if end > first:
                 offset = first + 1 + self._chance.randrange(end - first)
+                self._world.groups[partition.replica.group].delete_below(offset)
                 found.delete_records(topic.name, index, offset, lambda _: None)
                 self._world.count("deletions of records")
 

@@ -18,6 +18,8 @@ _CHANGE_PAUSE = 80
 _CUT_MAX = 600
 _PAUSE_MAX = 500
 _SLOW_SYNC_MAX = 200
+_AHEAD_MS = (2_000, 3600_000, 30 * 24 * 3600_000, -2_000, -3600_000)
+"""How far a clock is ahead that was set wrong; a month is longer than anything is kept."""
 
 
 class BrokerMischief:
@@ -34,6 +36,7 @@ class BrokerMischief:
             "pauses": self._pause,
             "slow_disks": self._slow_disk,
             "sync_failures": self._fail_sync,
+            "clocks": self._set_clock,
         }
         kinds = world.settings.faults
         self._faults = [faults[kind] for kind in kinds if kind in faults]
@@ -134,6 +137,16 @@ class BrokerMischief:
             if self._chance.random() < 0.2:
                 self._suspect(machine)
             machine.paused_until = self._world.clock.time + self._chance.randrange(_PAUSE_MAX)
+
+    def _set_clock(self) -> None:
+        """Set a clock right or wrong; most clocks of a cluster are right at any time."""
+        nodes = list(self._world.nodes.values())
+        machine = self._chance.choice(nodes)
+        wrong = [one for one in nodes if one.clock.ahead_ms and one is not machine]
+        machine.clock.ahead_ms = 0
+        if 2 * (len(wrong) + 1) < len(nodes) and self._chance.random() < 0.8:
+            machine.clock.ahead_ms = self._chance.choice(_AHEAD_MS)
+            self._world.count("clocks set wrong")
 
     # ── what an administrator does in the middle of it ───────────────────────────────────────
 

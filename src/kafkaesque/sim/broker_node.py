@@ -12,11 +12,11 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.membership import Membership
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.store import Store
-from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig, LogConfig
 from kafkaesque.errors import LogError
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.sim.inode import CrashPolicy
+from kafkaesque.sim.world import NodeClock
 from kafkaesque.types import NodeId
 
 
@@ -27,7 +27,7 @@ class BrokerNode:
         self,
         node: NodeId,
         disk: SimDisk,
-        clock: Clock,
+        clock: NodeClock,
         chance: random.Random,
         configs: tuple[LogConfig, BrokerConfig],
         membership: Membership,
@@ -35,6 +35,7 @@ class BrokerNode:
     ) -> None:
         self.node = node
         self.disk = disk
+        self.clock = clock
         self.broker: Broker | None = None
         self.life = 0
         """Counts the starts: what was meant for an earlier life must not reach this one."""
@@ -43,7 +44,6 @@ class BrokerNode:
         self.has_failed = False
         self.is_late = False
         """Whether it is not to be started yet."""
-        self._clock = clock
         self._chance = chance
         self._log_config, self._config = configs
         self._membership = membership
@@ -60,11 +60,11 @@ class BrokerNode:
         self.life += 1
         self.is_ready = self.has_failed = False
         self.paused_until = 0
-        store = Store.open(self.disk, self._log_config, self._clock, self.node, self._on_failed)
+        store = Store.open(self.disk, self._log_config, self.clock, self.node, self._on_failed)
         broker = Broker(
             self.node,
             store,
-            self._clock,
+            self.clock,
             self._chance,
             self._config,
             self._on_failed,

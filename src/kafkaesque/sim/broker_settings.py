@@ -1,11 +1,12 @@
 """What one simulated run of whole brokers is like: drawn from its seed, swarm style."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafkaesque.cluster_config import ClusterConfig
 from kafkaesque.config import (
     BrokerConfig,
+    HousekeepingConfig,
     LogConfig,
     RaftConfig,
 )
@@ -49,6 +50,9 @@ class BrokerSettings:
     queries: int = 0
     """How many queries write batches, each of several transactions."""
 
+    retention_ms: int | None = None
+    """For how long topics keep records; None leaves it to the broker."""
+
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
@@ -66,7 +70,11 @@ KINDS = (
     "moves",
     "drains",
 )
+"""What `draw_brokers` chooses from; `draw_clocks` adds clocks."""
 
+
+CLOCK_APART_MS_MAX = 100
+"""How far clocks of simulated brokers may be apart before nothing is deleted by age."""
 
 _PREPARED_MS_MAX = 10_000
 """Longer than anybody who lives leaves a prepared transaction alone."""
@@ -128,4 +136,36 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         transactors=chance.choice([0, 0, 2, 3]),
         members=None,
         queries=chance.choice([0, 0, 1, 2]),
+    )
+
+
+def draw_clocks(seed: int) -> BrokerSettings:
+    """Draw the settings of a seed in which clocks are wrong, and what is old is deleted.
+
+    Times are short, so that much expires while it runs: a second stands for a day.
+    """
+    chance = random.Random(seed)
+    drawn = draw_brokers(chance)
+    housekeeping = HousekeepingConfig(
+        check_interval_ms=60,
+        retry_interval_ms=30,
+        clock_look_ms=50,
+        clock_apart_ms_max=CLOCK_APART_MS_MAX,
+        clock_heard_ms_max=300,
+    )
+    groups = replace(drawn.broker.groups, offsets_check_ms=200)
+    return replace(
+        drawn,
+        brokers=chance.choice([3, 5]),
+        voters=3,
+        late=0,
+        late_ms=0,
+        retention_ms=chance.choice([500, 1_000]),
+        work_pause_max=20,
+        pause_mean=100,
+        transactors=0,
+        queries=0,
+        faults=(*drawn.faults, *("clocks" for _ in range(4))),
+        log=replace(drawn.log, segment_bytes_max=700),
+        broker=replace(drawn.broker, housekeeping=housekeeping, groups=groups),
     )

@@ -18,6 +18,7 @@ from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.membership import Membership
 from kafkaesque.broker.peers import AnswerTo, ReplyTo
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.wall_clocks import ClockTold
 from kafkaesque.entry import LogStart, Voters
 from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog import INTERNAL_TOPICS
@@ -32,7 +33,7 @@ from kafkaesque.sim.checks import GroupChecks, Watch
 from kafkaesque.sim.disk import PowerLost, SimDisk
 from kafkaesque.sim.network import Network
 from kafkaesque.sim.settings import NetworkFaults
-from kafkaesque.sim.world import WorldClock
+from kafkaesque.sim.world import NodeClock, WorldClock
 from kafkaesque.types import GroupId, NodeId
 
 _STEPS_AT_ONCE = 20
@@ -65,7 +66,7 @@ class Answered:
     is_about_transactions: bool = False
 
 
-Frame: TypeAlias = Message | Beat | LeadersTold | Asked | Answered
+Frame: TypeAlias = Message | Beat | LeadersTold | ClockTold | Asked | Answered
 
 
 class Carrier:
@@ -86,8 +87,8 @@ class Carrier:
         """Carry a beat."""
         self._world.network.send("", beat)
 
-    def tell(self, told: LeadersTold) -> None:
-        """Carry word of leaders."""
+    def tell(self, told: LeadersTold | ClockTold) -> None:
+        """Carry word of leaders or of the time."""
         self._world.network.send("", told)
 
     def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
@@ -233,6 +234,7 @@ class BrokerWorld:
             machine.paused_until = 0
             machine.disk.mend(self.settings.disk)
             machine.is_late = False
+            machine.clock.ahead_ms = 0
             if not machine.is_up:
                 self.start(machine)
 
@@ -280,9 +282,8 @@ class BrokerWorld:
     def add(self, node: NodeId, voters: Voters, directory: bytes) -> None:
         """Put another machine there, with an empty disk, and start it."""
         settings = self.settings
-        disk = SimDisk(
-            self.chance, partial(self._schedule_sync, node), settings.disk, clock=self.clock
-        )
+        clock = NodeClock(self.clock)
+        disk = SimDisk(self.chance, partial(self._schedule_sync, node), settings.disk, clock=clock)
         carrier = self._carriers[node] = Carrier(self, node)
         membership = Membership(
             peers=carrier,
@@ -293,7 +294,7 @@ class BrokerWorld:
             directory=directory,
         )
         configs = settings.log, settings.broker
-        machine = BrokerNode(node, disk, self.clock, self.chance, configs, membership, self._opened)
+        machine = BrokerNode(node, disk, clock, self.chance, configs, membership, self._opened)
         self.nodes[node] = machine
         self.directories[node] = directory
         if node == settings.brokers > settings.voters and settings.late_ms:
@@ -339,6 +340,8 @@ class BrokerWorld:
                 broker.receive_beat(frame)
             case LeadersTold():
                 broker.receive_leaders(frame)
+            case ClockTold():
+                broker.clocks.receive(frame)
             case Asked():
                 if frame.serial not in self._asked:  # a connection never doubles
                     self._asked.add(frame.serial)
@@ -386,7 +389,9 @@ class BrokerWorld:
             # What machines live on is compacted by the brokers themselves.
             topic = group.split(".")[0]
             self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)
-        self._watches[replica] = Watch(replica, self.groups[group])
+        if not self.groups[group].is_compacted:
+            self.groups[group].retention_ms = self.settings.retention_ms
+        self._watches[replica] = Watch(replica, self.groups[group], self.clock.now_ms)
         install = replica.log.install
 
         def counted(start: LogStart) -> None:

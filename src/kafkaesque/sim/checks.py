@@ -9,13 +9,14 @@ The five properties of Raft (figure 3 of the paper), and what clients were promi
 - state machine safety: one value per index, whoever commits it;
 - nothing is cut below a replica's commit, the commit never goes back, no log begins beyond it,
   and the high watermark is where it says;
+- no record is deleted by age that is younger, by the true time, than its topic keeps it;
 - offsets are dense; what was acknowledged is committed, and found again at the end. Under a flush
   policy that allows it, a loss of power may take what was not synced, and nothing else may.
 
 Each check looks only at what has just changed, so that all of them together cost little.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from kafkaesque.broker.replica import Replica
@@ -25,6 +26,7 @@ from kafkaesque.raft.leadership import Leadership
 from kafkaesque.raft.raft import Role
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import BatchView, split_batches
+from kafkaesque.sim.broker_settings import CLOCK_APART_MS_MAX
 from kafkaesque.types import GroupId, Index, NodeId, Offset, Term
 
 _READ_BYTES = 1 << 16
@@ -56,6 +58,9 @@ class GroupChecks:
         """Every batch that a client was told is safe: its first offset and its values."""
         self.is_compacted = False
         """Once true, batches may have lost superseded records, or be gone."""
+        self.retention_ms: int | None = None
+        """For how long records are kept, if that is known."""
+        self._unwanted_below: Offset = 0
         self._damaged = damaged
         self._written: dict[tuple[Index, Term], Seen] = {}
         self._index_at: dict[Offset, Index] = {}
@@ -153,6 +158,23 @@ class GroupChecks:
         if first_offset <= offset <= self.committed_end_offset:
             raise Violation(f"offset {offset} was called out of range, and is committed")
 
+    def delete_below(self, offset: Offset) -> None:
+        """A client asks for the end of all records before this."""
+        self._unwanted_below = max(self._unwanted_below, offset)
+
+    def trimmed(self, old: Offset, new: Offset, now_ms: int) -> None:
+        """A log begins later than before: what is gone was old enough, or unwanted."""
+        if self.retention_ms is None:
+            return
+        newest_ms = now_ms - self.retention_ms + 2 * CLOCK_APART_MS_MAX
+        for offset in range(max(old, self._unwanted_below), new):
+            index = self._index_at.get(offset)
+            payload = b"" if index is None else self.committed[index].payload
+            if isinstance(payload, bytes) and payload:
+                age_ms = now_ms - BatchView(payload).max_timestamp_ms
+                if BatchView(payload).max_timestamp_ms > newest_ms:
+                    raise Violation(f"offset {offset} was deleted {age_ms} ms after it was written")
+
     def forgot(self, replica: Replica, durable: Index) -> None:
         """The only voter lost power under a policy that lets it forget what was not synced."""
         end, end_offset = replica.log.end, replica.log.end_offset
@@ -246,8 +268,12 @@ class GroupChecks:
 class Watch:
     """One replica under observation, from the moment it was opened."""
 
-    def __init__(self, replica: Replica, checks: GroupChecks) -> None:
+    def __init__(
+        self, replica: Replica, checks: GroupChecks, now_ms: Callable[[], int] = lambda: 0
+    ) -> None:
         self.replica = replica
+        self._start = replica.log.start.first_offset
+        self._now_ms = now_ms
         self._checks = checks
         self._commit = replica.raft.commit
         self._leadership: Leadership | None = None
@@ -273,6 +299,9 @@ class Watch:
             return
         if self.replica.log.start.index > raft.commit:
             raise Violation(f"a log begins beyond what is committed there, at {raft.commit}")
+        if self.replica.log.start.first_offset > self._start:
+            before, self._start = self._start, self.replica.log.start.first_offset
+            self._checks.trimmed(before, self._start, self._now_ms())
         if raft.commit != self._commit:
             old, self._commit = self._commit, raft.commit
             self._checks.committed_to(self.replica, old, raft.commit)

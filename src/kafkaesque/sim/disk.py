@@ -9,6 +9,7 @@ import errno
 import random
 import sys
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 
 from kafkaesque.clock import Clock
@@ -319,6 +320,18 @@ class SimDisk:
         self._restart()
         self._folders = {"": Folder()}
         self.used_bytes = 0
+
+    def image(self) -> dict[str, Folder]:
+        """Return what is on the disk now, as an image of the machine keeps it."""
+        return deepcopy(self._folders)
+
+    def restore(self, image: dict[str, Folder]) -> None:
+        """Replace all that is on the disk by what was there when the image was made."""
+        self._restart()
+        self.boots += 1
+        self._folders = deepcopy(image)
+        inodes = [inode for folder in image.values() for inode in folder.names.values()]
+        self.used_bytes = sum(len(inode.data) for inode in inodes)
 
     def fail_next_sync(self) -> None:
         """Let the next `sync` or `sync_now` report EIO.

@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import islice
 
 from kafkaesque.sim.broker_run import run_brokers
+from kafkaesque.sim.broker_settings import draw_clocks
 from kafkaesque.sim.run import Report, run_seed
 
 _SEEDS_PER_TASK = 10
@@ -22,6 +23,8 @@ class Kind(StrEnum):
     """Replicated logs alone: everything that can go wrong below a broker."""
     BROKERS = "brokers"
     """Whole brokers: catalog, placement, leaders and coordinators on top of it."""
+    CLOCKS = "clocks"
+    """Whole brokers that delete what is old, and whose clocks are wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,9 @@ class Totals:
 def try_seed(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Report | Failure:
     """Run one seed; what goes wrong in it, by a check or by an assertion, becomes a Failure."""
     try:
-        return run_seed(seed, steps) if kind is Kind.LOGS else run_brokers(seed, steps)
+        if kind is Kind.LOGS:
+            return run_seed(seed, steps)
+        return run_brokers(seed, steps, draw_clocks(seed) if kind is Kind.CLOCKS else None)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the simulator's finding
         text = f"{type(error).__name__}: {error}"
         return Failure(seed=seed, error=text, trace=traceback.format_exc(), kind=kind)

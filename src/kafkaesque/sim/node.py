@@ -122,6 +122,9 @@ class SimNode:
     def after_event(self) -> None:
         """Sync what was written, and deal with replicas that had to stop."""
         for group, replica in list(self.replicas.items()):
+            if self.is_up and replica.error is None and replica.damage.found:
+                # What an operator does; a stopped replica is one that has no part in the rest.
+                replica.stop(CorruptLog(group, 0, replica.damage.found[0].reason))
             if self.is_up and replica.error is not None:
                 self._on_replica_stopped(group, replica.error)
         if self.is_up:

@@ -46,6 +46,22 @@ class WorldClock:
         return self.time
 
 
+class NodeClock:
+    """The time as one machine reads it: its wall clock may be wrong, and may jump."""
+
+    def __init__(self, world: WorldClock) -> None:
+        self.ahead_ms = 0
+        self._world = world
+
+    def now_ms(self) -> int:
+        """Return the wall clock of this machine."""
+        return self._world.now_ms() + self.ahead_ms
+
+    def monotonic_ms(self) -> int:
+        """Return the clock that never goes back."""
+        return self._world.monotonic_ms()
+
+
 class World:
     """A cluster with its clients, from one seed."""
 

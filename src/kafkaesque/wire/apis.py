@@ -47,6 +47,7 @@ from kafkaesque.wire.messages import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     list_partition_reassignments,
@@ -335,6 +336,11 @@ APIS: Mapping[int, Messages] = {
             api=consumer_group_describe.API,
             request=consumer_group_describe.ConsumerGroupDescribeRequest,
             response=consumer_group_describe.ConsumerGroupDescribeResponse,
+        ),
+        Messages(
+            api=list_config_resources.API,
+            request=list_config_resources.ListConfigResourcesRequest,
+            response=list_config_resources.ListConfigResourcesResponse,
         ),
         Messages(
             api=prepare_txn.API,

@@ -5,6 +5,7 @@ from collections.abc import Set
 from kafkaesque.errors import GroupError, UnknownGroup
 from kafkaesque.machines.consumer_commands import ConsumerMemberView, Place
 from kafkaesque.machines.group_commands import Described, GroupView
+from kafkaesque.server import operations
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.named_places import named_places
@@ -29,6 +30,12 @@ async def handle(
     """Describe each group by itself; for a classic one there is DescribeGroups."""
     names = dict.fromkeys(request.group_ids)
     groups = [await _describe(name, session) for name in names]
+    if request.include_authorized_operations:
+        may = operations.ON_GROUPS
+        groups = [
+            one if one.error_code else operations.added(one, authorized_operations=may)
+            for one in groups
+        ]
     return ConsumerGroupDescribeResponse(groups=tuple(groups))
 
 

@@ -1,5 +1,6 @@
 """DescribeCluster: who the brokers are."""
 
+from kafkaesque.server import operations
 from kafkaesque.server.places import absent, controller, places
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
@@ -32,6 +33,9 @@ async def handle(
         endpoint_type=BROKERS,
         cluster_id=cluster_id,
         controller_id=controller(broker),
+        cluster_authorized_operations=operations.told(
+            request.include_cluster_authorized_operations, operations.ON_THE_CLUSTER
+        ),
         brokers=tuple(
             DescribeClusterBroker(
                 broker_id=one.node,

@@ -11,6 +11,9 @@ from kafkaesque.server.resources import (
     Setting,
     broker_settings,
     described,
+    group_settings,
+    logger_settings,
+    problems_setting,
 )
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
@@ -74,7 +77,14 @@ def _settings(resource: DescribeConfigsResource, session: Session) -> Sequence[S
             draining = draining_setting(session.broker, node)
             if node != session.broker.node:  # the rest only that broker itself can tell
                 return [draining]
-            return [*broker_settings(session.broker, shown(session.host, session.port)), draining]
+            known = broker_settings(session.broker, shown(session.host, session.port))
+            return [*known, draining, problems_setting(session.broker)]
+        case ResourceType.BROKER_LOGGER:
+            if node_named(name, session.broker) != session.broker.node:
+                raise InvalidRequest(f"ask broker {name} itself about its loggers")
+            return logger_settings()
+        case ResourceType.GROUP:
+            return group_settings(session.broker.config.groups)
         case other:
             raise InvalidRequest(f"there are no settings of resource type {other}")
 

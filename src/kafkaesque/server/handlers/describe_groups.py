@@ -8,6 +8,7 @@ from kafkaesque.machines.consumer_group import ConsumerGroupState
 from kafkaesque.machines.group_commands import Described, GroupView, MemberView
 from kafkaesque.machines.group_life import GroupState
 from kafkaesque.machines.subscription import encode_assignment, encode_subscription
+from kafkaesque.server import operations
 from kafkaesque.server.asking import ask
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.named_places import named_places
@@ -30,6 +31,12 @@ async def handle(
     # Each group once, however often it is named: its members may say megabytes of themselves.
     names = dict.fromkeys(request.groups)
     groups = [await _describe(name, version, session) for name in names]
+    if request.include_authorized_operations:
+        may = operations.ON_GROUPS
+        groups = [
+            one if one.error_code else operations.added(one, authorized_operations=may)
+            for one in groups
+        ]
     return DescribeGroupsResponse(groups=tuple(groups))
 
 

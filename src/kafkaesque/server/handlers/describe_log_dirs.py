@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.topics import Slot
+from kafkaesque.errors import PartitionOffline
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_log_dirs import (
@@ -17,7 +19,10 @@ from kafkaesque.wire.messages.describe_log_dirs import (
 async def handle(
     request: DescribeLogDirsRequest, version: int, session: Session
 ) -> DescribeLogDirsResponse:
-    """Tell of the one folder that there is; partitions that are not there are left out."""
+    """Tell of the one folder that there is; partitions that are not there are left out.
+
+    If some are damaged, a second folder that failed names them: `kafkaesque doctor` reads it.
+    """
     total, usable = session.broker.space()
     result = DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
@@ -26,23 +31,56 @@ async def handle(
         total_bytes=total,
         usable_bytes=usable,
     )
-    return DescribeLogDirsResponse(results=(result,))
+    damaged = tuple(_damaged(request, session))
+    if not damaged:
+        return DescribeLogDirsResponse(results=(result,))
+    # Kafka tells of a folder that failed so; what is damaged here has its place in the other, too.
+    failed = DescribeLogDirsResult(
+        error_code=ErrorCode.KAFKA_STORAGE_ERROR,
+        log_dir=f"{session.broker.data_folder} (damaged)",
+        topics=damaged,
+        total_bytes=-1,
+        usable_bytes=-1,
+    )
+    return DescribeLogDirsResponse(results=(result, failed))
 
 
 def _topics(request: DescribeLogDirsRequest, session: Session) -> Iterator[DescribeLogDirsTopic]:
+    for name, slots in _wanted(request, session):
+        partitions = tuple(
+            _partition(index, slot.size_bytes)
+            for index, slot in slots
+            if isinstance(slot, Partition)
+        )
+        yield DescribeLogDirsTopic(name=name, partitions=partitions)
+
+
+def _damaged(request: DescribeLogDirsRequest, session: Session) -> Iterator[DescribeLogDirsTopic]:
+    for name, slots in _wanted(request, session):
+        found = tuple(_partition(index, 0) for index, slot in slots if _is_damaged(slot))
+        if found:
+            yield DescribeLogDirsTopic(name=name, partitions=found)
+
+
+def _wanted(
+    request: DescribeLogDirsRequest, session: Session
+) -> Iterator[tuple[str, list[tuple[int, Slot]]]]:
     known = session.broker.topics
     wanted: dict[str, set[int] | None] = dict.fromkeys(known.names)
     if request.topics is not None:
         wanted = {t.topic: set(t.partitions) for t in request.topics if t.topic in wanted}
     for name, indexes in wanted.items():
-        partitions = tuple(
-            DescribeLogDirsPartition(
-                partition_index=index,
-                partition_size=slot.size_bytes,
-                offset_lag=0,
-                is_future_key=False,
-            )
-            for index, slot in enumerate(known.slots(name))
-            if isinstance(slot, Partition) and (indexes is None or index in indexes)
-        )
-        yield DescribeLogDirsTopic(name=name, partitions=partitions)
+        slots = enumerate(known.slots(name))
+        yield name, [one for one in slots if indexes is None or one[0] in indexes]
+
+
+def _partition(index: int, size: int) -> DescribeLogDirsPartition:
+    return DescribeLogDirsPartition(
+        partition_index=index, partition_size=size, offset_lag=0, is_future_key=False
+    )
+
+
+def _is_damaged(slot: Slot) -> bool:
+    if isinstance(slot, Partition):
+        return bool(slot.replica.damage.found)
+    return isinstance(slot, PartitionOffline)

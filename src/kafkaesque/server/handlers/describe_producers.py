@@ -1,4 +1,7 @@
-"""DescribeProducers: who writes to a partition, and where open transactions begin."""
+"""DescribeProducers: who writes to a partition, and where open transactions begin.
+
+Every replica answers, as in Kafka; one that follows says what it knows to be committed.
+"""
 
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.server.errors import code_of, message_of
@@ -34,7 +37,6 @@ async def handle(
 def _partition(topic: str, index: int, session: Session) -> PartitionResponse:
     try:
         partition = session.broker.partition(topic, index)
-        partition.check_term(-1)
         producers = tuple(
             ProducerState(
                 producer_id=one.producer_id,
@@ -44,7 +46,7 @@ def _partition(topic: str, index: int, session: Session) -> PartitionResponse:
                 coordinator_epoch=one.coordinator_term,
                 current_txn_start_offset=one.first_offset,
             )
-            for one in partition.producers.views()
+            for one in partition.producer_views()
         )
     except KafkaesqueError as error:
         return PartitionResponse(

@@ -7,6 +7,7 @@ from kafkaesque.broker.presence import present
 from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import UnknownTopic
 from kafkaesque.machines.catalog import Topic
+from kafkaesque.server import operations
 from kafkaesque.server.partition_facts import facts_of
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import is_current
@@ -83,6 +84,7 @@ def _describe(
         name=name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
+        topic_authorized_operations=operations.ON_TOPICS,  # asked for or not, as Kafka
         partitions=partitions,
     )
     return found, first + count < len(slots)

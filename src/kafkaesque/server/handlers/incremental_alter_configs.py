@@ -82,7 +82,7 @@ def changed(settings: Mapping[str, str], changes: tuple[AlterableConfig, ...]) -
             case Operation.SET:
                 after[change.name] = change.value
             case Operation.APPEND | Operation.SUBTRACT as operation:
-                if kind is not CleanupPolicy:
+                if kind not in (CleanupPolicy, str):
                     raise InvalidSetting(f"{change.name} is no list to add to or to take from")
                 now = value_text(resolve(after), change.name).split(",")
                 after[change.name] = ",".join(_edited(now, change.value, operation))
@@ -93,5 +93,5 @@ def changed(settings: Mapping[str, str], changes: tuple[AlterableConfig, ...]) -
 
 def _edited(items: list[str], value: str, operation: int) -> list[str]:
     named = [part.strip() for part in value.split(",")]
-    kept = [item for item in items if item not in named]
+    kept = [item for item in items if item and item not in named]
     return [*kept, *named] if operation == Operation.APPEND else kept

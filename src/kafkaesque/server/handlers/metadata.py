@@ -10,11 +10,11 @@ from kafkaesque.errors import (
     OutcomeUnknown,
     RaftError,
     TopicExists,
-    UnknownTopic,
 )
 from kafkaesque.machines.catalog import Topic
+from kafkaesque.server import operations
 from kafkaesque.server.errors import code_of
-from kafkaesque.server.partition_facts import facts_of, led
+from kafkaesque.server.partition_facts import facts_of, led, slots_of
 from kafkaesque.server.places import all_places, controller
 from kafkaesque.server.sending_on import send_on_if_cut_off
 from kafkaesque.server.session import Session
@@ -41,7 +41,10 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
     # Before version 1 an empty list meant all topics, since then null does.
     wants_all = request.topics is None or (version == 0 and not request.topics)
     if wants_all:
-        topics = [_describe(topic, session) for topic in broker.catalog.topics.values()]
+        # As committed: consumers that match names take a topic that is listed for one that exists,
+        # and one that is not listed for deleted.
+        committed = broker.committed_catalog.machine
+        topics = [_describe(topic, session) for topic in committed.topics.values()]
     else:
         assert request.topics is not None
         may_create = request.allow_auto_topic_creation and broker.config.auto_create_topics
@@ -56,15 +59,27 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
         topics = await _led(found, session)
         if topics:  # who asks for all, or for none, looks around, and may stay
             send_on_if_cut_off(session)
+    may_tell = request.include_topic_authorized_operations
+    named = controller(broker)
+    session.controller_told(named)
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
             for one in all_places(session)
         ),
         cluster_id=broker.cluster_id,
-        controller_id=controller(broker),
-        topics=tuple(topics),
+        controller_id=named,
+        topics=tuple(topics) if not may_tell else tuple(map(_with_operations, topics)),
+        cluster_authorized_operations=operations.told(
+            request.include_cluster_authorized_operations, operations.ON_THE_CLUSTER
+        ),
     )
+
+
+def _with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    if topic.error_code:
+        return topic
+    return operations.added(topic, topic_authorized_operations=operations.ON_TOPICS)
 
 
 def _may_be_missing(
@@ -134,25 +149,21 @@ async def _find(
 
 
 def _describe(topic: Topic, session: Session) -> MetadataResponseTopic:
-    topics = session.broker.topics
-    try:
-        slots = topics.slots(topic.name)
-        is_open = topics.topic(topic.name).topic_id == topic.topic_id
-    except UnknownTopic:
-        is_open = False
-    if not is_open:
+    broker = session.broker
+    committed = broker.committed_catalog.machine.topic_by_id(topic.topic_id)
+    if committed is None:
         # Decided on but not committed: nobody is told its id, for the name may still lead to the
         # one that was deleted before it.
         return _missing(topic.name, NO_UUID, ErrorCode.LEADER_NOT_AVAILABLE)
-    there = present(session.broker)
+    there = present(broker)
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
+        name=committed.name,
+        topic_id=committed.topic_id,
+        is_internal=committed.is_internal,
         partitions=tuple(
-            _describe_partition(session.broker, topic, index, slot, there)
-            for index, slot in enumerate(slots)
+            _describe_partition(broker, committed, index, slot, there)
+            for index, slot in enumerate(slots_of(broker, committed))
         ),
     )
 

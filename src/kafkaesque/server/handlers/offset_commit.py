@@ -63,6 +63,8 @@ async def handle(
         for share in good:
             if share.place in committed.refused:
                 share.code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            elif share.place in committed.homeless:
+                share.code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     except GroupError as error:
         for share in good:
             share.code = code_of(error)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 from kafkaesque.broker.fetch_sessions import TopicRef
-from kafkaesque.broker.partition import Appended, Partition
+from kafkaesque.broker.partition import Appended
 from kafkaesque.broker.transactions import Writing
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import (
@@ -169,6 +169,7 @@ class Producing(Pending, Generic[T]):
                 raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
             name = name_of(topic, self._session)
             partition = broker.topics.partition(name, data.index)
+            share.first_offset = partition.first_offset  # also for some errors clients look at it
             batches = _whole(data.records)
             self._left += 1
             writing = Writing(
@@ -178,7 +179,7 @@ class Producing(Pending, Generic[T]):
                 batches=batches,
                 adds=self._version >= ADDS_SINCE,
                 done=partial(self._decided, share),
-                then=partial(self._written, share, partition),
+                then=partial(self._written, share),
             )
             try:
                 broker.transactions.append(writing)
@@ -189,16 +190,13 @@ class Producing(Pending, Generic[T]):
             share.error = error.with_traceback(None)
         return share
 
-    def _written(
-        self, share: Share, partition: Partition, found: Appended | KafkaesqueError
-    ) -> None:
+    def _written(self, share: Share, found: Appended | KafkaesqueError) -> None:
         """Learn where the batch of a transaction is, or why it is not there."""
         if isinstance(found, KafkaesqueError):
             share.error = found.with_traceback(None)
             self._one_done()
             return
         share.offset, share.append_time_ms = found
-        share.first_offset = partition.first_offset
 
 
 def begin(
@@ -289,6 +287,7 @@ def _answer(
             index=share.index,
             error_code=code,
             base_offset=-1,
+            log_start_offset=share.first_offset,
             record_errors=_record_errors(error),
             error_message=message_of(error),
             current_leader=_leader(topic, share.index, code, hints),

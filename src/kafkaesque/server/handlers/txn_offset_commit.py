@@ -68,6 +68,8 @@ async def handle(
         committed = await _committed(request, commit, version, session)
         for place in committed.refused:
             codes[names[place]] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        for place in committed.homeless:
+            codes[names[place]] = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     except KafkaesqueError as error:
         code = transactional_code_of(
             error,

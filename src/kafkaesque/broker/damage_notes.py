@@ -1,0 +1,41 @@
+"""What one replica knows of damage to its log, and tells: durably, and in the broker's log."""
+
+import logging
+
+from kafkaesque.errors import CorruptLog, LogError
+from kafkaesque.log.damage import NOTES_MAX, Damage, load_damage, save_damage
+from kafkaesque.log.partition_log import PartitionLog
+from kafkaesque.types import GroupId, Offset
+
+log = logging.getLogger(__name__)
+
+
+class DamageNotes:
+    """The damaged places of one log. Those before its start are gone with what was there."""
+
+    def __init__(self, group: GroupId, of: PartitionLog) -> None:
+        self._group = group
+        self._log = of
+        segments = of.segments
+        self._noted = load_damage(segments.disk, segments.folder)
+
+    @property
+    def found(self) -> tuple[Damage, ...]:
+        """What is known to be damaged in what the log still holds."""
+        if not self._noted:
+            return ()
+        first = self._log.start.first_offset
+        return tuple(one for one in self._noted if one.offset >= first)
+
+    def add(self, offset: Offset, error: CorruptLog) -> None:
+        """Note that what begins at `offset` cannot be read; one that is known is not news."""
+        found = self.found
+        if len(found) >= NOTES_MAX or any(one.offset == offset for one in found):
+            return
+        self._noted = (*found, Damage(offset=offset, reason=str(error)))
+        log.error("damage_found partition=%s offset=%d reason=%s", self._group, offset, error)
+        segments = self._log.segments
+        try:
+            save_damage(segments.disk, segments.folder, self._noted)
+        except LogError as failure:  # it holds for this run, and the next one finds it again
+            log.error("damage_not_noted partition=%s reason=%s", self._group, failure)  # noqa: TRY400

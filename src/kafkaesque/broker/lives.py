@@ -1,0 +1,124 @@
+"""How brokers notice that one of them runs on an old copy of its data folder.
+
+Each start of a broker is a *run*, counted in its journal. Brokers tell each other their run, the
+session that it goes by, the journal's round that it found when it began and the one that is durable
+now; and each keeps, in its own journal, the newest that it heard of every other. They also tell
+this back. So a broker whose machine was restored from an image hears that others know more of it
+than it does itself: it has forgotten votes and records that it once vouched for. It notes that and
+stops, and its folder is refused from then on.
+
+What nobody heard cannot be noticed: what was written after the last word that a peer took in, and
+everything where all peers are new, or were restored themselves.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from kafkaesque.broker.leaders import LeadersTold, Life
+from kafkaesque.errors import LogError, OldCopy
+from kafkaesque.log.flusher import Flusher
+from kafkaesque.log.journal import Journal
+from kafkaesque.log.journal_records import OldCopyFound, PeerHeard, RunNamed
+from kafkaesque.types import NodeId
+
+_UNHEARD = PeerHeard(group="", node=0, run=0, session=0, round=0)
+
+
+class Lives:
+    """What one broker claims of its own run, and what it has heard of the others'."""
+
+    def __init__(self, session: int, journal: Journal, flusher: Flusher) -> None:
+        self._session = session
+        self._journal = journal
+        self._flusher = flusher
+        self._has_begun = False
+        self._is_durable = False
+        self._told: dict[NodeId, tuple[int, int]] = {}
+        """The run and the round that each peer was last told; lost words are not repeated."""
+
+    def tick(self) -> None:
+        """Give this run its number; it is claimed once that is durable."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        run = self._journal.run + 1
+        self._journal.add(RunNamed(group="", run=run, session=self._session))
+        self._flusher.after_next_round(self._named)
+
+    def _named(self) -> None:
+        self._is_durable = True
+
+    def owed(self, peers: Iterable[NodeId]) -> frozenset[NodeId]:
+        """Return who has not been told how far the journal is."""
+        now = self._now()
+        return frozenset(node for node in peers if self._told.get(node) != now)
+
+    def _now(self) -> tuple[int, int]:
+        return self._journal.run if self._is_durable else 0, self._journal.durable_round
+
+    def stamp(self, told: LeadersTold) -> LeadersTold:
+        """Add what this broker claims of itself, and what it knows of the receiver."""
+        journal = self._journal
+        heard = journal.heard.get(told.target, _UNHEARD)
+        run, number = self._told[told.target] = self._now()
+        life = Life(
+            run=run,
+            opened=journal.opened_round,
+            round=number,
+            heard_run=heard.run,
+            heard_session=heard.session,
+            heard_round=heard.round,
+        )
+        return replace(told, life=life)
+
+    def takes(self, told: LeadersTold) -> bool:
+        """Return whether the sender can be who it says; not if it claims less than it did before.
+
+        If it knows more of this broker than the journal does, this broker stops.
+        """
+        life = told.life
+        if life is None:  # of an earlier version
+            return True
+        self._look_at_own(told.source, life)
+        if life.run == 0:
+            return True
+        heard = self._journal.heard.get(told.source, _UNHEARD)
+        if _is_older(life.run, told.session, life.opened, heard):
+            self._told.pop(told.source, None)  # it must hear what is known of it
+            return False
+        number = max(life.round, heard.round)
+        now = PeerHeard(
+            group="", node=told.source, run=life.run, session=told.session, round=number
+        )
+        if now != heard:
+            self._journal.hear(now)
+        return True
+
+    def _look_at_own(self, peer: NodeId, life: Life) -> None:
+        heard = PeerHeard(
+            group="",
+            node=peer,
+            run=life.heard_run,
+            session=life.heard_session,
+            round=life.heard_round,
+        )
+        journal = self._journal
+        if not self._is_durable or journal.old_copy_peer is not None:
+            return
+        if not _is_older(journal.run, self._session, journal.opened_round, heard):
+            return
+        error: LogError = OldCopy(peer)
+        journal.add(OldCopyFound(group="", peer=peer))
+        try:
+            journal.write_now()
+        except LogError as failure:  # it is found again at the next start
+            error = failure
+        self._flusher.fail(error)
+
+
+def _is_older(run: int, session: int, opened: int, heard: PeerHeard) -> bool:
+    """Return whether a run is not one that can follow what was heard, nor the same."""
+    if run == heard.run:
+        return run > 0 and session != heard.session
+    return run < heard.run or opened < heard.round

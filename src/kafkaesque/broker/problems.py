@@ -1,0 +1,118 @@
+"""What is wrong with a broker, as it sees itself: the one place that lists it.
+
+The log, `/health`, a metric and `kafkaesque doctor` all tell what is found here. It is a look at
+the present: who wants to know what lasts looks twice (`server/watch.py`).
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.partition import Partition
+from kafkaesque.errors import LogError, PartitionOffline
+from kafkaesque.types import NodeId
+
+NAMED_MAX = 5
+"""Partitions that a sentence names; of the others it gives the number."""
+
+
+class ProblemKind(StrEnum):
+    """What can be wrong."""
+
+    DISK_FULL = "disk-full"
+    NO_MAJORITY = "no-majority"
+    DAMAGED = "damaged"
+    LEADERLESS = "leaderless"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it counts at once; the others are normal for as long as an election takes."""
+        return self in (ProblemKind.DISK_FULL, ProblemKind.DAMAGED)
+
+    @property
+    def concerns_all(self) -> bool:
+        """Whether a client is better off with another broker, whatever it wants."""
+        return self in (ProblemKind.DISK_FULL, ProblemKind.NO_MAJORITY)
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """One thing that is wrong."""
+
+    kind: ProblemKind
+    text: str
+
+
+def problems(broker: Broker) -> list[Problem]:
+    """Return what is wrong now, at most one of each kind."""
+    return [*_disk(broker), *_catalog(broker), *_damaged(broker), *_leaderless(broker)]
+
+
+def _disk(broker: Broker) -> Iterator[Problem]:
+    if any(replica.is_full for replica in broker.replicas.by_group.values()):
+        free = broker.space()[1]
+        yield Problem(
+            kind=ProblemKind.DISK_FULL,
+            text=f"the disk of {broker.data_folder} has no room ({free} bytes are free): "
+            "records are refused until there is some",
+        )
+
+
+def _catalog(broker: Broker) -> Iterator[Problem]:
+    replica = broker.replicas.by_group.get(CATALOG_GROUP)
+    if replica is None or _is_led(broker, broker.leader_of(CATALOG_GROUP).node):
+        return
+    voters = replica.raft.voters.voters
+    away = [node for node in voters if not broker.replicas.is_reachable(node)]
+    why = f"out of reach of its voters {_list(voters)}: {_list(away)}" if away else "an election"
+    yield Problem(
+        kind=ProblemKind.NO_MAJORITY,
+        text=f"nobody leads the catalog, so nothing can be changed ({why})",
+    )
+
+
+def _damaged(broker: Broker) -> Iterator[Problem]:
+    names: list[str] = []
+    reason = ""
+    error: LogError | None
+    for name in broker.topics.names:
+        for index, slot in enumerate(broker.topics.slots(name)):
+            match slot:
+                case Partition():
+                    error = slot.replica.error
+                case PartitionOffline():
+                    error = slot
+                case _:  # it is not here
+                    error = None
+            if error is not None:
+                names.append(f"{name}-{index}")
+                reason = reason or str(error)
+    if names:
+        yield Problem(
+            kind=ProblemKind.DAMAGED, text=f"the copy of {_named(names)} cannot be used: {reason}"
+        )
+
+
+def _leaderless(broker: Broker) -> Iterator[Problem]:
+    names = []
+    for topic in broker.catalog.topics.values():
+        for index, nodes in enumerate(topic.replicas):
+            leader = broker.partition_leader(topic, index).node
+            if broker.node in nodes and not _is_led(broker, leader):
+                names.append(f"{topic.name}-{index}")
+    if names:
+        yield Problem(kind=ProblemKind.LEADERLESS, text=f"nobody leads {_named(names)}")
+
+
+def _is_led(broker: Broker, leader: NodeId | None) -> bool:
+    return leader is not None and (leader == broker.node or broker.replicas.is_reachable(leader))
+
+
+def _list(nodes: Sequence[NodeId]) -> str:
+    return ", ".join(map(str, nodes))
+
+
+def _named(names: Sequence[str]) -> str:
+    rest = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")

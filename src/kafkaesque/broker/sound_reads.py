@@ -1,0 +1,73 @@
+"""Reads that see that the disk gave back what was written to it: clients need not look.
+
+If it did not, the replica leads no more where others can. The only one there is gives what is good
+before the damage, and an error at it: never one that makes clients skip what is missing.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kafkaesque.broker.replica import Replica
+from kafkaesque.errors import CorruptLog, LogError, NotLeader, PartitionOffline
+from kafkaesque.record.view import first_damage, peek_size
+from kafkaesque.types import Offset, Term
+
+
+def read_sound(
+    replica: Replica, offset: Offset, bytes_max: int, *, first_always: bool, end: Offset | None
+) -> memoryview:
+    """Return whole batches from disk, those before `end`; raises NotLeader, PartitionOffline."""
+    segments = replica.log.segments
+    with damage_noted(replica, offset):
+        try:
+            data = segments.read(offset, bytes_max, first_always=first_always)
+        except CorruptLog:
+            if not replica.is_alone:
+                raise
+            data = segments.read(offset, 1)  # the damage may lie behind the first batch
+    if end is not None:  # what is yet to be cut is not what the log says is there
+        data = cut_at(data, end)
+
+    def term_at(at: Offset) -> Term:
+        return replica.log.term_at(replica.log.index_at(at))
+
+    damage = first_damage(data, offset, term_at, has_holes=replica.has_holes)
+    if damage is None:
+        return data
+    position, at, reason = damage
+    error = CorruptLog(f"{replica.group}, read from offset {offset},", position, reason)
+    replica.damaged(error, at)
+    if position == 0 or not replica.is_alone:
+        raise offline(replica, error)
+    return data[:position]
+
+
+@contextmanager
+def damage_noted(replica: Replica, offset: Offset | None = None) -> Iterator[None]:
+    """Look something up on disk; raises what clients are told of a log that is damaged."""
+    try:
+        yield
+    except CorruptLog as error:
+        replica.damaged(error, offset)
+        raise offline(replica, error) from error
+
+
+def offline(replica: Replica, error: LogError) -> PartitionOffline | NotLeader:
+    """Return what is told of a replica that failed: where there are others, one of them leads.
+
+    aiokafka asks the same broker again and again at any other code than that.
+    """
+    if replica.is_alone:
+        return PartitionOffline(f"this partition is offline here: {error}")
+    return NotLeader(replica.raft.leader)
+
+
+def cut_at(data: memoryview, end: Offset) -> memoryview:
+    """Leave out the batches from `end` on."""
+    position = 0
+    while position < len(data):
+        base, size = peek_size(data, position)
+        if base >= end:
+            break
+        position += size
+    return data[:position]

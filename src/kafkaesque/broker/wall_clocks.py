@@ -1,0 +1,154 @@
+"""Whether this broker's wall clock can be believed, before anything is deleted because of its age.
+
+A clock that is an hour ahead makes fresh records look old, and what is deleted does not come back
+when the clock does. So brokers tell each other the time, and a broker deletes by age only while
+
+- a majority of the cluster, itself included, has about the same time, and
+- its wall clock has not jumped against the monotonic one, unless that majority has jumped as well.
+
+While nobody contradicts a broker its doubt ends by itself after a while: a lone broker whose clock
+was corrected, or one whose peers are gone, would else fill its disk. A contradiction lasts as long
+as it is there. A lone broker that starts with a wrong clock cannot know.
+"""
+
+import logging
+from collections.abc import Callable, Collection
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kafkaesque.clock import Clock
+from kafkaesque.config import HousekeepingConfig
+from kafkaesque.types import NodeId
+
+log = logging.getLogger(__name__)
+
+
+class ClockTold(Struct, frozen=True, kw_only=True):
+    """One broker's word to another: this is the time here."""
+
+    source: NodeId
+    target: NodeId
+    wall_ms: int
+
+
+class Doubt(StrEnum):
+    """Why a wall clock is not believed."""
+
+    UNHEARD = "unheard"
+    STEPPED = "stepped"
+    APART = "apart"
+
+
+class _Heard(Struct, frozen=True):
+    ahead_ms: int
+    """How far our wall clock was ahead of the other broker's."""
+
+    at_ms: int
+    """When it was heard, by our monotonic clock."""
+
+
+class WallClocks:
+    """What one broker knows of its own clock and those of the others."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        clock: Clock,
+        config: HousekeepingConfig,
+        tell: Callable[[ClockTold], None],
+    ) -> None:
+        self.doubt: Doubt | None = Doubt.UNHEARD
+        self.ahead_ms = 0
+        """How far the clock seems to be ahead of what it should be; below 0 it is behind."""
+        self._node = node
+        self._clock = clock
+        self._config = config
+        self._tell = tell
+        self._heard: dict[NodeId, _Heard] = {}
+        self._last = clock.now_ms(), clock.monotonic_ms()
+        """The wall clock and the monotonic one at the last look."""
+        self._tells_ms = 0
+        self._jumped_ms = 0
+        """How far the wall clock has jumped; 0 once that was accepted."""
+        self._doubted_since_ms = clock.monotonic_ms()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether something may be deleted because of its age."""
+        return self.doubt is None
+
+    @property
+    def text(self) -> str:
+        """What people must know of the clock; empty if nothing, or if that is only awaited."""
+        if self.doubt is None or self.doubt is Doubt.UNHEARD:
+            return ""
+        seconds, is_ahead = abs(self.ahead_ms) // 1000, self.ahead_ms > 0
+        if self.doubt is Doubt.APART:
+            found = f"is {seconds} s {'ahead of' if is_ahead else 'behind'} that of other brokers"
+        else:
+            found = f"has jumped {'ahead' if is_ahead else 'back'} by {seconds} s"
+        return f"the wall clock {found}; nothing is deleted by age meanwhile"
+
+    def tick(self, others: Collection[NodeId]) -> None:
+        """Look at the clocks, and tell the other brokers the time if that is due.
+
+        To be called before anything is deleted by age, in the same event: a jump must not be seen
+        there first.
+        """
+        wall_ms, now_ms = self._clock.now_ms(), self._clock.monotonic_ms()
+        self._notice_jump(wall_ms, now_ms)
+        self._judge(others, now_ms)
+        if now_ms >= self._tells_ms:
+            self._tells_ms = now_ms + self._config.clock_look_ms
+            for one in others:
+                self._tell(ClockTold(source=self._node, target=one, wall_ms=wall_ms))
+
+    def receive(self, told: ClockTold) -> None:
+        """Take another broker's word; the time that it took to come makes us look ahead."""
+        ahead_ms = self._clock.now_ms() - told.wall_ms
+        self._heard[told.source] = _Heard(ahead_ms, self._clock.monotonic_ms())
+
+    def _notice_jump(self, wall_ms: int, now_ms: int) -> None:
+        jump_ms = (wall_ms - self._last[0]) - (now_ms - self._last[1])
+        is_jump = abs(jump_ms) > self._config.clock_apart_ms_max
+        if is_jump:
+            self._jumped_ms += jump_ms
+            self._heard.clear()  # they were compared with the clock as it was
+            self._doubted_since_ms = now_ms
+        if is_jump or now_ms - self._last[1] >= self._config.clock_look_ms:
+            self._last = wall_ms, now_ms
+
+    def _judge(self, others: Collection[NodeId], now_ms: int) -> None:
+        apart_ms_max = self._config.clock_apart_ms_max
+        oldest_ms = now_ms - self._config.clock_heard_ms_max
+        heard = [h.ahead_ms for n, h in self._heard.items() if n in others and h.at_ms >= oldest_ms]
+        near = [ahead_ms for ahead_ms in heard if abs(ahead_ms) <= apart_ms_max]
+        doubt: Doubt | None = None
+        if abs(self._jumped_ms) > apart_ms_max:
+            doubt = Doubt.STEPPED
+        if others:
+            if 2 * (1 + len(near)) > 1 + len(others):
+                doubt = None
+            elif len(near) < len(heard):
+                doubt = Doubt.APART
+            elif doubt is None:
+                doubt = Doubt.UNHEARD
+        self._conclude(doubt, heard, now_ms)
+
+    def _conclude(self, doubt: Doubt | None, heard: list[int], now_ms: int) -> None:
+        if doubt is None or doubt is Doubt.APART:
+            self._doubted_since_ms = now_ms
+        elif now_ms - self._doubted_since_ms >= self._config.clock_pause_ms:
+            doubt = None
+        if doubt is None:
+            self._jumped_ms = 0
+        self.ahead_ms = self._jumped_ms
+        if doubt is Doubt.APART:
+            self.ahead_ms = sorted(heard)[len(heard) // 2]
+        if doubt is not self.doubt:
+            said, self.doubt = self.text, doubt
+            if self.text:
+                log.warning("clock_in_doubt node=%d: %s", self._node, self.text)
+            elif said:
+                log.warning("clock_believed node=%d: what is old is deleted again", self._node)

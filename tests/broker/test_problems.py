@@ -1,0 +1,50 @@
+"""What a broker finds wrong with itself."""
+
+import pytest
+
+from kafkaesque.broker.problems import ProblemKind, problems
+from tests.broker.brokers import BrokerNode
+
+
+def kinds(node: BrokerNode) -> list[ProblemKind]:
+    return [one.kind for one in problems(node.broker)]
+
+
+def test_a_broker_that_is_well_finds_nothing() -> None:
+    node = BrokerNode()
+    node.create("orders", 2)
+    node.tick(3)
+    assert kinds(node) == []
+
+
+def test_a_disk_without_room_is_found_while_something_waits_for_it() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.tick(3)
+    log = node.broker.partition("orders", 0).replica.log
+    log.is_full = True
+    (found,) = problems(node.broker)
+    assert found.kind is ProblemKind.DISK_FULL
+    assert "has no room" in found.text
+    log.is_full = False
+    assert kinds(node) == []
+
+
+@pytest.mark.complains(
+    "partition_offline partition=orders.*/0 reason=*",
+)
+def test_a_damaged_partition_is_named_with_the_reason_and_has_no_leader() -> None:
+    node = BrokerNode()
+    node.create("orders", 2)
+    node.produce("orders", b"a" * 40)
+    node.tick(3)
+    (folder,) = node.folders()
+    node.broker.stop()
+    node.disk.kill()
+    node.disk.open(f"{folder}/0/00000000000000000000.log").truncate(90)
+    node.start()
+    node.tick(3)
+    damaged, leaderless = problems(node.broker)
+    assert (damaged.kind, leaderless.kind) == (ProblemKind.DAMAGED, ProblemKind.LEADERLESS)
+    assert damaged.text.startswith("the copy of orders-0 cannot be used: this partition is offline")
+    assert leaderless.text == "nobody leads orders-0"

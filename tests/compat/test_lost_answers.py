@@ -1,0 +1,83 @@
+"""Transactions of librdkafka when the answers to what they wrote get lost: committed is there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from kafkaesque.testing.process import BrokerProcess
+from tests.compat.test_transactions import SECONDS_MAX, producer, seen, topics
+from tests.lost_answers import LostAnswers
+
+pytestmark = pytest.mark.compat
+
+TRIES_MAX = 5
+TRANSACTIONS = 4
+
+
+class _Next:
+    """Lets the next answer get lost, once it is asked to."""
+
+    def __init__(self) -> None:
+        self.is_due = False
+        self.has_come = Event()
+
+    def __call__(self) -> bool:
+        is_due, self.is_due = self.is_due, False
+        if is_due:
+            self.has_come.set()
+        return is_due
+
+
+@contextmanager
+def behind(is_lost: _Next, data: Path) -> Iterator[BrokerProcess]:
+    """Run a broker behind a proxy that loses some answers."""
+    with LostAnswers(is_lost) as proxy:
+        broker = BrokerProcess(data, ["--advertised", proxy.bootstrap])
+        broker.start()
+        try:
+            proxy.target_port = broker.port
+            yield broker
+        finally:
+            broker.kill()
+
+
+def committed(writer: Producer, values: list[str]) -> list[str]:
+    """Write until a transaction is committed; return what that one holds."""
+    for attempt in range(TRIES_MAX):
+        written = [f"{value} of try {attempt}" for value in values]
+        writer.begin_transaction()
+        try:
+            for value in written:
+                writer.produce("orders", value, partition=0)
+            writer.commit_transaction(SECONDS_MAX)
+        except KafkaException as failed:
+            error = failed.args[0]
+            assert error.txn_requires_abort(), str(error)
+            writer.abort_transaction(SECONDS_MAX)
+        else:
+            return written
+    raise AssertionError(f"no try of {TRIES_MAX} was committed")
+
+
+@pytest.mark.requirement("LOG-4")
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_what_is_committed_after_an_answer_got_lost_is_there(tmp_path: Path, size: int) -> None:
+    is_lost = _Next()
+    with behind(is_lost, tmp_path / "data") as broker:
+        topics(broker, "orders")
+        # It sends again so late that it is told to abort before.
+        writer = producer(broker, "t", linger_ms=50, retry_backoff_ms=1_000)
+        wanted = committed(writer, ["first"])
+        writer.begin_transaction()
+        is_lost.is_due = True
+        for place in range(3):
+            writer.produce("orders", f"lost {place}", partition=0)
+        assert is_lost.has_come.wait(SECONDS_MAX)
+        writer.abort_transaction(SECONDS_MAX)
+        for number in range(TRANSACTIONS):
+            wanted += committed(writer, [f"{number}.{place}" for place in range(size)])
+        assert seen(broker, "orders") == sorted(wanted)

@@ -1,0 +1,167 @@
+"""What Kafka's own tools set, list and ask for, over a socket."""
+
+from pathlib import Path
+
+import pytest
+
+from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kafkaesque.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kafkaesque.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from kafkaesque.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from tests.server.admins import APPEND, BROKER, DELETE, GROUP, SET, TOPIC, Admin, serve
+
+BROKER_LOGGER = 8
+UNKNOWN = -(1 << 31)
+RATE = "leader.replication.throttled.rate"
+THROTTLED = "leader.replication.throttled.replicas"
+
+TAKEN = [
+    ("compression.gzip.level", "6"),
+    ("compression.lz4.level", "9"),
+    ("compression.zstd.level", "-3"),
+    ("file.delete.delay.ms", "1000"),
+    ("flush.messages", "10000"),
+    ("follower.replication.throttled.replicas", "*"),
+    ("index.interval.bytes", "8192"),
+    ("leader.replication.throttled.replicas", "0:1,1:2"),
+    ("max.compaction.lag.ms", "86400000"),
+    ("message.timestamp.after.max.ms", "3600000"),
+    ("message.timestamp.before.max.ms", "604800000"),
+    ("min.cleanable.dirty.ratio", "0.1"),
+    ("preallocate", "true"),
+    ("segment.index.bytes", "1048576"),
+    ("segment.jitter.ms", "500"),
+    ("unclean.leader.election.enable", "false"),
+]
+REFUSED = [
+    ("compression.gzip.level", "10"),
+    ("leader.replication.throttled.replicas", "all of them"),
+    ("min.cleanable.dirty.ratio", "1.5"),
+    ("min.cleanable.dirty.ratio", "nan"),
+    ("preallocate", "perhaps"),
+    ("unclean.leader.election.enable", "true"),
+]
+
+
+def test_a_topic_takes_every_setting_of_kafka_and_tells_it_again(tmp_path: Path) -> None:
+    async def go(admin: Admin) -> None:
+        assert (await admin.create("orders", settings=TAKEN)).error_code == 0
+        found = {c.name: c for c in (await admin.describe(TOPIC, "orders")).configs}
+        assert [(name, found[name].value) for name, _ in TAKEN] == TAKEN
+        boolean, double, items = 1, 6, 7
+        assert found["preallocate"].config_type == boolean
+        assert found["min.cleanable.dirty.ratio"].config_type == double
+        assert found[THROTTLED].config_type == items
+
+    serve(tmp_path / "data", go)
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED)
+def test_values_that_make_no_sense_are_refused(tmp_path: Path, name: str, value: str) -> None:
+    async def go(admin: Admin) -> None:
+        await admin.create("orders")
+        code, message = await admin.alter((name, SET, value))
+        assert code == ErrorCode.INVALID_CONFIG
+        assert message is not None
+        assert name in message
+
+    serve(tmp_path / "data", go)
+
+
+def test_a_reassignment_sets_throttles_and_clears_them(tmp_path: Path) -> None:
+    async def go(admin: Admin) -> None:
+        await admin.create("orders")
+        assert await admin.alter((THROTTLED, SET, "0:1")) == (0, None)
+        assert await admin.alter((THROTTLED, APPEND, "0:2")) == (0, None)
+        assert (await admin.values(THROTTLED))[THROTTLED][0] == "0:1,0:2"
+        assert await admin.alter((THROTTLED, DELETE, None)) == (0, None)
+        for name in ("1", ""):
+            for change in ((RATE, SET, "1000000"), (RATE, DELETE, None)):
+                answer = await admin.alter(change, topic=name, resource_type=BROKER)
+                assert answer == (0, None)
+        code, _ = await admin.alter((RATE, SET, "fast"), topic="1", resource_type=BROKER)
+        assert code == ErrorCode.INVALID_CONFIG
+        code, _ = await admin.alter(("draining", SET, "true"), topic="", resource_type=BROKER)
+        assert code == ErrorCode.INVALID_REQUEST
+
+    serve(tmp_path / "data", go)
+
+
+def test_groups_and_loggers_have_settings(tmp_path: Path) -> None:
+    async def go(admin: Admin) -> None:
+        group = await admin.describe(GROUP, "readers")
+        assert {c.name: c.value for c in group.configs} == {
+            "consumer.heartbeat.interval.ms": "1000",
+            "consumer.session.timeout.ms": "45000",
+        }
+        loggers = await admin.describe(BROKER_LOGGER, "1")
+        levels = {c.name: c.value for c in loggers.configs}
+        assert "root" in levels
+        assert "kafkaesque.server.connection" in levels
+        missing = await admin.describe(BROKER_LOGGER, "7")
+        assert missing.error_code == ErrorCode.INVALID_REQUEST
+
+    serve(tmp_path / "data", go)
+
+
+def test_what_has_settings_is_listed_by_kind(tmp_path: Path) -> None:
+    async def go(admin: Admin) -> None:
+        await admin.create("orders")
+
+        async def listed(version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
+            request = ListConfigResourcesRequest(resource_types=kinds)
+            answer = await admin.ask(request, ListConfigResourcesResponse, version)
+            found = [(one.resource_type, one.resource_name) for one in answer.config_resources]
+            return answer.error_code, found
+
+        assert await listed(1, TOPIC) == (0, [(TOPIC, "orders")])
+        everything = [(TOPIC, "orders"), (BROKER, "1"), (BROKER_LOGGER, "1")]
+        assert await listed(1) == (0, everything)
+        assert await listed(1, GROUP) == (0, [])
+        assert await listed(0) == (0, [])
+        assert await listed(1, 77) == (ErrorCode.UNSUPPORTED_VERSION, [])
+
+    serve(tmp_path / "data", go)
+
+
+def test_who_asks_what_it_may_do_is_told_that_it_may_do_all(tmp_path: Path) -> None:
+    async def go(admin: Admin) -> None:
+        await admin.create("orders")
+        await admin.ask(FindCoordinatorRequest(key="readers"), FindCoordinatorResponse, 3)
+        for is_asked in (True, False):
+            cluster = await admin.ask(
+                DescribeClusterRequest(include_cluster_authorized_operations=is_asked),
+                DescribeClusterResponse,
+            )
+            assert (cluster.cluster_authorized_operations != UNKNOWN) is is_asked
+            topics = await admin.ask(
+                MetadataRequest(
+                    topics=(MetadataRequestTopic(name="orders"),),
+                    include_topic_authorized_operations=is_asked,
+                ),
+                MetadataResponse,
+            )
+            assert (topics.topics[0].topic_authorized_operations != UNKNOWN) is is_asked
+            groups = await admin.ask(
+                DescribeGroupsRequest(groups=("readers",), include_authorized_operations=is_asked),
+                DescribeGroupsResponse,
+                5,
+            )
+            assert (groups.groups[0].authorized_operations != UNKNOWN) is is_asked
+
+    serve(tmp_path / "data", go)

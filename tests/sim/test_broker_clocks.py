@@ -1,0 +1,16 @@
+"""Clocks that are wrong, and jump, while brokers delete what is old."""
+
+import pytest
+
+from kafkaesque.sim.many import Failure, Kind, try_seed
+
+pytestmark = pytest.mark.simulation
+
+STEPS = 6_000
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_what_is_young_survives_wrong_clocks(seed: int) -> None:
+    result = try_seed(seed, STEPS, Kind.CLOCKS)
+    assert not isinstance(result, Failure), result.trace
+    assert result.counts["clocks set wrong"] > 0

@@ -1,0 +1,65 @@
+"""Admin clients that live longer than the controller that they know, on three real brokers."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from kafkaesque.testing import Cluster
+
+SECONDS_MAX = 30
+"""Far below the minutes for which librdkafka waits for a controller that is gone."""
+
+pytestmark = [pytest.mark.chaos]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3) as running:
+        yield running
+
+
+def admin_of(address: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": address, "log_level": 0})
+
+
+def controller(cluster: Cluster) -> int:
+    return int(admin_of(cluster.bootstrap).list_topics(timeout=SECONDS_MAX).controller_id)
+
+
+def create(admin: AdminClient, name: str) -> None:
+    wanted = NewTopic(name, 1, 2)
+    admin.create_topics([wanted], request_timeout=SECONDS_MAX)[name].result(SECONDS_MAX)
+
+
+def test_a_client_with_one_connection_creates_topics_after_the_controller_died(
+    cluster: Cluster,
+) -> None:
+    lost = controller(cluster)
+    for node in cluster.nodes:
+        admin = admin_of(cluster.address(node))
+        assert admin.list_topics(timeout=SECONDS_MAX).controller_id == lost
+        if node != lost:
+            break
+    cluster.kill(lost)
+    create(admin, "orders")
+
+
+def test_a_client_of_the_controller_alone_creates_topics_after_it_died(cluster: Cluster) -> None:
+    lost = controller(cluster)
+    admin = admin_of(cluster.address(lost))
+    create(admin, "before")
+    cluster.kill(lost)
+    create(admin, "orders")
+
+
+def test_a_client_of_all_brokers_creates_topics_after_the_controller_died(
+    cluster: Cluster,
+) -> None:
+    lost = controller(cluster)
+    admin = admin_of(cluster.bootstrap)
+    create(admin, "before")
+    assert admin.list_consumer_groups().result(SECONDS_MAX).errors == []
+    cluster.kill(lost)
+    create(admin, "orders")

@@ -143,3 +143,13 @@ def test_nothing_young_is_compacted_while_the_clock_is_in_doubt() -> None:
     house.clock.ahead_ms = 48 * HOUR_MS
     house.pass_time(120_000)
     assert len(house.offsets()) == 60
+
+
+@pytest.mark.complains("clock_in_doubt node=1: the wall clock *")
+def test_a_contradicted_clock_is_as_far_off_as_those_who_contradict_it_say() -> None:
+    house = an_hour_kept(others=4)
+    tell(house, 2, ahead_ms=0)
+    tell(house, 3, ahead_ms=2 * HOUR_MS)
+    house.tick()
+    assert house.clocks.doubt is Doubt.APART
+    assert abs(house.clocks.ahead_ms + 2 * HOUR_MS) < house.config.clock_apart_ms_max

@@ -15,7 +15,6 @@ NOT_YET: Mapping[str, str] = {
     "test_create_describe_delete_acls": "access control lists",
     "test_create_partitions": "a broker 0: the first one is 1 here",
     "test_alter_replica_log_dirs": "a broker has one folder",
-    "test_list_config_resources": "ListConfigResources",
 }
 """Tests that fail, and what they need."""
 

@@ -31,7 +31,7 @@ CLOCK_MUTANTS = (
     Mutant(
         name="a clock is believed that one other broker contradicts and none confirms",
         target=f"{_CLOCKS}._judge",
-        old="2 * (1 + len(near)) > 1 + len(others)",
+        old="2 * (1 + near) > 1 + len(others)",
         new="True",
         world=Kind.CLOCKS,
     ),

@@ -123,20 +123,21 @@ class WallClocks:
         apart_ms_max = self._config.clock_apart_ms_max
         oldest_ms = now_ms - self._config.clock_heard_ms_max
         heard = [h.ahead_ms for n, h in self._heard.items() if n in others and h.at_ms >= oldest_ms]
-        near = [ahead_ms for ahead_ms in heard if abs(ahead_ms) <= apart_ms_max]
+        apart = [ahead_ms for ahead_ms in heard if abs(ahead_ms) > apart_ms_max]
+        near = len(heard) - len(apart)
         doubt: Doubt | None = None
         if abs(self._jumped_ms) > apart_ms_max:
             doubt = Doubt.STEPPED
         if others:
-            if 2 * (1 + len(near)) > 1 + len(others):
+            if 2 * (1 + near) > 1 + len(others):
                 doubt = None
-            elif len(near) < len(heard):
+            elif apart:
                 doubt = Doubt.APART
             elif doubt is None:
                 doubt = Doubt.UNHEARD
-        self._conclude(doubt, heard, now_ms)
+        self._conclude(doubt, apart, now_ms)
 
-    def _conclude(self, doubt: Doubt | None, heard: list[int], now_ms: int) -> None:
+    def _conclude(self, doubt: Doubt | None, apart: list[int], now_ms: int) -> None:
         if doubt is None or doubt is Doubt.APART:
             self._doubted_since_ms = now_ms
         elif now_ms - self._doubted_since_ms >= self._config.clock_pause_ms:
@@ -145,7 +146,7 @@ class WallClocks:
             self._jumped_ms = 0
         self.ahead_ms = self._jumped_ms
         if doubt is Doubt.APART:
-            self.ahead_ms = sorted(heard)[len(heard) // 2]
+            self.ahead_ms = sorted(apart)[len(apart) // 2]
         if doubt is not self.doubt:
             said, self.doubt = self.text, doubt
             if self.text:

@@ -98,22 +98,25 @@ def make_peace(world: BrokerWorld, clients: BrokerClients, transactors: Transact
     if not world.run_until(transactors.are_ended, _PEACE_STEPS_MAX):
         raise Violation("liveness: transactions of the healed cluster are never ended")
     before = dict(clients.acknowledged)
+    asked: dict[GroupId, int] = {}
 
     def accepts() -> bool:
         world.heal()
         able = world.able()
         waiting = [
-            (topic, index)
+            (topic, index, group)
             for topic, index, group in partitions(world)
-            if clients.acknowledged.get(group, 0) == before.get(group, 0)
+            if not topic.is_internal and clients.acknowledged.get(group, 0) == before.get(group, 0)
         ]
-        if able:
-            broker = world.chance.choice(able).broker
-            assert broker is not None
-            for topic, index in waiting:
-                if not topic.is_internal:
-                    clients.produce_to(broker, topic, index)
-        return not any(not topic.is_internal for topic, _ in waiting)
+        now_ms = world.clock.monotonic_ms()
+        for topic, index, group in waiting:
+            # One write at a time: a flood would put followers out of sync again and again.
+            if able and now_ms >= asked.get(group, 0) + world.settings.ask_ms:
+                asked[group] = now_ms
+                broker = world.chance.choice(able).broker
+                assert broker is not None
+                clients.produce_to(broker, topic, index)
+        return not waiting
 
     if not world.run_until(accepts, _PEACE_STEPS_MAX):
         raise Violation("liveness: a partition of the healed cluster accepts no write")

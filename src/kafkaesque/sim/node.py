@@ -164,7 +164,7 @@ class SimNode:
         self.replicas[group] = replica
         self.roster.add(group, replica.raft)
         self._opened(replica)
-        self.durable[group] = log.end
+        self.durable[group] = max(self.durable.get(group, 0), log.durable)
         self.has_forgotten.discard(group)
 
     def _on_replica_stopped(self, group: GroupId, error: LogError) -> None:

@@ -1,5 +1,9 @@
 # Everything here works on a fresh machine: each target first makes .venv if it is not there.
 SHELL := /bin/bash
+# Tests start hundreds of brokers: what Python compiles is kept, and out of the way of the sources,
+# also where the environment forbids to keep it beside them.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/compiled
+export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 
 READY := .venv/.ready

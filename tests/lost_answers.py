@@ -1,6 +1,6 @@
 """A proxy before a broker that breaks connections just before some answers to Produce requests.
 
-What such a request brought is written, and whoever sent it does not learn that.
+What such a request brought is written, and its sender does not learn that.
 """
 
 import asyncio
@@ -15,20 +15,29 @@ from kafkaesque.testing.proxy import ProxyThread
 _LENGTH_BYTES = 4
 _CORRELATION_AT = 4
 _PRODUCE = 0
+_LINK_BYTE = 1
+"""With which the links between brokers begin; they pass as they are."""
+_HEAD_BYTES = 300
+"""In which a request says of which client and transaction it is."""
+_CHUNK_BYTES = 256 << 10
 
 Chooses = Callable[[], bool]
 """Asked for every answer to a Produce request: whether it gets lost."""
 
 
 class LostAnswers:
-    """The address of one broker, as its clients see it; `target_port` is the broker's own."""
+    """The address of one broker, as its clients see it; `target_port` is the broker's own.
 
-    def __init__(self, is_lost: Chooses) -> None:
+    Only requests whose head has the bytes `of` in it are chosen from.
+    """
+
+    def __init__(self, is_lost: Chooses, of: bytes = b"") -> None:
         self.port = 0
         self.target_port = 0
         self.count = 0
         """How many answers got lost."""
         self._is_lost = is_lost
+        self._of = of
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> "LostAnswers":
@@ -66,7 +75,8 @@ class LostAnswers:
         produced: set[bytes] = set()
 
         def asked(frame: bytes) -> bool:
-            if int.from_bytes(frame[:2], "big") == _PRODUCE:
+            is_chosen = self._of in frame[:_HEAD_BYTES]
+            if int.from_bytes(frame[:2], "big") == _PRODUCE and is_chosen:
                 produced.add(frame[_CORRELATION_AT : _CORRELATION_AT + 4])
             return True
 
@@ -82,9 +92,15 @@ class LostAnswers:
         back: asyncio.StreamWriter | None = None
         try:
             with suppress(OSError):
+                first = await reader.read(1)
                 onward, back = await asyncio.open_connection(HOST, self.target_port)
-                one = asyncio.ensure_future(_pipe(reader, back, asked))
-                other = asyncio.ensure_future(_pipe(onward, writer, answered))
+                back.write(first)
+                if first == bytes([_LINK_BYTE]):
+                    one = asyncio.ensure_future(_pass_on(reader, back))
+                    other = asyncio.ensure_future(_pass_on(onward, writer))
+                else:
+                    one = asyncio.ensure_future(_pipe(reader, back, asked, first))
+                    other = asyncio.ensure_future(_pipe(onward, writer, answered))
                 try:
                     await asyncio.wait((one, other), return_when=asyncio.FIRST_COMPLETED)
                 finally:
@@ -96,15 +112,27 @@ class LostAnswers:
                     end.transport.abort()
 
 
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass everything on until an end is gone."""
+    with suppress(OSError):
+        while data := await reader.read(_CHUNK_BYTES):
+            writer.write(data)
+            await writer.drain()
+
+
 async def _pipe(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passes: Callable[[bytes], bool]
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    passes: Callable[[bytes], bool],
+    sent: bytes = b"",
 ) -> None:
-    """Pass frames on until an end is gone, or until one may not pass."""
+    """Pass frames on until an end is gone, or until one may not pass; `sent` has gone before."""
     with suppress(OSError, asyncio.IncompleteReadError):
         while True:
-            length = await reader.readexactly(_LENGTH_BYTES)
+            length = sent + await reader.readexactly(_LENGTH_BYTES - len(sent))
             frame = await reader.readexactly(int.from_bytes(length, "big"))
             if not passes(frame):
                 return
-            writer.write(length + frame)
+            writer.write(length[len(sent) :] + frame)
+            sent = b""
             await writer.drain()

@@ -19,11 +19,11 @@ SECONDS_MAX = 20
 _LOOK_SECONDS = 0.1
 
 
-def create(admin: AdminClient, partitions: str, replicas: str, *settings: str) -> None:
-    """Make the topic of the run."""
+def create(admin: AdminClient, topic: str, partitions: str, replicas: str, *settings: str) -> None:
+    """Make a topic of the run."""
     config = dict(setting.split("=") for setting in settings)
-    topic = NewTopic(TOPIC, int(partitions), int(replicas), config=config)
-    admin.create_topics([topic])[TOPIC].result(SECONDS_MAX)
+    wanted = NewTopic(topic, int(partitions), int(replicas), config=config)
+    admin.create_topics([wanted])[topic].result(SECONDS_MAX)
 
 
 def leaders(admin: AdminClient) -> dict[int, int]:

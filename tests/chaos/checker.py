@@ -1,8 +1,8 @@
 """Finds in a history what a broker must never do, and shows the operations that prove it.
 
-The method is that of Jepsen's Kafka tests, for topics without transactions, retention and
-compaction: every value is sent once, so that where it is seen tells everything. What was answered
-is taken as said; what was not answered may have happened or not.
+The method is that of Jepsen's Kafka tests, for topics without retention and compaction: every value
+is sent once, so where it is seen tells everything. What was answered is taken as said; what was
+not answered may have happened or not. Transactions have a topic of their own (`transactions.py`).
 """
 
 from bisect import bisect_left
@@ -12,7 +12,18 @@ from dataclasses import dataclass
 
 from tests.chaos.commits import stale_commits
 from tests.chaos.findings import Finding, Kind
-from tests.chaos.history import Assign, Final, Op, Outcome, OutOfRange, Poll, Send
+from tests.chaos.history import (
+    NO_PARTITION,
+    Assign,
+    Final,
+    Op,
+    Outcome,
+    OutOfRange,
+    Poll,
+    Send,
+    Transaction,
+)
+from tests.chaos.transactions import broken_transactions
 
 SHOWN_MAX = 10
 """Findings of one kind that a report shows; the others are counted."""
@@ -25,6 +36,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     sends: Counter[Outcome]
     polled: int
+    transactions: Counter[Outcome]
 
     @property
     def is_clean(self) -> bool:
@@ -51,15 +63,18 @@ def check(ops: Sequence[Op]) -> Verdict:
     """Check everything that is known of all partitions."""
     parts: dict[int, list[Op]] = defaultdict(list)
     for op in ops:
-        parts[op.partition].append(op)
+        if op.partition != NO_PARTITION:
+            parts[op.partition].append(op)
     findings: list[Finding] = []
     for number in sorted(parts):
         findings += _Partition(number, parts[number]).findings()
     findings += stale_commits(ops)
+    findings += broken_transactions(ops)
     return Verdict(
         findings=tuple(findings),
         sends=Counter(op.outcome for op in ops if isinstance(op, Send)),
         polled=sum(len(op.records) for op in ops if isinstance(op, Poll | Final)),
+        transactions=Counter(op.outcome for op in ops if isinstance(op, Transaction)),
     )
 
 

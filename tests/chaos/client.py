@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.chaos import confluent_clients, python_clients
+from tests.chaos import confluent_clients, python_clients, transactional_clients
 from tests.chaos.history import Recorder
 from tests.chaos.job import Job, Stop
 
@@ -15,6 +15,8 @@ ROLES: Mapping[str, Callable[[Job, Recorder, Stop], None]] = {
     "confluent-member": confluent_clients.consume_in_group,
     "confluent-places": confluent_clients.read_places,
     "confluent-final": confluent_clients.read_all,
+    "transactor": transactional_clients.transact,
+    "transactions-final": transactional_clients.read_transactions,
     "aiokafka-producer": python_clients.produce,
     "aiokafka-consumer": python_clients.consume,
     "kafka-python-final": python_clients.read_all,

@@ -286,7 +286,7 @@ def read_places(job: Job, out: Recorder, stop: Stop) -> None:
     consumer.close()
 
 
-def _ends(reader: Consumer, where: TopicPartition) -> tuple[int, int]:
+def ends(reader: Consumer, where: TopicPartition) -> tuple[int, int]:
     """Return where a partition begins and ends; what passes while leaders change is asked again."""
     for attempt in range(_ASKS_MAX):
         try:
@@ -306,7 +306,7 @@ def read_all(job: Job, out: Recorder, stop: Stop) -> None:
     for partition in range(job.partitions):
         begun = now()
         where = TopicPartition(TOPIC, partition)
-        start, end = _ends(reader, where)
+        start, end = ends(reader, where)
         reader.assign([TopicPartition(TOPIC, partition, OFFSET_BEGINNING)])
         found: list[tuple[int, str]] = []
         late = now() + FINAL_SECONDS_MAX * 10**9

@@ -44,6 +44,14 @@ class Kind(StrEnum):
     """A record went to an offset that was known before it was sent."""
     STALE_COMMITTED = "stale-committed"
     """A group's place is one that had been replaced already, or that nobody committed."""
+    TRANSACTION_LOST = "transaction-lost"
+    """It was committed, and nothing of it is there in the end."""
+    TRANSACTION_TORN = "transaction-torn"
+    """Some of its records are there in the end, and some are not."""
+    TRANSACTION_DOUBLED = "transaction-doubled"
+    """A record of a transaction is there twice."""
+    ABORTED_READ = "aborted-read"
+    """It was aborted, and consumers of what is committed see a record of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

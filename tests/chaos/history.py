@@ -12,6 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
+NO_PARTITION = -1
+"""Of operations that are about several."""
+
 
 class Outcome(StrEnum):
     """How a call ended for its caller."""
@@ -91,9 +94,25 @@ class Final(Op):
     records: tuple[tuple[int, str], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction(Op):
+    """Records were sent in one transaction, which was ended: committed, aborted or not known."""
+
+    values: tuple[str, ...]
+    outcome: Outcome
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visible(Op):
+    """When all was over: every value of the transactions' topic that is committed."""
+
+    values: tuple[str, ...]
+
+
 KINDS: dict[str, type[Op]] = {
     kind.__name__.lower(): kind
-    for kind in (Send, Poll, OutOfRange, Assign, Commit, Committed, Final)
+    for kind in (Send, Poll, OutOfRange, Assign, Commit, Committed, Final, Transaction, Visible)
 }
 
 
@@ -110,6 +129,8 @@ def from_line(line: str) -> Op:
         fields["outcome"] = Outcome(fields["outcome"])
     if "records" in fields:
         fields["records"] = tuple((offset, value) for offset, value in fields["records"])
+    if "values" in fields:
+        fields["values"] = tuple(fields["values"])
     return kind(**fields)
 
 

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 
 TOPIC = "chaos"
 GROUP = "chaos-readers"
+TRANSACTIONS = "chaos-transactions"
+"""The topic of those who write in transactions, and how their transactional ids begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

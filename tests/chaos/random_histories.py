@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.chaos.findings import Kind
 from tests.chaos.history import (
+    NO_PARTITION,
     Assign,
     Commit,
     Committed,
@@ -15,6 +16,8 @@ from tests.chaos.history import (
     OutOfRange,
     Poll,
     Send,
+    Transaction,
+    Visible,
 )
 
 GROUP = "readers"
@@ -130,10 +133,37 @@ class _Model:
             self._add(Committed, process="c1", begun=begun, ended=self._tick(), **fields)
 
 
+def _transactions(chance: random.Random) -> list[Op]:
+    """Transactions of several records that are there as wholes, or not at all."""
+    ops: list[Op] = []
+    seen: list[str] = []
+    outcomes = [Outcome.OK, *chance.choices(list(Outcome), k=_STEPS // 4)]
+    for number, outcome in enumerate(outcomes):
+        values = tuple(f"t:{number}:{place}" for place in range(2 + chance.randrange(3)))
+        ops.append(
+            Transaction(
+                process="t",
+                partition=NO_PARTITION,
+                begun=2 * number,
+                ended=2 * number + 1,
+                values=values,
+                outcome=outcome,
+            )
+        )
+        if outcome is Outcome.OK or (outcome is Outcome.UNKNOWN and chance.randrange(2)):
+            seen += values
+    begun = 2 * len(outcomes)
+    read = Visible(
+        process="f", partition=NO_PARTITION, begun=begun, ended=begun + 1, values=tuple(seen)
+    )
+    return [*ops, read]
+
+
 def a_history(seed: int) -> list[Op]:
     """Return a history in which nothing is wrong."""
     chance = random.Random(seed)
     parts = [_Model(chance, partition).run() for partition in range(2)]
+    parts.append(_transactions(chance))
     return sorted((op for part in parts for op in part), key=lambda op: op.begun)
 
 
@@ -299,6 +329,36 @@ def _stale_committed(chance: random.Random, ops: Ops) -> Ops:
     return _swap(ops, read, replace(read, offset=offset))
 
 
+def _transaction(chance: random.Random, ops: Ops, *outcomes: Outcome) -> Transaction:
+    found = [op for op in ops if isinstance(op, Transaction) and op.outcome in outcomes]
+    return chance.choice(found)
+
+
+def _seen_instead(ops: Ops, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Ops:
+    """Change what the last reader of transactions saw."""
+    return [replace(op, values=change(op.values)) if isinstance(op, Visible) else op for op in ops]
+
+
+def _lose_transaction(chance: random.Random, ops: Ops) -> Ops:
+    lost = _transaction(chance, ops, Outcome.OK).values
+    return _seen_instead(ops, lambda seen: tuple(one for one in seen if one not in lost))
+
+
+def _tear_transaction(chance: random.Random, ops: Ops) -> Ops:
+    lost = chance.choice(_transaction(chance, ops, Outcome.OK).values)
+    return _seen_instead(ops, lambda seen: tuple(one for one in seen if one != lost))
+
+
+def _double_transaction(chance: random.Random, ops: Ops) -> Ops:
+    again = chance.choice(_transaction(chance, ops, Outcome.OK).values)
+    return _seen_instead(ops, lambda seen: (*seen, again))
+
+
+def _show_aborted(chance: random.Random, ops: Ops) -> Ops:
+    shown = chance.choice(_transaction(chance, ops, Outcome.FAILED).values)
+    return _seen_instead(ops, lambda seen: (*seen, shown))
+
+
 PLANTED: dict[Kind, Planter] = {
     Kind.LOST: _lose,
     Kind.VANISHED: _vanish,
@@ -316,4 +376,8 @@ PLANTED: dict[Kind, Planter] = {
     Kind.GAP: _gap,
     Kind.STALE_OFFSET: _stale,
     Kind.STALE_COMMITTED: _stale_committed,
+    Kind.TRANSACTION_LOST: _lose_transaction,
+    Kind.TRANSACTION_TORN: _tear_transaction,
+    Kind.TRANSACTION_DOUBLED: _double_transaction,
+    Kind.ABORTED_READ: _show_aborted,
 }

@@ -13,17 +13,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from tests.chaos.answers import LossyAnswers
 from tests.chaos.brokers import BrokerProcess, Place, kill_all
 from tests.chaos.checker import Verdict, check
 from tests.chaos.clocks import WallClock
 from tests.chaos.disks import PoweredDisk, SmallDisk
 from tests.chaos.faults import missing
 from tests.chaos.history import Op, Outcome, Poll, Send
-from tests.chaos.job import now
+from tests.chaos.job import TOPIC, TRANSACTIONS, now
 from tests.chaos.network import Network
 from tests.chaos.proxies import Proxies
 from tests.chaos.ways import Ways
-from tests.chaos.workload import PARTITIONS, USUAL, Workload
+from tests.chaos.workload import PARTITIONS, TRANSACTOR, USUAL, Workload
 from tools.repository import ROOT
 
 PROGRESS_SECONDS_MAX = 60.0
@@ -49,6 +50,8 @@ class Setting:
 
     brokers: int = 1
     has_network: bool = False
+    loses_answers: bool = False
+    """Whether answers to what is written in transactions get lost; not with a network."""
     disk: type[PoweredDisk] | type[SmallDisk] | None = None
     has_clocks: bool = False
     """Whether each broker has a wall clock of its own, which can jump."""
@@ -108,11 +111,16 @@ class Stage:
             kind = Proxies if missing("ip") else Network
             self._ways = kind(setting.brokers)
             self._stack.enter_context(self._ways)
+        elif setting.loses_answers:
+            self._ways = self._stack.enter_context(LossyAnswers(setting.brokers))
         for _ in range(setting.brokers):
             self.add()
         self.workload = Workload(self._folder, self.bootstrap, self._prefix)
         self._stack.callback(self.workload.kill)
-        self._ask("create", str(PARTITIONS), str(min(3, setting.brokers)), *setting.topic)
+        shape = (str(PARTITIONS), str(min(3, setting.brokers)))
+        self._ask("create", TOPIC, *shape, *setting.topic)
+        if TRANSACTOR in setting.roles:
+            self._ask("create", TRANSACTIONS, *shape)
         self._begun = now()
         self.workload.start(setting.roles)
         self.wait_for_progress(3 * PROGRESS_SECONDS_MAX)
@@ -264,6 +272,12 @@ class Stage:
                 raise Stuck(f"it takes too long until {what}")
             time.sleep(_LOOK_SECONDS)
 
+    @property
+    def lost_answers(self) -> int:
+        """How many answers got lost so far."""
+        assert isinstance(self._ways, LossyAnswers)
+        return self._ways.lost
+
     def heal(self) -> None:
         """Mend all ways."""
         self.network.heal()
@@ -312,6 +326,8 @@ class Stage:
         """Stop the clients, read everything once more, and check it all."""
         ended = now()
         self.workload.stop()
+        if self._setting.loses_answers:
+            self._faults += ["answer"] * self.lost_answers
         self.workload.look()
         ops = self.workload.history()
         for node, broker in self.brokers.items():

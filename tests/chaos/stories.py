@@ -1,7 +1,7 @@
 """All scenarios."""
 
-from tests.chaos import alone, apart, broken, moving, together
+from tests.chaos import alone, apart, broken, moving, together, unanswered
 from tests.chaos.scenario import SCENARIOS
 
-FILES = (alone, together, apart, broken, moving)
+FILES = (alone, together, apart, broken, moving, unanswered)
 ALL = tuple(SCENARIOS)

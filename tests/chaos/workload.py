@@ -20,6 +20,7 @@ USUAL = (
     "confluent-member",
     "confluent-member",
 )
+TRANSACTOR = "transactor"
 AT_THE_END = ("confluent-places", "confluent-final", "kafka-python-final")
 
 
@@ -36,9 +37,11 @@ class Workload:
         self._prefix = prefix
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._started = 0
+        self._has_transactions = False
 
     def start(self, roles: Sequence[str] = USUAL) -> None:
         """Start one process for each role."""
+        self._has_transactions = self._has_transactions or TRANSACTOR in roles
         for role in roles:
             self._started += 1
             name = f"{role}-{self._started}"
@@ -78,6 +81,8 @@ class Workload:
     def look(self) -> None:
         """Read everything once more, with two clients."""
         self.start(AT_THE_END)
+        if self._has_transactions:
+            self.start(("transactions-final",))
         self.wait()
 
     def kill(self) -> None:

@@ -28,8 +28,8 @@ def controller(cluster: Cluster) -> int:
     return int(admin_of(cluster.bootstrap).list_topics(timeout=SECONDS_MAX).controller_id)
 
 
-def create(admin: AdminClient, name: str) -> None:
-    wanted = NewTopic(name, 1, 2)
+def create(admin: AdminClient, name: str, replicas: int = 2) -> None:
+    wanted = NewTopic(name, 1, replicas)
     admin.create_topics([wanted], request_timeout=SECONDS_MAX)[name].result(SECONDS_MAX)
 
 
@@ -49,7 +49,7 @@ def test_a_client_with_one_connection_creates_topics_after_the_controller_died(
 def test_a_client_of_the_controller_alone_creates_topics_after_it_died(cluster: Cluster) -> None:
     lost = controller(cluster)
     admin = admin_of(cluster.address(lost))
-    create(admin, "before")
+    create(admin, "before", replicas=3)
     cluster.kill(lost)
     create(admin, "orders")
 
@@ -59,7 +59,17 @@ def test_a_client_of_all_brokers_creates_topics_after_the_controller_died(
 ) -> None:
     lost = controller(cluster)
     admin = admin_of(cluster.bootstrap)
-    create(admin, "before")
+    create(admin, "before", replicas=3)
     assert admin.list_consumer_groups().result(SECONDS_MAX).errors == []
+    cluster.kill(lost)
+    create(admin, "orders")
+
+
+def test_a_client_that_only_the_lost_controller_told_of_itself_creates_topics(
+    cluster: Cluster,
+) -> None:
+    lost = controller(cluster)
+    admin = admin_of(cluster.address(lost))
+    assert admin.list_consumer_groups().result(SECONDS_MAX).errors == []  # asks all brokers
     cluster.kill(lost)
     create(admin, "orders")

@@ -19,6 +19,7 @@ from kafkaesque.net.writing import joined
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.dispatch import Requests
 from kafkaesque.server.edge import Edge
+from kafkaesque.server.places import controller
 from kafkaesque.server.receiving import RequestReceiver
 from kafkaesque.server.stepping import Awaited
 from kafkaesque.types import Buffer, NodeId
@@ -77,7 +78,8 @@ class Connection(asyncio.BufferedProtocol):
         self._frames: deque[memoryview] | None = None
         self._calls: deque[Call] | None = None
         self._held = 0
-        self._controller: NodeId | None = None
+        # A client that asks several brokers may have been told of the controller by another one.
+        self._controller = controller(edge.broker)
         self._seen_ms = edge.doorkeeper.now_ms()
         self._frame_since_ms: int | None = None
         self._is_reading = True
@@ -216,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         asks for another one only when it has connected again (`rd_kafka_broker_connect_up`).
         """
         node = self._controller
-        if node is None or self._calls or self._frames or self._receiver.is_within_frame:
+        if self._calls or self._frames or self._receiver.is_within_frame:
             return False
         broker = self._edge.broker
         is_lost = node != broker.node and not broker.replicas.is_reachable(node)

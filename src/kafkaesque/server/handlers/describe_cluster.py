@@ -27,12 +27,14 @@ async def handle(
             cluster_id=cluster_id,
             brokers=(),
         )
+    named = controller(broker)
+    session.controller_told(named)
     away = absent(broker) if request.include_fenced_brokers else []
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
         endpoint_type=BROKERS,
         cluster_id=cluster_id,
-        controller_id=controller(broker),
+        controller_id=named,
         cluster_authorized_operations=operations.told(
             request.include_cluster_authorized_operations, operations.ON_THE_CLUSTER
         ),

@@ -15,6 +15,8 @@ import pytest
 from kafkaesque.testing.process import BrokerProcess
 
 LOGGERS = ("kafkaesque", "asyncio")
+OF_CLIENTS = ("kafkaesque.spark.",)
+"""Loggers of ours that are no broker's."""
 _LINE = re.compile(
     rb"^[\d-]+ [\d:,]+ (?:WARNING|ERROR|CRITICAL) (.*)$|^(Traceback .*)$", re.MULTILINE
 )
@@ -28,6 +30,8 @@ class _Kept(logging.Handler):
         self._complaints = complaints
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name.startswith(OF_CLIENTS):
+            return
         cause = f": {record.exc_info[1]!r}" if record.exc_info else ""
         self._complaints.append(record.getMessage() + cause)
 

@@ -18,6 +18,7 @@ def test_warnings_of_a_broker_in_this_process_are_kept(complaints: Complaints) -
     complaints.begin()
     logging.getLogger("kafkaesque.server.connection").warning("connection_closed reason=%s", "test")
     logging.getLogger("kafkaesque.server.connection").info("link_opened")
+    logging.getLogger("kafkaesque.spark.source").warning("a client's own affair")
     logging.getLogger("asyncio").error("slow callback")
     complaints.end()
     assert complaints.take() == ["connection_closed reason=test", "slow callback"]

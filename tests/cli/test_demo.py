@@ -22,6 +22,7 @@ def row(out: str, what: str) -> int:
     return int(found[1].replace(",", ""))
 
 
+@pytest.mark.long
 def test_the_demo_kills_a_leader_and_ends_well_without_colour(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -22,6 +22,7 @@ NOT_RUN: Mapping[str, str] = {}
 """Tests that would wait for a minute before they fail."""
 
 
+@pytest.mark.long
 def test_its_suite_passes_except_for_what_we_do_not_have_yet(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:

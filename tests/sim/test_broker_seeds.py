@@ -4,15 +4,16 @@ import pytest
 
 from kafkaesque.sim.broker_run import STEPS
 from kafkaesque.sim.many import Failure, Kind, try_seed
-from tests.sim.test_seeds import told
+from tests.sim.test_seeds import chunks, told
 
 CHUNKS = 12
+SHORT_CHUNKS = 4
 SEEDS_PER_CHUNK = 5
 
 
 @pytest.mark.requirement("REP-2")
 @pytest.mark.simulation
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", chunks(CHUNKS, SHORT_CHUNKS))
 def test_clusters_of_brokers_keep_their_promises_whatever_breaks(chunk: int) -> None:
     first = chunk * SEEDS_PER_CHUNK
     seeds = range(first, first + SEEDS_PER_CHUNK)

@@ -1,12 +1,23 @@
 """Whole clusters under random faults: every seed keeps every promise."""
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from kafkaesque.sim.many import Failure, try_seed
 from kafkaesque.sim.run import STEPS
 
 CHUNKS = 30
+SHORT_CHUNKS = 10
+"""Those of `make test`; the others are long."""
 SEEDS_PER_CHUNK = 12
+
+
+def chunks(count: int, short: int) -> list[ParameterSet]:
+    """Return the numbers of all chunks, marked as long where they are too many for `make test`."""
+    return [
+        pytest.param(chunk, marks=() if chunk < short else pytest.mark.long)
+        for chunk in range(count)
+    ]
 
 
 def told(failures: list[Failure]) -> str:
@@ -17,7 +28,7 @@ def told(failures: list[Failure]) -> str:
 @pytest.mark.simulation
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.requirement("REP-4")
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", chunks(CHUNKS, SHORT_CHUNKS))
 def test_clusters_keep_their_promises_whatever_breaks(chunk: int) -> None:
     first = chunk * SEEDS_PER_CHUNK
     results = [try_seed(seed, STEPS) for seed in range(first, first + SEEDS_PER_CHUNK)]

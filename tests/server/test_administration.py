@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.server.waiting import CHANGES_AT_ONCE_MAX
 from kafkaesque.topic_settings import NAMES
 from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from kafkaesque.wire.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -108,6 +114,34 @@ def test_a_dry_run_makes_nothing(tmp_path: Path) -> None:
         assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         bad = await admin.create("orders", settings=[("no.such", "1")], is_dry_run=True)
         assert bad.error_code == ErrorCode.INVALID_CONFIG
+
+    serve(tmp_path / "data", go)
+
+
+def test_topics_of_one_request_are_made_and_deleted_together_and_answered_in_order(
+    tmp_path: Path,
+) -> None:
+    names = [f"t{number:03}" for number in range(CHANGES_AT_ONCE_MAX + 10)]
+    names[3] = "no/name"
+
+    async def go(admin: Admin) -> None:
+        wanted = tuple(
+            CreatableTopic(
+                name=name, num_partitions=1, replication_factor=1, assignments=(), configs=()
+            )
+            for name in names
+        )
+        request = CreateTopicsRequest(topics=wanted, validate_only=False)
+        made = (await admin.ask(request, CreateTopicsResponse)).topics
+        assert [one.name for one in made] == names
+        assert {one.name: one.error_code for one in made if one.error_code} == {
+            "no/name": ErrorCode.INVALID_TOPIC_EXCEPTION
+        }
+        told = await admin.delete(*map(named, names))
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert told == [missing if name == "no/name" else 0 for name in names]
+        listed = await admin.metadata(names[0], names[-1])
+        assert [one.error_code for one in listed.topics] == [missing, missing]
 
     serve(tmp_path / "data", go)
 

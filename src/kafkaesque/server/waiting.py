@@ -1,8 +1,10 @@
 """The bridge from the broker's callbacks to awaitables, for handlers."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from itertools import islice
+from typing import TypeVar
 
 from kafkaesque.broker.broker import Answer, Broker
 from kafkaesque.errors import (
@@ -21,7 +23,12 @@ WAIT_MS_MAX = 600_000
 LEADER_WAIT_S_MAX = 10.0
 """Longer than any election; those who ask for changes wait for 30 s and more."""
 
+CHANGES_AT_ONCE_MAX = 50
+"""Changes of one request that are under way: each waits for a commit, a new topic for leaders."""
+
 _LOOK_S = 0.1
+
+T = TypeVar("T")
 
 
 async def done(change: Callable[[Answer], None]) -> None:
@@ -56,6 +63,16 @@ async def carried_out(change: Callable[[Answer], None]) -> None:
             if loop.time() >= late_s:
                 raise
         await asyncio.sleep(_LOOK_S)
+
+
+async def together(changes: Iterable[Awaitable[T]]) -> list[T]:
+    """Carry out the changes of one request, many at a time; return what they do, in their order."""
+    left = iter(changes)
+    results: list[T] = []
+    while some := list(islice(left, CHANGES_AT_ONCE_MAX)):
+        # Most requests name one topic, for which no task is needed.
+        results += [await some[0]] if len(some) == 1 else await asyncio.gather(*some)
+    return results
 
 
 async def is_current(broker: Broker) -> bool:

@@ -16,7 +16,7 @@ from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.places import nodes_of
 from kafkaesque.server.resources import check_not_in, check_unique, repeated_in, settings_of_new
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out
+from kafkaesque.server.waiting import carried_out, together
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -36,18 +36,18 @@ async def handle(
 ) -> CreateTopicsResponse:
     """Create what can be created, and say of the rest why not."""
     repeated = repeated_in(topic.name for topic in request.topics)
-    results = []
-    for name, topic in {topic.name: topic for topic in request.topics}.items():
+
+    async def created(topic: CreatableTopic) -> CreatableTopicResult:
         try:
-            check_not_in(repeated, name, "topic")
-            results.append(await _create(topic, session, is_dry_run=request.validate_only))
+            check_not_in(repeated, topic.name, "topic")
+            return await _create(topic, session, is_dry_run=request.validate_only)
         except KafkaesqueError as error:
-            results.append(
-                CreatableTopicResult(
-                    name=name, error_code=code_of(error), error_message=message_of(error)
-                )
+            return CreatableTopicResult(
+                name=topic.name, error_code=code_of(error), error_message=message_of(error)
             )
-    return CreateTopicsResponse(topics=tuple(results))
+
+    wanted = {topic.name: topic for topic in request.topics}.values()
+    return CreateTopicsResponse(topics=tuple(await together(map(created, wanted))))
 
 
 async def _create(

@@ -7,7 +7,7 @@ from kafkaesque.errors import InvalidRequest, KafkaesqueError
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.resources import check_not_in, repeated_in
 from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out
+from kafkaesque.server.waiting import carried_out, together
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.delete_topics import (
@@ -25,9 +25,8 @@ async def handle(
     named = (DeleteTopicState(name=name, topic_id=NO_UUID) for name in request.topic_names)
     wanted = [*request.topics, *named]
     repeated = repeated_in(_key(topic) for topic in wanted)
-    return DeleteTopicsResponse(
-        responses=tuple([await _delete(topic, repeated, session) for topic in wanted])
-    )
+    results = await together(_delete(topic, repeated, session) for topic in wanted)
+    return DeleteTopicsResponse(responses=tuple(results))
 
 
 async def _delete(

@@ -85,7 +85,7 @@ class Carrier:
 
     def is_sending(self, group: GroupId, target: NodeId) -> bool:
         """Return whether an append still waits: this world's network takes all at once."""
-        return False
+        return self._world.network.is_sending(group, self._node, target)
 
     def beat(self, beat: Beat) -> None:
         """Carry a beat."""

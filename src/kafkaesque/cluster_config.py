@@ -5,6 +5,11 @@ Like `config.py`, of which these are parts.
 
 from dataclasses import dataclass
 
+from kafkaesque.errors import BadConfiguration
+
+PIECE_BYTES_MAX = 1 << 20
+"""What one piece of a large frame between brokers carries at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
@@ -54,14 +59,25 @@ class LinkConfig:
     frame_bytes_max: int = 128 << 20
     """The largest frame: the largest Produce request as one batch, and its head."""
 
+    whole_bytes_max: int = 2 << 20
+    """A larger frame goes in pieces: usual appends, which have up to 2 MB, are not cut."""
+
+    piece_bytes: int = 256 << 10
+    """What one piece carries: a heartbeat that comes behind it waits 10 ms at 200 Mbit/s."""
+
     queue_bytes_max: int = 32 << 20
-    """What waits for one peer to read on: some hundred appends; more appends are dropped."""
+    """What waits for one peer to read on, in each of three lanes: small messages, appends and large
+    frames; more are dropped. A larger frame is taken when it is alone in its lane."""
 
     queue_messages_max: int = 1 << 16
-    """Messages that wait for one peer: each takes some 200 bytes more than its parts."""
+    """Messages that wait in each lane: each takes some 200 bytes more than its parts."""
 
-    write_buffer_bytes_max: int = 1 << 20
-    """What is handed to the system for one peer at a time; the rest waits in the queue."""
+    write_buffer_bytes_max: int = 256 << 10
+    """What is handed over for one peer at a time and not taken by the system yet: what comes later
+    cannot overtake it."""
+
+    unsent_bytes_max: int = 256 << 10
+    """What the system takes for one peer beyond what it has sent; nothing overtakes that either."""
 
     claimed_bytes_max: int = 4 << 20
     """Memory that a proven peer gets for a frame by its length alone: an append is not copied."""
@@ -95,6 +111,16 @@ class LinkConfig:
 
     lines_per_second_max: int = 10
     """Lines of the log that tell of refused peers; beyond it they are only counted."""
+
+    version_max: int = 2
+    """The highest protocol to speak. Lower only in tests: so an older version plays."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.piece_bytes <= min(PIECE_BYTES_MAX, self.whole_bytes_max):
+            raise BadConfiguration(
+                f"links.piece_bytes is {self.piece_bytes} and must be from 1 to {PIECE_BYTES_MAX}, "
+                f"and at most links.whole_bytes_max, which is {self.whole_bytes_max}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

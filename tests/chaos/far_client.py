@@ -16,6 +16,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 SECONDS_MAX = 60
+LARGE_SECONDS_MAX = 100
+LARGE_BYTES_MAX = 64 << 20
 WARM_UP = 3
 _PACE_S = 0.02
 
@@ -23,7 +25,9 @@ _PACE_S = 0.02
 def create(bootstrap: str, topic: str, *nodes: str) -> int:
     """Make a topic of one partition on these brokers, the preferred leader first."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    wanted = NewTopic(topic, 1, replica_assignment=[[int(node) for node in nodes]])
+    replicas = [[int(node) for node in nodes]]
+    config = {"max.message.bytes": str(LARGE_BYTES_MAX)}
+    wanted = NewTopic(topic, 1, replica_assignment=replicas, config=config)
     begun = time.perf_counter()
     admin.create_topics([wanted])[topic].result(SECONDS_MAX)
     return _ms(time.perf_counter() - begun)
@@ -47,6 +51,21 @@ def produce(bootstrap: str, topic: str, count: str) -> list[int]:
         assert producer.flush(SECONDS_MAX) == 0
         took.append(_ms(time.perf_counter() - begun))
     return took[WARM_UP:]
+
+
+def large(bootstrap: str, topic: str, size: str) -> int:
+    """Send one record of so many bytes; say how long it took."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "message.max.bytes": LARGE_BYTES_MAX,
+        }
+    )
+    begun = time.perf_counter()
+    producer.produce(topic, bytes(int(size)), partition=0, on_delivery=_expect_no_error)
+    assert producer.flush(LARGE_SECONDS_MAX) == 0
+    return _ms(time.perf_counter() - begun)
 
 
 def _expect_no_error(error: object, _: object) -> None:
@@ -114,6 +133,7 @@ _WORDS: Mapping[str, Callable[..., object]] = {
     "consume": consume,
     "press": press,
     "metric": metric,
+    "large": large,
 }
 
 

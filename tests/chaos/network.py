@@ -93,6 +93,14 @@ class Network(Ways):
             self._inside(sender, "neigh", "del", self.address(receiver), "dev", "eth0")
         self._cut.clear()
 
+    def narrow(self, megabits: int) -> None:
+        """Let so many megabits a second leave each broker, for clients as well."""
+        for node in self._nodes[1:]:
+            _run(
+                *("tc", "-n", self._namespace(node), "qdisc", "replace", "dev", "eth0", "root"),
+                *("tbf", "rate", f"{megabits}mbit", "burst", "64kb", "latency", "50ms"),
+            )
+
     def _namespace(self, node: int) -> str:
         return f"{self._name}-{node}"
 
@@ -101,6 +109,10 @@ class Network(Ways):
 
 
 def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
+    _run("ip", *words)
+
+
+def _run(*words: str) -> None:
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+        raise OSError(f"{' '.join(words)}: {done.stderr.strip()}")

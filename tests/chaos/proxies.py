@@ -54,6 +54,10 @@ class Proxies(Ways):
         if sender and receiver:
             self._thread.call(lambda: self._ways.cut(sender, receiver))
 
+    def narrow(self, megabits: int) -> None:
+        """Let so many megabits a second pass from each broker to each other one."""
+        self._thread.call(lambda: self._ways.narrow(megabits * 1_000_000 // 8))
+
     def heal(self) -> None:
         """Undo all cuts."""
         self._thread.call(self._ways.heal)

@@ -37,6 +37,10 @@ class Ways(ABC):
     def heal(self) -> None:
         """Undo all cuts."""
 
+    @abstractmethod
+    def narrow(self, megabits: int) -> None:
+        """Let so many megabits a second leave each broker."""
+
     @property
     def clients_prefix(self) -> tuple[str, ...]:
         """The command that runs a client where it reaches the brokers; empty for here."""

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.sim.broker_run import STEPS as BROKER_STEPS
-from kafkaesque.sim.many import Failure, Kind, try_seed
-from kafkaesque.sim.run import STEPS
+from kafkaesque.sim.many import Failure, try_seed
 from tests.mutants.mutation import Mutant
 from tests.scenarios.runner import play
 
@@ -68,6 +66,9 @@ SCRIPTED = (
     "raft/test_leadership.py",
     "raft/test_moving.py",
     "raft/test_roster.py",
+    "net/test_outbox.py",
+    "net/test_pieces.py",
+    "sim/test_narrow.py",
     "broker/test_log_settings.py",
     "broker/test_housekeeper.py",
     "broker/test_wall_clocks.py",
@@ -97,7 +98,7 @@ class Catch:
 def hunt(mutant: Mutant, seeds_max: int, steps: int | None = None) -> Catch:
     """Run seeds with the bug planted until one fails, then scenarios, then scripted lives."""
     if steps is None:
-        steps = STEPS if mutant.world is Kind.LOGS else BROKER_STEPS
+        steps = mutant.world.steps
     with mutant.planted():
         for seed in range(seeds_max):
             result = try_seed(seed, steps, mutant.world)

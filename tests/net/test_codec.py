@@ -48,7 +48,9 @@ def the_frame(parts: Sequence[Buffer]) -> bytes:
 
 
 def decoded(parts: Sequence[Buffer]) -> Received:
-    return DECODER.decode(memoryview(the_frame(parts)))
+    item = DECODER.decode(memoryview(the_frame(parts)))
+    assert item is not None
+    return item
 
 
 def a_frame(*head: object, body: bytes = b"") -> memoryview:

@@ -1,29 +1,82 @@
-"""What waits for a peer: in order, within a limit, and what goes first when there is no room."""
+"""What waits for a peer: who goes first, within a limit, and what is dropped without room."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.cluster_config import LinkConfig
+from kafkaesque.net.codec import Call, Decoder
+from kafkaesque.net.framing import frame
 from kafkaesque.net.outbox import Outbox, Sort
+from kafkaesque.net.pieces import Gathering
+from kafkaesque.net.receiving import SLAB_BYTES, Receiver
+from kafkaesque.types import Buffer
 
 BULK = bytes(10_000)
 EVERYTHING = 1 << 30
+WHOLE = 50_000
+PIECE = 1_000
 
 
-def an_outbox(bytes_max: int = 100_000, messages_max: int = 1_000) -> Outbox:
-    return Outbox(LinkConfig(queue_bytes_max=bytes_max, queue_messages_max=messages_max))
+def an_outbox(
+    bytes_max: int = 100_000, messages_max: int = 1_000, whole_bytes_max: int = WHOLE
+) -> Outbox:
+    outbox = Outbox(
+        LinkConfig(
+            queue_bytes_max=bytes_max,
+            queue_messages_max=messages_max,
+            whole_bytes_max=whole_bytes_max,
+            piece_bytes=min(PIECE, whole_bytes_max),
+        )
+    )
+    outbox.cuts = True
+    return outbox
 
 
 def contents(outbox: Outbox) -> list[bytes]:
     return [bytes(part) for part in outbox.take(EVERYTHING)[0]]
 
 
-def test_messages_leave_in_the_order_in_which_they_came() -> None:
+class Reader:
+    """What the peer makes of what it is sent: the numbers of calls."""
+
+    def __init__(self) -> None:
+        self._receiver = Receiver(memoryview(bytearray(SLAB_BYTES)), 1 << 20)
+        self._decoder = Decoder(1, 2, Gathering(1 << 20, 0))
+
+    def read(self, parts: list[Buffer]) -> list[int]:
+        data = b"".join(parts)
+        found = []
+        while data:
+            buffer = self._receiver.buffer()
+            count = min(len(data), len(buffer))
+            buffer[:count] = data[:count]
+            data = data[count:]
+            for one in self._receiver.received(count):
+                call = self._decoder.decode(one)
+                if call is not None:
+                    assert isinstance(call, Call)
+                    assert bytes(call.data) == bytes([call.number % 256]) * len(call.data)
+                    found.append(call.number)
+        return found
+
+    def drain(self, outbox: Outbox, bytes_max: int) -> list[int]:
+        """Take all that waits, in turns of so many bytes."""
+        found = []
+        while outbox:
+            found += self.read(outbox.take(bytes_max)[0])
+        return found
+
+
+def a_call(number: int, size: int) -> list[Buffer]:
+    return frame((30, number, 0), [bytes([number % 256]) * size])
+
+
+def test_small_messages_leave_in_the_order_in_which_they_came_and_before_bulk() -> None:
     outbox = an_outbox()
-    sorts = [Sort.SMALL, Sort.HEARTBEAT, Sort.BULK, Sort.BEAT, Sort.SMALL]
+    sorts = [Sort.SMALL, Sort.HEARTBEAT, Sort.BULK, Sort.BEAT, Sort.SMALL, Sort.BULK]
     for number, sort in enumerate(sorts):
         assert outbox.put([b"%d" % number], sort)
-    assert contents(outbox) == [b"0", b"1", b"2", b"3", b"4"]
+    assert contents(outbox) == [b"0", b"1", b"3", b"4", b"2", b"5"]
     assert (len(outbox), outbox.size) == (0, 0)
 
 
@@ -47,12 +100,22 @@ def test_a_beat_replaces_the_one_before_it_at_the_end_of_the_queue() -> None:
     assert contents(outbox) == [b"next"]
 
 
+def test_a_large_beat_is_not_queued_behind_another_one() -> None:
+    outbox = an_outbox(bytes_max=1 << 20)
+    assert outbox.put(a_call(1, 2 * WHOLE), Sort.BEAT)
+    assert not outbox.put(a_call(2, 2 * WHOLE), Sort.BEAT)
+    assert outbox.put(a_call(3, 10), Sort.BEAT)
+    assert Reader().drain(outbox, EVERYTHING) == [3, 1]
+    assert outbox.put(a_call(4, 2 * WHOLE), Sort.BEAT)
+    assert outbox.dropped == 1
+
+
 def test_heartbeats_go_first_and_the_oldest_before_the_others() -> None:
     outbox = an_outbox(bytes_max=20_500)
     for number in range(3):
         outbox.put([b"heartbeat %d" % number], Sort.HEARTBEAT)
-    assert outbox.put([BULK], Sort.BULK)
-    assert outbox.put([bytes(9_850)], Sort.BULK)
+    assert outbox.put([BULK], Sort.SMALL)
+    assert outbox.put([bytes(9_850)], Sort.SMALL)
     assert contents(outbox) == [b"heartbeat 2", BULK, bytes(9_850)]
     assert outbox.dropped == 2
 
@@ -61,37 +124,117 @@ def test_the_newest_append_is_refused_so_that_those_before_it_fit_together() -> 
     outbox = an_outbox()
     taken = [outbox.put([b"%02d" % number, BULK], Sort.BULK) for number in range(12)]
     assert taken == [True] * 9 + [False] * 3
-    assert outbox.put([b"vote"], Sort.SMALL)
     assert outbox.dropped == 3
+
+
+def test_appends_that_fill_their_lane_leave_room_for_what_is_small() -> None:
+    outbox = an_outbox()
+    while outbox.put([BULK], Sort.BULK):
+        pass
+    for sort in (Sort.SMALL, Sort.HEARTBEAT, Sort.BEAT):
+        assert outbox.put([b"small"], sort)
 
 
 def test_even_small_messages_end_somewhere() -> None:
     outbox = an_outbox(messages_max=100)
     taken = sum(outbox.put([b"vote"], Sort.SMALL) for _ in range(1_000))
-    assert taken == 125
+    assert taken == 100
+
+
+def test_what_is_small_overtakes_the_pieces_of_what_is_large() -> None:
+    outbox, reader = an_outbox(), Reader()
+    assert outbox.put(a_call(1, 2 * WHOLE), Sort.BULK, "orders")
+    seen = reader.read(outbox.take(PIECE)[0])
+    outbox.put(a_call(2, 10), Sort.HEARTBEAT)
+    outbox.put(a_call(3, 10), Sort.SMALL)
+    outbox.put(a_call(4, 10), Sort.BULK, "another group")
+    parts, count = outbox.take(PIECE)
+    assert seen == []
+    assert reader.read(parts) == [2, 3, 4]
+    assert count == 3
+    assert sum(map(len, parts)) < 2 * PIECE
+    assert outbox.holds("orders")
+    assert reader.drain(outbox, PIECE) == [1]
+    assert not outbox.holds("orders")
+
+
+def test_an_append_does_not_overtake_the_large_one_of_its_group() -> None:
+    outbox = an_outbox(bytes_max=1 << 20)
+    for number, size in enumerate([10, 2 * WHOLE, 10, 10]):
+        assert outbox.put(a_call(number, size), Sort.BULK, "orders")
+    assert Reader().drain(outbox, PIECE) == [0, 1, 2, 3]
+
+
+def test_a_large_append_does_not_overtake_the_small_ones_of_its_group() -> None:
+    outbox = an_outbox(bytes_max=1 << 20)
+    for number in range(100):
+        outbox.put(a_call(number, 2 * PIECE), Sort.BULK, "another group")
+    outbox.put(a_call(100, 10), Sort.BULK, "orders")
+    outbox.put(a_call(101, WHOLE), Sort.BULK, "orders")
+    assert Reader().drain(outbox, PIECE) == list(range(102))
+
+
+def test_what_is_large_moves_however_much_is_small() -> None:
+    outbox, reader = an_outbox(), Reader()
+    outbox.put(a_call(1, 2 * WHOLE), Sort.BULK, "orders")
+    turns = 0
+    while outbox.holds("orders"):
+        turns += 1
+        outbox.put(a_call(2, 2 * PIECE), Sort.SMALL)
+        outbox.put(a_call(3, 2 * PIECE), Sort.BULK, "another group")
+        assert set(reader.read(outbox.take(PIECE)[0])) - {1} == {2, 3}
+    assert turns == 2 * WHOLE // PIECE + 1
+
+
+def test_a_peer_that_takes_no_pieces_gets_whole_frames() -> None:
+    outbox = an_outbox(bytes_max=1 << 20)
+    outbox.cuts = False
+    outbox.put(a_call(1, 2 * WHOLE), Sort.BULK, "orders")
+    outbox.put(a_call(2, 10), Sort.BULK, "orders")
+    outbox.put(a_call(3, 10), Sort.HEARTBEAT)
+    assert outbox.take(PIECE)[0] == a_call(3, 10) + a_call(1, 2 * WHOLE)
+    assert outbox.take(PIECE)[0] == a_call(2, 10)
+
+
+def test_a_frame_that_is_larger_than_the_limit_is_taken_alone() -> None:
+    outbox = an_outbox(bytes_max=WHOLE)
+    assert outbox.put(a_call(1, 3 * WHOLE), Sort.BULK, "orders")
+    assert not outbox.put(a_call(2, 3 * WHOLE), Sort.BULK, "another group")
+    assert outbox.put(a_call(3, 10), Sort.BULK, "another group")
+    assert outbox.put(a_call(4, 10), Sort.HEARTBEAT)
+    assert Reader().drain(outbox, PIECE) == [4, 3, 1]
 
 
 @given(
     steps=st.lists(
-        st.tuples(st.sampled_from(Sort), st.integers(1, 4_000)) | st.integers(1, 9_000),
+        st.tuples(st.sampled_from(Sort), st.integers(1, 4_000), st.sampled_from("abc"))
+        | st.integers(1, 9_000),
         max_size=200,
-    )
+    ),
+    cuts=st.booleans(),
 )
-def test_whatever_comes_the_limit_holds_and_the_order_stays(
-    steps: list[tuple[Sort, int] | int],
+def test_whatever_comes_the_limits_hold_and_nothing_is_lost_that_was_not_dropped(
+    steps: list[tuple[Sort, int, str] | int], *, cuts: bool
 ) -> None:
-    outbox = an_outbox(bytes_max=20_000, messages_max=20)
+    outbox, reader = an_outbox(bytes_max=20_000, messages_max=20, whole_bytes_max=2_000), Reader()
+    outbox.cuts = cuts
     seen: list[int] = []
     for number, step in enumerate(steps):
         if isinstance(step, int):
-            seen += [int.from_bytes(part[:2], "big") for part in outbox.take(step)[0]]
+            seen += reader.read(outbox.take(step)[0])
         else:
-            sort, size = step
-            outbox.put([number.to_bytes(2, "big") + bytes(size)], sort)
-        assert 0 <= outbox.size <= 25_000
-        assert len(outbox) <= 25
-    seen += [int.from_bytes(part[:2], "big") for part in outbox.take(EVERYTHING)[0]]
-    assert seen == sorted(seen)
+            sort, size, stream = step
+            outbox.put(a_call(number, size), sort, stream if sort is Sort.BULK else None)
+        assert 0 <= outbox.size <= 3 * 20_000
+        assert len(outbox) <= 3 * 20
+    seen += reader.drain(outbox, PIECE)
     assert outbox.size == 0
-    puts = sum(not isinstance(step, int) for step in steps)
-    assert len(seen) + outbox.dropped == puts
+    put = {number: step for number, step in enumerate(steps) if not isinstance(step, int)}
+    assert len(seen) + outbox.dropped == len(put)
+    assert len(set(seen)) == len(seen)
+    for stream in "abc":
+        kind = (Sort.BULK, stream)
+        of_stream = [number for number in seen if (put[number][0], put[number][2]) == kind]
+        assert of_stream == sorted(of_stream)
+    small = [n for n in seen if put[n][0] is not Sort.BULK and put[n][1] < 1_700]
+    assert small == sorted(small)

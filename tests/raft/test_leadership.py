@@ -131,6 +131,16 @@ def test_a_sign_of_life_repeats_what_may_have_been_lost() -> None:
     assert request.entries == (opened(0, 1),)
 
 
+def test_a_sign_of_life_repeats_nothing_that_still_waits_to_be_sent() -> None:
+    leader, _ = an_elected()
+    waiting = {3}
+    leader.raft.is_sending = waiting.__contains__
+    assert appends(leader.answers(3), 3) == []
+    assert len(appends(leader.answers(2), 2)) == 1
+    waiting.clear()
+    assert len(appends(leader.answers(3), 3)) == 1
+
+
 def test_a_rejection_is_followed_by_a_probe_at_the_hint() -> None:
     log = [opened(0, 1), *(batch(index, 1) for index in range(1, 9))]
     leader, _ = an_elected(log)

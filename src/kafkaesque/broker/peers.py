@@ -27,6 +27,10 @@ class Peers(Protocol):
         """Take a message of a group to its target, whose `Broker.deliver` gets it."""
         ...
 
+    def is_sending(self, group: GroupId, target: NodeId) -> bool:
+        """Return whether an append of a group, or a piece of its state, still waits to be sent."""
+        ...
+
     def beat(self, beat: Beat) -> None:
         """Take a beat to its target, whose `Broker.receive_beat` gets it."""
         ...
@@ -57,6 +61,10 @@ class NoPeers:
     def send(self, group: GroupId, message: Message) -> None:
         """Nobody is there to send to."""
         raise AssertionError(f"a single broker has no peers for {group}: {message}")
+
+    def is_sending(self, group: GroupId, target: NodeId) -> bool:
+        """Nothing is ever sent."""
+        return False
 
     def beat(self, beat: Beat) -> None:
         """Nobody is there to hear it."""

@@ -91,6 +91,7 @@ class ReplicaSet:
         replica = self._store.replica(log, self._config, self._chance, self._peers.send)
         replica.on_stopped = partial(self._on_stopped, replica)
         replica.is_reachable = self.is_reachable
+        replica.raft.is_sending = partial(self._peers.is_sending, group)
         self._by_group[group] = replica
         self._roster.add(group, replica.raft)
         self.on_opened(replica)

@@ -29,7 +29,7 @@ _SHOWN_FAILURES_MAX = 10
     type=click.Choice([str(kind) for kind in Kind]),
     default=str(Kind.LOGS),
     show_default=True,
-    help="Replicated logs alone, or whole brokers.",
+    help="Replicated logs alone, also over narrow links, or whole brokers, also with wrong clocks.",
 )
 @click.option("--story", "is_story", is_flag=True, help="Tell how a leader loses its power.")
 def sim(
@@ -55,7 +55,7 @@ def sim(
         return 0 if _tell_story(console, seed) else FAILED
     kind = Kind(world)
     if steps is None:
-        steps = STEPS if kind is Kind.LOGS else BROKER_STEPS
+        steps = kind.steps
     if seed is not None:
         return _one(console, seed, steps, kind)
     assert seeds is not None

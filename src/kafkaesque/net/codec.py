@@ -7,7 +7,6 @@ that no frame says it; the decoder puts it in.
 """
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import TypeAlias
 
 import msgspec
@@ -15,6 +14,8 @@ import msgspec
 from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
 from kafkaesque.errors import MalformedLink
 from kafkaesque.net import heads
+from kafkaesque.net.framing import HEAD_LENGTH, frame
+from kafkaesque.net.pieces import Gathering
 from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
@@ -33,10 +34,7 @@ from kafkaesque.raft.messages import (
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import Buffer, GroupId, Index, NodeId
 
-_ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(heads.AnyHead).decode
-_LENGTHS = Struct(">II")
-_HEAD_LENGTH = Struct(">I")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,52 +85,52 @@ def encode_message(group: GroupId, message: Message) -> list[Buffer]:
         case AppendRequest():
             return _encode_append(group, message)
         case AppendAccepted(term=term):
-            return _frame((4, group, term, message.match, message.commit))
+            return frame((4, group, term, message.match, message.commit))
         case Heartbeat(term=term):
-            return _frame((6, group, term, message.commit, message.low))
+            return frame((6, group, term, message.commit, message.low))
         case HeartbeatResponse(term=term):
-            return _frame((7, group, term, message.commit, message.low))
+            return frame((7, group, term, message.commit, message.low))
         case AppendRejected(term=term):
-            return _frame((5, group, term, message.prev_end, message.hint))
+            return frame((5, group, term, message.prev_end, message.hint))
         case VoteRequest(term=term):
             flags = message.is_pre, message.is_forced
-            return _frame((1, group, term, message.last_term, message.end, *flags))
+            return frame((1, group, term, message.last_term, message.end, *flags))
         case VoteResponse(term=term):
-            return _frame((2, group, term, message.is_pre, message.is_granted))
+            return frame((2, group, term, message.is_pre, message.is_granted))
         case InstallRequest(term=term, start=start):
             place = start.offset, start.marks_before, start.prev_term
             members = start.voters.voters, start.voters.learners
             offer = message.state
             state = None if offer is None else (offer.kind, offer.size, offer.crc)
             rest = start.visible_offset, state, start.voters.move
-            return _frame((8, group, term, *place, *members, *rest))
+            return frame((8, group, term, *place, *members, *rest))
         case StateRequest(term=term):
-            return _frame((10, group, term, message.offset, message.crc, message.position))
+            return frame((10, group, term, message.offset, message.crc, message.position))
         case StatePiece(term=term):
             where = message.offset, message.crc, message.position
-            return _frame((11, group, term, *where), [message.data])
+            return frame((11, group, term, *where), [message.data])
         case TimeoutNow(term=term):
-            return _frame((9, group, term))
+            return frame((9, group, term))
 
 
 def encode_beat(beat: Beat) -> list[Buffer]:
     """Return the parts of a frame with a beat."""
     heard = beat.heard_session, beat.heard_sequence
     table = beat.holds, beat.since, beat.version, beat.rested, beat.woken
-    return _frame((20, beat.session, beat.sequence, *heard, *table))
+    return frame((20, beat.session, beat.sequence, *heard, *table))
 
 
 def encode_exchange(item: Call | Reply | Failure | Note) -> list[Buffer]:
     """Return the parts of a frame with a call, the answer to one, or a note."""
     match item:
         case Note(kind=kind, data=data):
-            return _frame((33, kind), [data])
+            return frame((33, kind), [data])
         case Call(number=number, kind=kind, data=data):
-            return _frame((30, number, kind), [data])
+            return frame((30, number, kind), [data])
         case Reply(number=number, data=data):
-            return _frame((31, number), [data])
+            return frame((31, number), [data])
         case Failure(number=number, reason=reason):
-            return _frame((32, number, reason[: heads.SENTENCE_CHARS_MAX]))
+            return frame((32, number, reason[: heads.SENTENCE_CHARS_MAX]))
 
 
 def _encode_append(group: GroupId, message: AppendRequest) -> list[Buffer]:
@@ -149,15 +147,7 @@ def _encode_append(group: GroupId, message: AppendRequest) -> list[Buffer]:
                 places.append((0, first, end, term, len(payload)))
                 body.append(payload)
     facts = message.term, message.prev_end, message.prev_term, message.commit
-    return _frame((3, group, *facts, places), body)
-
-
-def _frame(head: tuple[object, ...], body: Sequence[Buffer] = ()) -> list[Buffer]:
-    packed = _ENCODE(head)
-    size = _HEAD_LENGTH.size + len(packed)
-    if not body:
-        return [_LENGTHS.pack(size, len(packed)) + packed]
-    return [_LENGTHS.pack(size + sum(map(len, body)), len(packed)) + packed, *body]
+    return frame((3, group, *facts, places), body)
 
 
 class Decoder:
@@ -166,24 +156,31 @@ class Decoder:
     Whatever is not a frame as `encode_…` makes them raises MalformedLink and nothing else.
     """
 
-    def __init__(self, source: NodeId, target: NodeId) -> None:
+    def __init__(self, source: NodeId, target: NodeId, gathering: Gathering | None = None) -> None:
+        """Without a place to gather them, as under version 1, pieces of frames are refused."""
         self._source = source
         self._target = target
+        self._gathering = gathering
 
-    def decode(self, frame: memoryview) -> Received:
-        """Return what a frame carries, without its length; batches and data are views of it."""
-        if len(frame) < _HEAD_LENGTH.size:
-            raise MalformedLink(f"a frame of {len(frame)} bytes has no head")
-        end = _HEAD_LENGTH.size + _HEAD_LENGTH.unpack_from(frame)[0]
-        if end > len(frame):
-            raise MalformedLink(f"a head ends at byte {end} of a frame of {len(frame)}")
-        try:
-            head = _DECODE(frame[_HEAD_LENGTH.size : end])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise MalformedLink(f"a head cannot be read: {error}") from None
-        return self._received(head, frame[end:])
+    def decode(self, data: memoryview) -> Received | None:
+        """Return what a frame carries, without its length; batches and data are views of it.
 
-    def _received(self, head: heads.AnyHead, body: memoryview) -> Received:
+        None for a piece, unless it is the last: then all of them are the frame.
+        """
+        head, body = _split(data)
+        if not isinstance(head, heads.PieceHead):
+            return self._received(head, body)
+        if self._gathering is None:
+            raise MalformedLink("a piece of a frame, which this version of the link does not have")
+        whole = self._gathering.take(head, body)
+        if whole is None:
+            return None
+        head, body = _split(whole)
+        if isinstance(head, heads.PieceHead):
+            raise MalformedLink("a piece within pieces")
+        return self._received(head, body)
+
+    def _received(self, head: heads.WholeHead, body: memoryview) -> Received:
         match head:
             case heads.AppendRequestHead():
                 return ForGroup(head.group, self._append(head, body))
@@ -282,6 +279,20 @@ class Decoder:
             rested=head.rested,
             woken=head.woken,
         )
+
+
+def _split(data: memoryview) -> tuple[heads.AnyHead, memoryview]:
+    """Return the head and the body of a frame."""
+    if len(data) < HEAD_LENGTH.size:
+        raise MalformedLink(f"a frame of {len(data)} bytes has no head")
+    end = HEAD_LENGTH.size + HEAD_LENGTH.unpack_from(data)[0]
+    if end > len(data):
+        raise MalformedLink(f"a head ends at byte {end} of a frame of {len(data)}")
+    try:
+        head: heads.AnyHead = _DECODE(data[HEAD_LENGTH.size : end])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedLink(f"a head cannot be read: {error}") from None
+    return head, data[end:]
 
 
 def _entries(prev_end: Index, places: Sequence[heads.Place], body: memoryview) -> tuple[Entry, ...]:

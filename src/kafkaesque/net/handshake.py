@@ -35,8 +35,11 @@ FIRST_BYTE = b"\x01"
 """By this the door knows a link: Kafka's first byte is 0, text begins with a letter."""
 
 VERSION_FIRST = 1
-VERSION_LAST = 1
+VERSION_LAST = 2
 """The protocols that this version of Kafkaesque speaks on links."""
+
+PIECES_SINCE = 2
+"""From this version on large frames go in pieces."""
 
 HANDSHAKE_BYTES_MAX = 64 << 10
 """What a peer may send before it has proven anything."""
@@ -145,8 +148,11 @@ class Handshake:
     After LinkRefused send its `answer`, if it has one, and hang up; after MalformedLink hang up.
     """
 
-    def __init__(self, identity: Identity, nonce: bytes, admits: Admits) -> None:
+    def __init__(
+        self, identity: Identity, nonce: bytes, admits: Admits, version_last: int = VERSION_LAST
+    ) -> None:
         assert len(nonce) == NONCE_BYTES
+        self._version_last = min(version_last, VERSION_LAST)
         self.peer: Opened | None = None
         self._identity = identity
         self._nonce = nonce
@@ -232,15 +238,15 @@ class Handshake:
             directory=hello.directory,
             session=hello.session,
             features=hello.features,
-            version=min(VERSION_LAST, hello.version_last),
+            version=min(self._version_last, hello.version_last),
         )
 
     def _check(self, hello: _Hello) -> None:
         """Raise LinkRefused unless the other side is one that we may have a link with."""
         ours = self._identity
-        if hello.version_first > VERSION_LAST or hello.version_last < VERSION_FIRST:
+        if hello.version_first > self._version_last or hello.version_last < VERSION_FIRST:
             theirs = f"{hello.version_first} to {hello.version_last}"
-            known = f"{VERSION_FIRST} to {VERSION_LAST}"
+            known = f"{VERSION_FIRST} to {self._version_last}"
             raise _refusal(f"one broker speaks link protocol {theirs}, the other {known}")
         is_new = not (hello.cluster or hello.node) or not (ours.cluster or ours.node)
         if hello.cluster != ours.cluster and not is_new:
@@ -263,7 +269,7 @@ class Handshake:
         return _ENCODE(
             _Hello(
                 version_first=VERSION_FIRST,
-                version_last=VERSION_LAST,
+                version_last=self._version_last,
                 cluster=ours.cluster,
                 node=ours.node or _VISITOR,
                 wanted=wanted,

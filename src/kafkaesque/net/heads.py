@@ -202,7 +202,14 @@ class NoteHead(Head, tag=33, frozen=True):
     kind: Kind
 
 
-AnyHead: TypeAlias = (
+class PieceHead(Head, tag=34, frozen=True):
+    """A piece of a frame of `size` bytes, from `position` on; its bytes are the body."""
+
+    size: Natural
+    position: Natural
+
+
+WholeHead: TypeAlias = (
     VoteRequestHead
     | VoteResponseHead
     | AppendRequestHead
@@ -220,3 +227,6 @@ AnyHead: TypeAlias = (
     | FailureHead
     | NoteHead
 )
+"""The heads of frames that say something by themselves."""
+
+AnyHead: TypeAlias = WholeHead | PieceHead

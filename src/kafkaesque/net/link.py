@@ -3,12 +3,14 @@
     dialing ──hello, proof──▶ open ──any error, either side hangs up──▶ lost
 
 Everything that is sent in one turn of the loop is written at once. Large parts are handed over as
-they are. What the peer does not take waits in its outbox, which is bounded.
+they are. What the peer does not take waits in its outbox, which is bounded, and where small frames
+overtake large ones.
 """
 
 import asyncio
 import ipaddress
 import socket
+from collections.abc import Hashable
 from typing import Protocol, cast
 
 from kafkaesque.cluster_config import LinkConfig
@@ -23,11 +25,13 @@ from kafkaesque.net.codec import Call, Decoder, Failure, Received, Reply
 from kafkaesque.net.handshake import (
     FIRST_BYTE,
     HANDSHAKE_BYTES_MAX,
+    PIECES_SINCE,
     Handshake,
     Opened,
     refusal_frame,
 )
 from kafkaesque.net.outbox import Outbox, Sort
+from kafkaesque.net.pieces import Gathering
 from kafkaesque.net.receiving import LENGTH, Receiver
 from kafkaesque.net.writing import joined, no_delay
 from kafkaesque.types import Buffer, NodeId
@@ -140,6 +144,7 @@ class Link(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=config.write_buffer_bytes_max)
         no_delay(transport)
         _cut_when_silent(transport, config.silence_ms_max)
+        _keep_unsent_short(transport, config.unsent_bytes_max)
         late_s = config.handshake_ms_max / 1000
         self._timer = self._loop.call_later(late_s, self._on_late)
         self.ready = self._loop.create_future()
@@ -171,9 +176,9 @@ class Link(asyncio.BufferedProtocol):
             if self.peer is None:
                 frames = self._shake_hands(frames, nbytes)
             if frames and self.peer is not None:
-                self.counters.received_messages += len(frames)
                 decode = self._decoder.decode
-                items = [decode(frame) for frame in frames]
+                items = [item for frame in frames if (item := decode(frame)) is not None]
+                self.counters.received_messages += len(items)
                 if self.peer.node is None:
                     _check_visitor(items)
                 self._owner.received(self, items)
@@ -204,15 +209,22 @@ class Link(asyncio.BufferedProtocol):
 
     # ── what its owner does ──────────────────────────────────────────────────────────────────
 
-    def send(self, parts: list[Buffer], sort: Sort) -> bool:
-        """Send a frame, together with what else is sent in this turn; False if it is dropped."""
+    def send(self, parts: list[Buffer], sort: Sort, stream: Hashable = None) -> bool:
+        """Send a frame, together with what else is sent in this turn; False if it is dropped.
+
+        Frames of one stream do not overtake each other.
+        """
         dropped = self._outbox.dropped
-        is_taken = not self.is_lost and self._outbox.put(parts, sort)
+        is_taken = not self.is_lost and self._outbox.put(parts, sort, stream)
         self.counters.dropped_messages += self._outbox.dropped - dropped
         if is_taken and self._is_writable and not self._is_write_due:
             self._is_write_due = True
             self._loop.call_soon(self._write)
         return is_taken
+
+    def is_sending(self, stream: Hashable) -> bool:
+        """Return whether a bulky frame of a stream still waits to be written."""
+        return self._outbox.holds(stream)
 
     def cut(self, error: KafkaesqueError | None = None) -> None:
         """Hang up at once."""
@@ -259,7 +271,13 @@ class Link(asyncio.BufferedProtocol):
     def _open(self, peer: Opened) -> None:
         self._timer.cancel()
         self.peer = peer
-        self._decoder = Decoder(peer.node or _NOBODY, self._handshake.node or _NOBODY)
+        gathering = None
+        if peer.version >= PIECES_SINCE:
+            config = self._config
+            gathering = Gathering(config.frame_bytes_max, config.claimed_bytes_max)
+            self._outbox.cuts = True
+        ends = peer.node or _NOBODY, self._handshake.node or _NOBODY
+        self._decoder = Decoder(*ends, gathering)
         self._owner.opened(self)
         if not self.ready.done():
             self.ready.set_result(None)
@@ -308,3 +326,12 @@ def _cut_when_silent(transport: asyncio.BaseTransport, silence_ms: int) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, silence_ms)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, silence_ms // 2000))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, silence_ms // 4000))
+
+
+def _keep_unsent_short(transport: asyncio.BaseTransport, unsent_bytes: int) -> None:
+    """Have the system hold little beyond what it has sent: nothing overtakes that any more."""
+    sock = transport.get_extra_info("socket")
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, unsent_bytes)

@@ -41,16 +41,10 @@ from kafkaesque.net.codec import (
 from kafkaesque.net.dialing import dial, knock
 from kafkaesque.net.handshake import NONCE_BYTES, Handshake, Identity, Opened
 from kafkaesque.net.link import Link, LinkCounters
-from kafkaesque.net.outbox import Sort
+from kafkaesque.net.outbox import Sort, sort_of
 from kafkaesque.net.ports import LinkPorts, Question
 from kafkaesque.net.receiving import SLAB_BYTES
-from kafkaesque.raft.messages import (
-    AppendRequest,
-    Heartbeat,
-    HeartbeatResponse,
-    Message,
-    StatePiece,
-)
+from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import Buffer, GroupId, NodeId
 
@@ -156,23 +150,25 @@ class Links:
     def send(self, node: NodeId, group: GroupId, message: Message) -> bool:
         """Send a message to a node's replica of a group; False if it is lost already.
 
-        Messages of a group arrive in order, or not at all. Batches must not change any more.
+        Appends of a group arrive in order, or not at all. What is small may overtake them. Batches
+        must not change any more.
         """
         assert message.source == self._identity.node
         assert message.target == node
         link = self._open.get(node)
         if link is None:
             return False
-        match message:
-            case AppendRequest(entries=entries) if entries:
-                sort = Sort.BULK
-            case StatePiece():
-                sort = Sort.BULK
-            case Heartbeat() | HeartbeatResponse():
-                sort = Sort.HEARTBEAT
-            case _:
-                sort = Sort.SMALL
-        return link.send(encode_message(group, message), sort)
+        sort = sort_of(message)
+        stream = group if sort is Sort.BULK else None
+        return link.send(encode_message(group, message), sort, stream)
+
+    def is_sending(self, node: NodeId, group: GroupId) -> bool:
+        """Return whether an append, or a piece of a state, still waits to be written to a node.
+
+        Then an answer to a heartbeat, which overtakes them, does not say that they got lost.
+        """
+        link = self._open.get(node)
+        return link is not None and link.is_sending(group)
 
     def send_beat(self, beat: Beat) -> bool:
         """Send a beat to its target; it replaces one that still waits."""
@@ -402,7 +398,7 @@ class Links:
 
     def _link(self, identity: Identity, wanted: tuple[NodeId | None] | None) -> Link:
         nonce = self._chance.randbytes(NONCE_BYTES)
-        handshake = Handshake(identity, nonce, self._admits)
+        handshake = Handshake(identity, nonce, self._admits, self._config.version_max)
         return Link(self, handshake, self._config, self._slab, wanted)
 
     def _admits(self, node: NodeId | None, directory: bytes) -> str | None:

@@ -1,16 +1,34 @@
-"""What waits to be written to one peer: in order, and never more than a limit.
+"""What waits to be written to one peer: who goes first, and never more than a limit.
+
+There are three lanes. In the first is what is small and must not be late: beats, heartbeats, votes,
+answers, calls and notes. In the second are appends and pieces of states, and in the third whatever
+is large, which is cut into pieces if the peer puts them together again. Each turn takes what is
+small, then some of the second lane, then one piece: so nothing small waits behind what is large,
+and whatever the others bring, each lane moves.
+
+Frames of one *stream* never overtake each other: an append follows the large one of its group into
+the third lane, and a large one waits there for those before it in the second. The appends of a
+group are a stream, because a follower rejects one that comes before its predecessor.
 
 A peer that reads slowly must not fill our memory, and Raft gets over a loss. So when there is no
-room, the oldest heartbeats go first: the next one says the same. Then appends with batches are
-refused, the newest and not the oldest, so that what is under way still fits together. What is small
-and rare (votes, answers, calls) is taken as long as anything can be. A beat replaces the beat
-before it, because it says all that the receiver has not acknowledged.
+room, the oldest heartbeats go first: the next one says the same. Appends are refused, the newest
+and not the oldest, so that what is under way still fits together. A beat replaces the beat before
+it, because it says all that the receiver has not acknowledged.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Hashable
 from enum import Enum, auto
 
 from kafkaesque.cluster_config import LinkConfig
+from kafkaesque.net.pieces import Cutter
+from kafkaesque.raft.messages import (
+    AppendRequest,
+    Heartbeat,
+    HeartbeatResponse,
+    Message,
+    StatePiece,
+)
 from kafkaesque.types import Buffer
 
 
@@ -23,53 +41,112 @@ class Sort(Enum):
     SMALL = auto()
 
 
+def sort_of(message: Message) -> Sort:
+    """Return how a message of a group is queued; also an append without entries is bulk.
+
+    It follows those with entries, and would be rejected if it overtook them.
+    """
+    match message:
+        case AppendRequest() | StatePiece():
+            return Sort.BULK
+        case Heartbeat() | HeartbeatResponse():
+            return Sort.HEARTBEAT
+        case _:
+            return Sort.SMALL
+
+
 _ITEM_BYTES = 200
 """What a message takes besides its parts; so many small ones are not taken for nothing."""
 
 
-class Outbox:
-    """The messages for one peer, first in, first out."""
+class _Lane:
+    """Bulky frames, in order, and of which streams they are."""
 
     def __init__(self, config: LinkConfig) -> None:
-        self.size = 0
-        """Bytes that wait."""
-        self.dropped = 0
-        """Messages that were refused, or thrown away later."""
+        self.bytes = 0
+        self.frames: deque[tuple[list[Buffer], int, Hashable]] = deque()
+        self.streams: dict[Hashable, int] = {}
+        """How many frames of each stream wait."""
         self._bytes_max = config.queue_bytes_max
         self._messages_max = config.queue_messages_max
-        self._items: OrderedDict[int, tuple[list[Buffer], int, Sort]] = OrderedDict()
+
+    def put(self, parts: list[Buffer], size: int, stream: Hashable) -> bool:
+        """Take a frame if there is room; one alone may be as large as a frame can be.
+
+        Otherwise it would never be sent.
+        """
+        frames = self.frames
+        if frames and (self.bytes + size > self._bytes_max or len(frames) >= self._messages_max):
+            return False
+        frames.append((parts, size, stream))
+        self.bytes += size
+        if stream is not None:
+            self.streams[stream] = self.streams.get(stream, 0) + 1
+        return True
+
+    def pop(self) -> tuple[list[Buffer], int]:
+        """Take the oldest frame out; return its parts and its size."""
+        parts, size, stream = self.frames.popleft()
+        self.bytes -= size
+        if stream is not None:
+            left = self.streams[stream] - 1
+            if left:
+                self.streams[stream] = left
+            else:
+                del self.streams[stream]
+        return parts, size
+
+
+class Outbox:
+    """The messages for one peer, first in, first out in each lane."""
+
+    def __init__(self, config: LinkConfig) -> None:
+        self.dropped = 0
+        """Messages that were refused, or thrown away later."""
+        self.cuts = False
+        """Whether the peer puts pieces together again; if not, large frames go whole."""
+        self._config = config
+        self._small: OrderedDict[int, tuple[list[Buffer], int, Sort]] = OrderedDict()
+        self._small_bytes = 0
         self._heartbeats: OrderedDict[int, None] = OrderedDict()
         self._beat: int | None = None
         self._number = 0
+        self._bulk = _Lane(config)
+        self._large = _Lane(config)
+        self._cutter: Cutter | None = None
+        """Of the oldest frame in the lane of the large ones, once its first piece was taken."""
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._small) + len(self._bulk.frames) + len(self._large.frames)
 
-    def put(self, parts: list[Buffer], sort: Sort) -> bool:
+    @property
+    def size(self) -> int:
+        """Bytes that wait; a frame that is being cut counts until its last piece is taken."""
+        return self._small_bytes + self._bulk.bytes + self._large.bytes
+
+    def holds(self, stream: Hashable) -> bool:
+        """Return whether a bulky frame of a stream is not all taken yet."""
+        return stream in self._bulk.streams or stream in self._large.streams
+
+    def put(self, parts: list[Buffer], sort: Sort, stream: Hashable = None) -> bool:
         """Take a message, or return False: then it is lost."""
         size = sum(map(len, parts)) + _ITEM_BYTES
-        if sort is Sort.BEAT and self._beat is not None:
-            self._drop(self._beat)
-        if self.size + size > self._bytes_max or len(self._items) >= self._messages_max:
-            self._make_room(size)
-            if not self._may_enter(size, sort):
-                self.dropped += 1
-                return False
-        self._number += 1
-        self._items[self._number] = (parts, size, sort)
-        self.size += size
-        if sort is Sort.BEAT:
-            self._beat = self._number
-        elif sort is Sort.HEARTBEAT:
-            self._heartbeats[self._number] = None
-        return True
+        if size > self._config.whole_bytes_max or stream in self._large.streams:
+            is_taken = self._put_large(parts, size, sort, stream)
+        elif sort is Sort.BULK:
+            is_taken = self._bulk.put(parts, size, stream)
+        else:
+            is_taken = self._put_small(parts, size, sort)
+        if not is_taken:
+            self.dropped += 1
+        return is_taken
 
     def take(self, bytes_max: int) -> tuple[list[Buffer], int]:
-        """Return the parts of the oldest messages, about so many bytes, and how many messages."""
+        """Return parts of the next messages, about so many bytes, and how many messages ended."""
         out: list[Buffer] = []
         taken = count = 0
-        while self._items and taken < bytes_max:  # ends: each turn takes a message out
-            number, (parts, size, sort) = self._items.popitem(last=False)
+        while self._small and taken < bytes_max:  # ends: each turn takes a message out
+            number, (parts, size, sort) = self._small.popitem(last=False)
             out += parts
             taken += size
             count += 1
@@ -77,27 +154,72 @@ class Outbox:
                 del self._heartbeats[number]
             elif sort is Sort.BEAT:
                 self._beat = None
-        self.size -= taken
+        self._small_bytes -= taken
+        bulk = self._bulk
+        spent = 0
+        while bulk.frames and (taken < bytes_max or not spent):  # ends: as above
+            parts, size = bulk.pop()
+            out += parts
+            taken += size
+            spent += size
+            count += 1
+        if self._large.frames:
+            count += self._take_pieces(out)
         return out, count
 
-    def _may_enter(self, size: int, sort: Sort) -> bool:
-        """Small messages may go beyond the limit by a quarter; nothing may go beyond that."""
-        is_within = self.size + size <= self._bytes_max and len(self._items) < self._messages_max
-        if is_within or sort is not Sort.SMALL:
-            return is_within
-        bytes_max, messages_max = self._bytes_max * 5 // 4, self._messages_max * 5 // 4
-        return self.size + size <= bytes_max and len(self._items) < messages_max
+    def _take_pieces(self, out: list[Buffer]) -> int:
+        """Add about one piece's worth of the large lane; return how many messages ended."""
+        config, lane = self._config, self._large
+        count = spent = 0
+        while lane.frames and spent < config.piece_bytes:  # ends: each turn spends or pops
+            parts, size, stream = lane.frames[0]
+            if self._cutter is None and stream in self._bulk.streams:
+                break  # its predecessors are in the other lane
+            if self.cuts and size > config.whole_bytes_max:
+                if self._cutter is None:
+                    self._cutter = Cutter(parts)
+                out += self._cutter.next(config.piece_bytes)
+                spent += config.piece_bytes
+                if not self._cutter.is_done:
+                    continue
+                self._cutter = None
+            else:
+                out += parts
+                spent += size
+            lane.pop()
+            count += 1
+        return count
 
-    def _make_room(self, size: int) -> None:
-        """Throw heartbeats away, oldest first, until so many bytes fit or none is left."""
-        while self._heartbeats and (  # ends: each turn throws one away
-            self.size + size > self._bytes_max or len(self._items) >= self._messages_max
-        ):
+    def _put_large(self, parts: list[Buffer], size: int, sort: Sort, stream: Hashable) -> bool:
+        if sort is Sort.BEAT:
+            stream = Sort.BEAT
+            if stream in self._large.streams:
+                return False  # the next one says all that this one does
+        return self._large.put(parts, size, stream)
+
+    def _put_small(self, parts: list[Buffer], size: int, sort: Sort) -> bool:
+        if sort is Sort.BEAT and self._beat is not None:
+            self._drop(self._beat)
+        while self._heartbeats and not self._has_room(size):  # ends: each turn throws one away
             self._drop(next(iter(self._heartbeats)))
+        if not self._has_room(size):
+            return False
+        self._number += 1
+        self._small[self._number] = (parts, size, sort)
+        self._small_bytes += size
+        if sort is Sort.BEAT:
+            self._beat = self._number
+        elif sort is Sort.HEARTBEAT:
+            self._heartbeats[self._number] = None
+        return True
+
+    def _has_room(self, size: int) -> bool:
+        is_room = self._small_bytes + size <= self._config.queue_bytes_max
+        return is_room and len(self._small) < self._config.queue_messages_max
 
     def _drop(self, number: int) -> None:
-        _, size, _ = self._items.pop(number)
-        self.size -= size
+        _, size, _ = self._small.pop(number)
+        self._small_bytes -= size
         self.dropped += 1
         self._heartbeats.pop(number, None)
         if number == self._beat:

@@ -164,7 +164,10 @@ class Leadership:
                 progress.low = max(progress.low, message.low)
                 # One that restarted has what we think, but cannot know it before it is told.
                 lacks = progress.match < self._raft.end or message.commit < self._raft.commit
-                if lacks and not progress.is_held_back:
+                # A heartbeat overtakes appends. While some wait, its answer does not say that they
+                # are lost, and sending them again would only make the queue longer.
+                is_sending = lacks and self._raft.is_sending(message.source)
+                if lacks and not is_sending and not progress.is_held_back:
                     progress.nudge()
                     self._send_append(message.source, progress)
 

@@ -80,6 +80,8 @@ class Raft:
         self.is_resting = False
         self.on_wake: Callable[[], None] = _ignore
         """Called when a message or a proposal ends a rest."""
+        self.is_sending: Callable[[NodeId], bool] = _never
+        """Says whether something bulky for a node still waits to be sent."""
         self.announces_commits = False
         """Whether followers hear of a commit at once, and not with the next heartbeat: for a group
         from whose state all of its brokers answer."""
@@ -498,3 +500,8 @@ class Raft:
 
 def _ignore() -> None:
     """Nobody put it to rest."""
+
+
+def _never(_: NodeId) -> bool:
+    """Nothing that is sent waits."""
+    return False

@@ -219,6 +219,10 @@ class Peering:
         """Take a message of a group to its target."""
         self.links.send(message.target, group, message)
 
+    def is_sending(self, group: GroupId, target: NodeId) -> bool:
+        """Return whether something bulky of a group still waits to be sent to a broker."""
+        return self.links.is_sending(target, group)
+
     def beat(self, beat: Beat) -> None:
         """Take a beat to its target."""
         self.links.send_beat(beat)

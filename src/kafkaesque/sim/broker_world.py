@@ -83,6 +83,10 @@ class Carrier:
             self._world.checks.accepted(group, message)
         self._world.network.send(group, message)
 
+    def is_sending(self, group: GroupId, target: NodeId) -> bool:
+        """Return whether an append still waits: this world's network takes all at once."""
+        return self._world.network.is_sending(group, self._node, target)
+
     def beat(self, beat: Beat) -> None:
         """Carry a beat."""
         self._world.network.send("", beat)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
 
+from kafkaesque.sim.broker_run import STEPS as BROKER_STEPS
 from kafkaesque.sim.broker_run import run_brokers
 from kafkaesque.sim.broker_settings import draw_clocks
-from kafkaesque.sim.run import Report, run_seed
+from kafkaesque.sim.run import STEPS, Report, run_seed
+from kafkaesque.sim.settings import draw_narrow
 
 _SEEDS_PER_TASK = 10
 _TASKS_AHEAD = 4
@@ -23,8 +25,15 @@ class Kind(StrEnum):
     """Replicated logs alone: everything that can go wrong below a broker."""
     BROKERS = "brokers"
     """Whole brokers: catalog, placement, leaders and coordinators on top of it."""
+    NARROW = "narrow"
+    """Replicated logs over links on which a large record takes longer than an election."""
     CLOCKS = "clocks"
     """Whole brokers that delete what is old, and whose clocks are wrong."""
+
+    @property
+    def steps(self) -> int:
+        """How long a seed is troubled by default."""
+        return STEPS if self in (Kind.LOGS, Kind.NARROW) else BROKER_STEPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +77,8 @@ def try_seed(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Report | Failure:
     try:
         if kind is Kind.LOGS:
             return run_seed(seed, steps)
+        if kind is Kind.NARROW:
+            return run_seed(seed, steps, draw_narrow(seed))
         return run_brokers(seed, steps, draw_clocks(seed) if kind is Kind.CLOCKS else None)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the simulator's finding
         text = f"{type(error).__name__}: {error}"

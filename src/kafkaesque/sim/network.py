@@ -1,4 +1,7 @@
-"""The simulated network: delays, drops, doubles, reorders, and can be cut, one way or both."""
+"""The simulated network: delays, drops, doubles, reorders, and can be cut, one way or both.
+
+As a rule bytes take no time. With `ways` they do, and what is sent waits in line (`sim/narrow.py`).
+"""
 
 import random
 from collections.abc import Callable
@@ -25,6 +28,23 @@ class Addressed(Protocol):
 
 
 Carried = TypeVar("Carried", bound=Addressed)
+_Carried = TypeVar("_Carried", bound=Addressed, contravariant=True)
+
+
+class Ways(Protocol[_Carried]):
+    """Connections between nodes on which bytes take time."""
+
+    def send(self, group: GroupId, message: _Carried) -> None:
+        """Take a message and deliver it in its turn."""
+        ...
+
+    def is_sending(self, group: GroupId, source: NodeId, target: NodeId) -> bool:
+        """Return whether something bulky of a group still waits to be written."""
+        ...
+
+    def cut(self, source: NodeId, target: NodeId) -> None:
+        """Lose all that is on its way from one node to another."""
+        ...
 
 
 class Network(Generic[Carried]):
@@ -36,6 +56,7 @@ class Network(Generic[Carried]):
         chance: random.Random,
         schedule: Callable[[int, Callable[[], None]], object],
         deliver: Callable[[GroupId, Carried], None],
+        ways: Ways[Carried] | None = None,
     ) -> None:
         self.faults = faults
         self.sent = 0
@@ -43,6 +64,7 @@ class Network(Generic[Carried]):
         self._chance = chance
         self._schedule = schedule
         self._deliver = deliver
+        self._ways = ways
         self._cuts: set[tuple[NodeId, NodeId]] = set()
 
     def send(self, group: GroupId, message: Carried) -> None:
@@ -62,12 +84,21 @@ class Network(Generic[Carried]):
     def cut(self, source: NodeId, target: NodeId) -> None:
         """Let nothing pass from `source` to `target`; the other way is another cut."""
         self._cuts.add((source, target))
+        if self._ways is not None:
+            self._ways.cut(source, target)
+
+    def is_sending(self, group: GroupId, source: NodeId, target: NodeId) -> bool:
+        """Return whether something bulky of a group still waits to be written to a node."""
+        return self._ways is not None and self._ways.is_sending(group, source, target)
 
     def heal(self) -> None:
         """Mend every cut."""
         self._cuts.clear()
 
     def _carry(self, group: GroupId, message: Carried) -> None:
+        if self._ways is not None:
+            self._ways.send(group, message)
+            return
         delay = 1 + int(self._chance.random() * self.faults.delay_max)
         if self.faults.late_rate and self._chance.random() < self.faults.late_rate:
             delay *= _LATE_FACTOR

@@ -9,6 +9,7 @@ milliseconds.
 import random
 from dataclasses import dataclass, field, replace
 
+from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.config import LogConfig, RaftConfig
 from kafkaesque.sim.inode import DiskFaults
 from kafkaesque.topic_settings import FlushPolicy
@@ -23,6 +24,20 @@ class NetworkFaults:
     duplicate_rate: float = 0.0
     late_rate: float = 0.0
     """How often a message takes twenty times as long, and so comes after newer ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrow:
+    """Links on which bytes take time, and records that take long on them."""
+
+    bytes_per_ms: int = 100
+    large_rate: float = 0.0
+    """How often a client writes a large record."""
+
+    large_bytes: int = 0
+    links: LinkConfig = field(
+        default_factory=lambda: LinkConfig(whole_bytes_max=1_000, piece_bytes=500)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +85,9 @@ class Settings:
     raft: RaftConfig = field(default_factory=RaftConfig)
     disk: DiskFaults = field(default_factory=DiskFaults)
     network: NetworkFaults = field(default_factory=NetworkFaults)
+    narrow: Narrow | None = None
+    """None where bytes take no time."""
+
     faults: Faults = field(default_factory=Faults)
 
 
@@ -130,3 +148,27 @@ def draw(chance: random.Random) -> Settings:
     if damage != "none" or settings.faults.voter_changes or not often(0.3):
         return settings
     return replace(settings, flush=chance.choice([FlushPolicy.OS, FlushPolicy.INTERVAL]))
+
+
+def draw_narrow(seed: int) -> Settings:
+    """Draw the settings of a seed on whose links a large record takes longer than an election."""
+    chance = random.Random(seed)
+    drawn = draw(chance)
+    bytes_per_ms = chance.choice([50, 200])
+    election_ms = drawn.raft.election_ticks * drawn.tick_ms
+    return replace(
+        drawn,
+        nodes=max(drawn.nodes, 3),
+        flush=drawn.flush if drawn.nodes > 1 else FlushPolicy.ALWAYS,
+        write_pause_max=chance.choice([100, 300]),
+        narrow=Narrow(
+            bytes_per_ms=bytes_per_ms,
+            large_rate=chance.choice([0.05, 0.1]),
+            large_bytes=bytes_per_ms * election_ms * chance.choice([1, 3]),
+            links=LinkConfig(
+                whole_bytes_max=chance.choice([200, 1_000]),
+                piece_bytes=chance.choice([100, 200]),
+                queue_bytes_max=chance.choice([2_000, 1 << 20]),
+            ),
+        ),
+    )

@@ -21,6 +21,7 @@ from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.sim.checks import GroupChecks, Violation, Watch
 from kafkaesque.sim.disk import PowerLost, SimDisk
+from kafkaesque.sim.narrow import NarrowWays
 from kafkaesque.sim.network import Network
 from kafkaesque.sim.node import SimNode
 from kafkaesque.sim.settings import NetworkFaults, Settings, draw
@@ -74,8 +75,9 @@ class World:
         self.counts: dict[str, int] = {}
         self.nodes: dict[NodeId, SimNode] = {}
         self.checks: dict[GroupId, GroupChecks] = {}
+        self.ways: NarrowWays | None = self._narrow_ways()
         self.network: Network[Message | Beat] = Network(
-            self.settings.network, self.chance, self.schedule, self._deliver
+            self.settings.network, self.chance, self.schedule, self._deliver, self.ways
         )
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
@@ -174,7 +176,7 @@ class World:
 
     # ── clients ──────────────────────────────────────────────────────────────────────────────
 
-    def write(self, machine: SimNode, group: GroupId) -> None:
+    def write(self, machine: SimNode, group: GroupId, padding: bytes = b"") -> None:
         """Send a batch of one to three records to a node, as a client would."""
         replica = machine.replicas[group]
         checks = self.checks[group]
@@ -185,7 +187,7 @@ class World:
                 offset=place,
                 timestamp_ms=self.clock.now_ms(),
                 key=key,
-                value=f"{self._written}.{place}".encode(),
+                value=f"{self._written}.{place}".encode() + padding,
             )
             for place in range(1 + self.chance.randrange(3))
         ]
@@ -255,11 +257,25 @@ class World:
         group = self.chance.choice(list(self.checks))
         leader = self.leader(group)
         if leader is not None and self.chance.random() < 0.8:
-            self.write(self.nodes[leader.raft.node], group)
+            self.write(self.nodes[leader.raft.node], group, self._padding())
             return
         up = [machine for machine in self.nodes.values() if group in machine.replicas]
         if up:
             self.write(self.chance.choice(up), group)
+
+    def _padding(self) -> bytes:
+        """Return what makes a record large; seldom, and only where bytes take time."""
+        narrow = self.settings.narrow
+        if narrow is None or self.chance.random() >= narrow.large_rate:
+            return b""
+        self.count("large records")
+        return bytes(narrow.large_bytes)
+
+    def _narrow_ways(self) -> NarrowWays | None:
+        narrow = self.settings.narrow
+        if narrow is None:
+            return None
+        return NarrowWays(narrow, self.settings.network.delay_max, self.schedule, self._deliver)
 
     def _tick(self, machine: SimNode, period: int) -> None:
         if self.nodes.get(machine.node) is not machine:
@@ -290,6 +306,7 @@ class World:
 
     def _opened(self, replica: Replica) -> None:
         machine = self.nodes[replica.raft.node]
+        replica.raft.is_sending = partial(self.network.is_sending, replica.group, replica.raft.node)
         has_forgotten = replica.group in machine.has_forgotten
         if has_forgotten and self.settings.flush is not FlushPolicy.ALWAYS:
             self.count("starts that may have forgotten")

@@ -42,6 +42,11 @@ class Ways:
         self.directories: dict[bytes, NodeId] = {}
         self._cut: set[tuple[NodeId, NodeId]] = set()
         self._healed = asyncio.Event()
+        self._bytes_per_second: int | None = None
+
+    def narrow(self, bytes_per_second: int) -> None:
+        """Let no more than this pass from each broker to each other one."""
+        self._bytes_per_second = bytes_per_second
 
     def cut(self, source: NodeId, target: NodeId) -> None:
         """Let nothing pass any more from one to another."""
@@ -57,6 +62,11 @@ class Ways:
         """Wait until bytes may pass."""
         while (source(), target()) in self._cut:
             await self._healed.wait()
+
+    async def pass_on(self, count: int, source: Who, target: Who) -> None:
+        """Take as long as so many bytes take between two brokers; those of clients take no time."""
+        if self._bytes_per_second and None not in (source(), target()):
+            await asyncio.sleep(count / self._bytes_per_second)
 
 
 class Proxy:
@@ -124,6 +134,7 @@ class Proxy:
     ) -> None:
         while data := await reader.read(_CHUNK_BYTES):
             await self._ways.until_open(source, target)
+            await self._ways.pass_on(len(data), source, target)
             writer.write(data)
             await writer.drain()
         if writer.can_write_eof():

@@ -51,5 +51,9 @@ class LossyAnswers(Ways):
         """Raise: here answers get lost, and no way is cut."""
         raise NotImplementedError("a stage of lost answers has no ways to cut")
 
+    def narrow(self, megabits: int) -> None:
+        """Raise: as above."""
+        raise NotImplementedError("a stage of lost answers has no ways to narrow")
+
     def heal(self) -> None:
         """Do nothing: answers get lost until the end."""

@@ -18,8 +18,9 @@ SECTIONS = {
 _HEAD = """\
 # Documentation
 
-Written by `make docs` from the pages' own headings and first sentences; do not edit. New here? Read
-[the architecture](explanation/architecture.md) first, then [how to contribute](../CONTRIBUTING.md).
+Written by `make docs` from the pages' own headings and first sentences; do not edit. New here?
+Begin with [the first steps](tutorials/first-steps.md). To change the code, read
+[the architecture](explanation/architecture.md), then [how to contribute](../CONTRIBUTING.md).
 """
 
 FIRST = (

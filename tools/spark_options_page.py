@@ -1,6 +1,6 @@
 """The reference page of the Spark options, made from the table that they are checked by."""
 
-from kafkaesque.spark.option_table import REFUSED, TABLE, Use
+from kafkaesque.spark.option_table import MODES, REFUSED, TABLE, Use
 
 _HEAD = """\
 # Options of the Spark data source
@@ -14,6 +14,12 @@ refused, and so are two that contradict each other. [How to use
 Spark](../how-to/use-spark.md) shows queries.
 """
 _TITLES = {Use.READ: "For reading", Use.WRITE: "For writing"}
+_MODES = """\
+## Save modes of batch queries
+
+| mode | what it does |
+|---|---|
+"""
 _REFUSED = """\
 ## Refused
 
@@ -39,4 +45,5 @@ def _table(use: Use) -> str:
 def render() -> str:
     """Return the page."""
     refused = _REFUSED + "".join(f"| `{name}` | {why} |\n" for name, why in sorted(REFUSED.items()))
-    return "\n\n".join([_HEAD.strip(), _table(Use.READ), _table(Use.WRITE), refused])
+    modes = _MODES + "\n".join(f"| `{name}` | {what} |" for name, what in MODES.items())
+    return "\n\n".join([_HEAD.strip(), _table(Use.READ), _table(Use.WRITE), modes, refused])

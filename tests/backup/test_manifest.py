@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kafkaesque.backup.check import check, load
 from kafkaesque.backup.manifest import (
+    FORMAT,
     MANIFEST_NAME,
     Backup,
     SavedChunk,
@@ -17,6 +18,7 @@ from kafkaesque.backup.manifest import (
     SavedPartition,
     SavedPosition,
     SavedTopic,
+    Section,
     partition_folder,
     read_backup,
     write_sealed,
@@ -66,6 +68,11 @@ backups = st.builds(
     wanted_groups=st.lists(texts, max_size=2).map(tuple),
     topics=st.lists(topics, max_size=2).map(tuple),
     groups=st.lists(groups, max_size=2).map(tuple),
+    sections=st.dictionaries(
+        texts,
+        st.builds(Section, version=numbers, content=st.dictionaries(texts, texts)),
+        max_size=2,
+    ),
     notes=st.lists(texts, max_size=2).map(tuple),
 )
 
@@ -121,8 +128,8 @@ def test_a_manifest_cut_short_names_the_byte(tmp_path: Path) -> None:
 
 def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / MANIFEST_NAME
-    path.write_bytes(msgspec.json.encode({"format": 2, "crc32c": 0, "backup": {}}))
-    with pytest.raises(NewerFormat, match="format 2"):
+    path.write_bytes(msgspec.json.encode({"format": FORMAT + 1, "crc32c": 0, "backup": {}}))
+    with pytest.raises(NewerFormat, match=f"format {FORMAT + 1}"):
         read_backup(path)
 
 

@@ -59,6 +59,7 @@ def test_a_flipped_bit_is_found_where_it_is(data: Path, capsys: pytest.CaptureFi
     path.write_bytes(broken)
     assert damages(dump(path, capsys)) == [(path.name, second)]
     assert run(["log", "dump", str(path)]) == 1
+    assert capsys.readouterr().err == "kafkaesque: 1 damaged place\n"
 
 
 def test_a_torn_tail_is_found_where_it_begins(

@@ -89,10 +89,11 @@ def test_status_counts_no_partition_as_led_by_one_that_is_down(
     assert seen["catalog_leader"] is None
 
 
+@pytest.mark.parametrize("words", [["--no-follow"], ["--group", "readers"]])
 def test_who_reads_a_partition_without_a_leader_is_told_so(
-    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+    words: list[str], cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = run(["consume", "orders", "--no-follow", "--bootstrap", cluster.bootstrap])
+    code = run(["consume", "orders", *words, "--bootstrap", cluster.bootstrap])
     assert code == 1
     said = capsys.readouterr().err
     assert "of topic orders has no leader; kafkaesque doctor says why" in said

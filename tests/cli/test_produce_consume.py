@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkaesque.cli.main import cli
+from kafkaesque.cli.output import counted
 from kafkaesque.client.admin import Admin
 from kafkaesque.testing.process import BrokerProcess
 from kafkaesque.wire.messages.join_group import JoinGroupRequest
@@ -164,6 +165,8 @@ def test_a_record_larger_than_the_topic_takes_has_failed(broker: BrokerProcess) 
     said = json.loads(done.stdout)
     assert done.returncode == 1
     assert said["failed"] >= 1
+    count = counted(said["failed"], "record")
+    assert done.stderr.decode().startswith(f"kafkaesque: {count}: ")
     assert said["unknown"] == 0
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkaesque.spark.pipelines.blocks import Place, read_topic, read_whole, stream_to_topic
+from kafkaesque.spark.pipelines.running import run
 from kafkaesque.spark.session import session
 
 SOURCE = "cluster-source"
@@ -59,8 +60,8 @@ def main() -> None:
     found = whole.mapInArrow(who, "pid bigint, count bigint").collect()
     stream = read_topic(spark, place, SOURCE, query="copy").select("key", "value")
     mortal = stream.mapInArrow(die_once, "key binary, value binary")
-    query = stream_to_topic(mortal, place, TARGET, query="copy")()
-    query.awaitTermination()
+    start = stream_to_topic(mortal, place, TARGET, query="copy")
+    run([start], lambda _: None, is_in_turn=True)
     counted = {"executors": len({row.pid for row in found}), "rows": sum(r["count"] for r in found)}
     print(json.dumps(counted | {"killed": flag.exists()}))  # noqa: T201 - its answer
     spark.stop()

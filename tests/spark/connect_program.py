@@ -9,6 +9,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from kafkaesque.spark.pipelines.running import run
+
 ROWS = 200
 
 
@@ -21,7 +23,7 @@ def main() -> None:
     broker = {"kafka.bootstrap.servers": bootstrap}
     rows = spark.range(ROWS).selectExpr("string(id) as key", "string(id) as value")
     rows.write.format("kafkaesque").options(**broker, topic="connect-in").mode("append").save()
-    query = (
+    writer = (
         spark.readStream.format("kafkaesque")
         .options(**broker, subscribe="connect-in", startingOffsets="earliest")
         .load()
@@ -30,9 +32,8 @@ def main() -> None:
         .options(**broker, topic="connect-out")
         .option("checkpointLocation", folder)
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    run([writer.start], lambda _: None, is_in_turn=True)
     found = spark.read.format("kafkaesque").options(**broker, subscribe="connect-out").load()
     print(json.dumps({"rows": found.select("value").distinct().count()}))  # noqa: T201 - its answer
     spark.stop()

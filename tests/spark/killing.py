@@ -22,6 +22,7 @@ from kafkaesque.spark.datasource import KafkaesqueSource
 from kafkaesque.spark.once_sink import OnceStreamWriter, Prepared
 from kafkaesque.spark.options import Mode, parse_read, parse_write
 from kafkaesque.spark.pipelines.blocks import Place, each_batch, write_table
+from kafkaesque.spark.pipelines.running import run
 from kafkaesque.spark.session import session
 from kafkaesque.spark.sink import StreamWriter, Written
 from kafkaesque.spark.stream import StreamReader
@@ -164,10 +165,10 @@ def main() -> None:
             options["deliveryGuarantee"] = "exactly-once"
         writer = numbers.writeStream.format("killing").options(**options, topic=f"copied-{step}")
         writer = writer.option("checkpointLocation", place.checkpoint("numbers"))
-        query = writer.trigger(availableNow=True).start()
+        start = writer.trigger(availableNow=True).start
     else:
-        query = each_batch(numbers, place, write, query="numbers")()
-    query.awaitTermination()
+        start = each_batch(numbers, place, write, query="numbers")
+    run([start], lambda _: None, is_in_turn=True)
     spark.stop()
 
 

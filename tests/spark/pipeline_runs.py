@@ -1,7 +1,7 @@
 """What the tests of pipelines share: data in, jobs to their end, records out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kafkaesque.clock import SystemClock
@@ -46,6 +46,18 @@ def send(
 def finish(jobs: Sequence[Any]) -> list[Fare]:
     """Run jobs to their end, in turn."""
     return run(jobs, lambda _: None, is_in_turn=True)
+
+
+def to_its_end(start: Callable[[], Any]) -> Any:
+    """Run one query to its end, and return it as it was started last."""
+    started: list[Any] = []
+
+    def job() -> Any:
+        started.append(start())
+        return started[-1]
+
+    finish([job])
+    return started[-1]
 
 
 def records(topics: Topics, topic: str) -> list[Record]:

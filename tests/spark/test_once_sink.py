@@ -9,7 +9,7 @@ import pytest
 from kafkaesque.spark.pipelines.blocks import Place, each_batch, read_topic, write_topic
 from tests.spark.committed import committed
 from tests.spark.conftest import Topics
-from tests.spark.pipeline_runs import NOW_MS
+from tests.spark.pipeline_runs import NOW_MS, to_its_end
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +71,7 @@ def test_a_named_write_that_is_repeated_is_passed_over(spark: Any, topics: Topic
 def copy(spark: Any, topics: Topics, source: str, target: str, folder: Path) -> Any:
     """Copy a topic in a stream that writes exactly once, to the end of what is there."""
     reading = topics.options(subscribe=source, startingOffsets="earliest")
-    query = (
+    writer = (
         spark.readStream.format(FORMAT)
         .options(**reading, maxOffsetsPerTrigger="20")
         .load()
@@ -80,10 +80,8 @@ def copy(spark: Any, topics: Topics, source: str, target: str, folder: Path) -> 
         .options(**topics.options(topic=target, deliveryGuarantee="exactly-once"))
         .option("checkpointLocation", str(folder))
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
-    return query
+    return to_its_end(writer.start)
 
 
 def forget_commits(folder: Path, first: int) -> None:
@@ -143,7 +141,7 @@ def test_a_stream_is_known_by_the_name_that_it_is_given(
         .options(**writing)
     )
     writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
-    writer.start().awaitTermination()
+    to_its_end(writer.start)
     assert committed(topics, target) == list(range(ROWS))
     assert topics.admin.batches.decision("given", "topics", 1) is not None
 
@@ -186,9 +184,7 @@ def test_a_stateful_stream_keeps_its_state_when_a_decided_micro_batch_is_repeate
         rows = spark.readStream.format(FORMAT).options(**reading).load().select("value")
         writer = rows.dropDuplicates(["value"]).writeStream.format(FORMAT).options(**writing)
         writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
-        query = writer.start()
-        query.awaitTermination()
-        return query
+        return to_its_end(writer.start)
 
     topics.count(source, 0, 0, ROWS, NOW_MS)
     run()

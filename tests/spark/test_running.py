@@ -61,11 +61,12 @@ def test_a_query_whose_worker_was_slow_to_start_is_started_again() -> None:
 
 
 def test_a_query_whose_worker_never_starts_fails_in_the_end() -> None:
-    with pytest.raises(QueryFailed, match="connect back"):
+    with pytest.raises(QueryFailed, match="too busy 6 times in a row: run it again"):
         run([lambda: Query("failed to connect back")], lambda _: None, is_in_turn=True)
 
 
-def test_a_query_that_fails_otherwise_is_not_started_again() -> None:
-    queries = [Query("kafkaesque.errors.BadOption: topic is missing")]
+@pytest.mark.parametrize("module", ["errors", "client.decision_errors"])
+def test_a_query_that_fails_otherwise_is_not_started_again(module: str) -> None:
+    queries = [Query(f"Traceback:\n  File\nkafkaesque.{module}.BadOption: topic is missing\nmore")]
     with pytest.raises(QueryFailed, match="query q failed: topic is missing"):
         run([queries.pop], lambda _: None, is_in_turn=True)

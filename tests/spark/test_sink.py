@@ -11,7 +11,9 @@ from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.spark.options import Mode, parse_write
 from kafkaesque.spark.sink_columns import check_columns
+from kafkaesque.testing import Broker
 from tests.spark.conftest import Topics
+from tests.spark.pipeline_runs import to_its_end
 
 pytestmark = pytest.mark.spark
 
@@ -61,7 +63,7 @@ def test_a_streaming_query_copies_one_topic_into_others(
         subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger="150"
     )
     frame = spark.readStream.format("kafkaesque").options(**reading).load()
-    query = (
+    writer = (
         frame.selectExpr(
             "value",
             "if(int(string(value)) % 2 = 0, 'even', 'odd') as topic",
@@ -71,9 +73,8 @@ def test_a_streaming_query_copies_one_topic_into_others(
         .options(**topics.options())
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    query = to_its_end(writer.start)
     even, odd = records(topics, "even"), records(topics, "odd")
     assert even.keys() == {0}
     assert odd.keys() == {1}
@@ -82,10 +83,28 @@ def test_a_streaming_query_copies_one_topic_into_others(
     assert [p.numInputRows for p in query.recentProgress if p.numInputRows] == [150, 50]
 
 
-def test_a_topic_that_is_not_there_is_named(spark: Any, topics: Topics) -> None:
+def test_a_topic_that_is_not_there_is_created_if_the_broker_does_that(
+    spark: Any, topics: Topics
+) -> None:
+    frame = spark.range(3).selectExpr("string(id) as value").write.format("kafkaesque")
+    frame.options(**topics.options(topic="made-by-writing")).mode("append").save()
+    rows = [row for rows in records(topics, "made-by-writing").values() for row in rows]
+    assert sorted(row.value or b"" for row in rows) == [b"0", b"1", b"2"]
+
+
+def test_else_a_topic_that_is_not_there_is_named(spark: Any) -> None:
     frame = spark.range(1).selectExpr("string(id) as value").write.format("kafkaesque")
-    with pytest.raises(Exception, match="topic missing does not exist"):
-        frame.options(**topics.options(topic="missing")).mode("append").save()
+    with Broker(auto_create_topics=False) as broker:
+        options = {"kafka.bootstrap.servers": broker.bootstrap, "topic": "missing"}
+        with pytest.raises(Exception, match="topic missing does not exist, and the broker does"):
+            frame.options(**options).mode("append").save()
+
+
+def test_the_default_mode_is_refused_by_spark_before_it_asks_us(spark: Any, topics: Topics) -> None:
+    """Once this fails, Spark lets a source in Python decide: then ours should append."""
+    frame = spark.range(1).selectExpr("string(id) as value").write.format("kafkaesque")
+    with pytest.raises(Exception, match='cannot be written in the "ErrorIfExists" mode'):
+        frame.options(**topics.options(topic="written")).save()
 
 
 def test_overwriting_is_refused(spark: Any, topics: Topics) -> None:

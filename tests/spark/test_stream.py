@@ -22,6 +22,7 @@ from kafkaesque.wire.messages.list_offsets import (
 from tests.client.fake_broker import FakeBroker
 from tests.client.test_router import a_laggard
 from tests.spark.conftest import Topics
+from tests.spark.pipeline_runs import to_its_end
 from tests.spark.test_source import delete_before
 
 pytestmark = pytest.mark.spark
@@ -212,16 +213,15 @@ def test_a_truncated_topic_stops_a_query_with_a_sentence(
 
     def drain(**options: str) -> int:
         given = topics.options(subscribe=name, startingOffsets="earliest", **options)
-        query = (
+        writer = (
             spark.readStream.format("kafkaesque")
             .options(**given)
             .load()
             .writeStream.format("noop")
             .option("checkpointLocation", str(tmp_path))
             .trigger(availableNow=True)
-            .start()
         )
-        query.awaitTermination()
+        query = to_its_end(writer.start)
         return sum(progress.numInputRows for progress in query.recentProgress)
 
     assert drain() == 10

@@ -31,6 +31,7 @@ def test_no_send_fails_while_all_brokers_are_restarted_in_turn() -> None:
         _restart_all(cluster, cluster.stop)
 
 
+@pytest.mark.requirement("Q-6")
 @pytest.mark.long
 def test_no_send_fails_while_all_brokers_are_killed_in_turn() -> None:
     with Cluster(3) as cluster:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,7 +13,9 @@ from kafkaesque.errors import DamagedBackup, NewerFormat
 from kafkaesque.record.crc import crc32c
 from kafkaesque.types import Offset
 
-FORMAT = 1
+FORMAT = 2
+"""2 has sections; a version that knows none must not pass them over in silence."""
+FORMAT_FIRST = 1
 MANIFEST_NAME = "manifest.json"
 PLAN_NAME = "plan.json"
 NEW_SUFFIX = ".new"
@@ -102,6 +104,14 @@ class SavedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of the state of the whole cluster; `sections.py` knows what it means."""
+
+    version: int
+    content: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
     """Everything but the batches; as a plan without the chunks."""
 
@@ -112,6 +122,8 @@ class Backup:
     wanted_groups: tuple[str, ...] = ()
     topics: tuple[SavedTopic, ...]
     groups: tuple[SavedGroup, ...]
+    sections: Mapping[str, Section] = field(default_factory=dict)
+    """By their names."""
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences on what is not quite as it was asked for."""
 
@@ -150,7 +162,7 @@ def read_sealed(path: Path, kind: type[T]) -> T:
         sealed = msgspec.json.decode(data, type=_Envelope)
         if sealed.format > FORMAT:
             raise NewerFormat(str(path), sealed.format, FORMAT)
-        if sealed.format < FORMAT:
+        if sealed.format < FORMAT_FIRST:
             raise DamagedBackup(str(path), 0, f"there never was a format {sealed.format}")
         if crc32c(bytes(sealed.backup)) != sealed.crc32c:
             raise DamagedBackup(str(path), 0, "the checksum does not match")

@@ -15,6 +15,7 @@ from kafkaesque.backup.manifest import (
     SavedPosition,
     SavedTopic,
 )
+from kafkaesque.backup.sections import save_sections
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import EARLIEST, LATEST, Place, TopicInfo
 from kafkaesque.errors import UnknownTopic
@@ -47,6 +48,7 @@ def make_plan(admin: Admin, wanted: Wanted, now_ms: int) -> Backup:
     starts = admin.topics.offsets(places, EARLIEST)
     ends = admin.topics.offsets(places, LATEST, is_committed=True)
     groups, notes = _groups(admin, wanted.groups, starts, ends)
+    sections, more_notes = save_sections(admin)
     return Backup(
         cluster_id=cluster.cluster_id,
         begun_ms=now_ms,
@@ -56,7 +58,8 @@ def make_plan(admin: Admin, wanted: Wanted, now_ms: int) -> Backup:
             _topic(admin, number, info, starts, ends) for number, info in enumerate(infos)
         ),
         groups=groups,
-        notes=tuple(notes),
+        sections=sections,
+        notes=(*notes, *more_notes),
     )
 
 

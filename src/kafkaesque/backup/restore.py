@@ -21,6 +21,7 @@ from kafkaesque.backup.manifest import (
 )
 from kafkaesque.backup.plan import EVERYTHING, matches
 from kafkaesque.backup.save import Surroundings
+from kafkaesque.backup.sections import check_sections, restore_sections
 from kafkaesque.backup.state import OwnTopic, RestoreState, StateFile, default_state_path
 from kafkaesque.backup.target import Target, Wishes
 from kafkaesque.backup.watch import Watch
@@ -40,6 +41,10 @@ class What:
     prefix: str = ""
     renames: Mapping[str, str] = field(default_factory=dict)
     wishes: Wishes = field(default_factory=Wishes)
+    is_with_cluster: bool = False
+    """Whether the state of the whole cluster comes back too."""
+    left_out: tuple[str, ...] = ()
+    """The sections of it that do not."""
     state_path: Path | None = None
 
     def name_of(self, topic: str) -> str:
@@ -54,6 +59,8 @@ class Restored:
     topics: Mapping[str, SavedTopic]
     """By their names in the target."""
     groups: Sequence[str]
+    sections: Sequence[str]
+    """The parts of the cluster's state."""
     failures: Sequence[str]
     """A sentence for each group that could not be set."""
 
@@ -82,6 +89,7 @@ class Restorer:
         if state is not None:
             self._target.forget_gone(state.topics)
         self._target.refuse_foreign(chosen, {} if state is None else state.topics)
+        sections = self._check_sections(backup, what)
         if state is None:
             producer = self._admin.new_producer()
             state = RestoreState(
@@ -95,12 +103,23 @@ class Restorer:
             partitions=sum(len(topic.partitions) for topic in chosen.values()),
             total=sum(topic.size for topic in chosen.values()),
         )
+        restore_sections(self._admin, backup.sections, sections)
         for name, topic in chosen.items():
             self._topic(name, topic, what, state, file)
         groups, failures = self._groups(backup, chosen, what)
         if not failures:
             file.remove()
-        return Restored(topics=chosen, groups=groups, failures=failures)
+        return Restored(topics=chosen, groups=groups, sections=sections, failures=failures)
+
+    def _check_sections(self, backup: Backup, what: What) -> list[str]:
+        if what.is_with_cluster:
+            return check_sections(self._admin, backup.sections, what.left_out)
+        if backup.sections:
+            names = ", ".join(backup.sections)
+            self._around.watch.note(
+                f"the state of the cluster stays as it is; --with-cluster restores it: {names}"
+            )
+        return []
 
     # --- topics ----------------------------------------------------------------------------------
 

@@ -66,9 +66,9 @@ class Target:
                 continue
             if len(info.partitions) != len(topic.partitions):
                 raise TopicNotEmpty(
-                    f"topic {info.name} is there with {len(info.partitions)} partitions, and the "
-                    f"backup has {len(topic.partitions)}: restore under another name "
-                    "(--into, --rename)"
+                    f"topic {info.name} is there, and its number of partitions is "
+                    f"{len(info.partitions)} instead of {len(topic.partitions)}: restore under "
+                    "another name (--into, --rename)"
                 )
             if any(self._admin.topics.offsets(info.places, LATEST).values()):
                 raise TopicNotEmpty(

@@ -125,6 +125,19 @@ def backup(
     help="Copies of each partition; else as many as the broker is set to.",
 )
 @click.option(
+    "--with-cluster",
+    "is_with_cluster",
+    is_flag=True,
+    help="Restore the cluster's levels of features and settings too.",
+)
+@click.option(
+    "--without",
+    "left_out",
+    multiple=True,
+    metavar="SECTION",
+    help="With --with-cluster: all but this section, like features; may be repeated.",
+)
+@click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to remember how far it is; else in FOLDER, until it is done.",
@@ -141,6 +154,8 @@ def restore(  # noqa: PLR0913 - the command's options
     put: Sequence[tuple[str, str]],
     drop: Sequence[str],
     replicas: int | None,
+    is_with_cluster: bool,
+    left_out: Sequence[str],
     state: Path | None,
     bootstrap: str,
     is_json: bool,
@@ -161,19 +176,28 @@ def restore(  # noqa: PLR0913 - the command's options
         wishes=Wishes(
             put=dict(put), drop=frozenset(drop), replicas=replicas or AS_THE_BROKER_LIKES
         ),
+        is_with_cluster=is_with_cluster,
+        left_out=tuple(left_out),
         state_path=state,
     )
+    if left_out and not is_with_cluster:
+        raise click.UsageError("--without leaves out a part of what --with-cluster restores")
 
     def bring_back(around: Surroundings) -> int:
         with Admin(bootstrap) as admin:
             restored = Restorer(admin, folder, around).run(what)
         if is_json:
             output.tables(
-                {"folder": str(folder), "notes": restored.failures},
+                {
+                    "folder": str(folder),
+                    "sections": restored.sections,
+                    "notes": restored.failures,
+                },
                 [_table(restored.topics), _groups_table(restored.groups)],
             )
         else:
-            output.done(_sentence("restored", restored.topics.values(), len(restored.groups)))
+            sentence = _sentence("restored", restored.topics.values(), len(restored.groups))
+            output.done(", ".join([sentence, *restored.sections]))
         return FAILED if restored.failures else 0
 
     return _watched(bring_back, folder, is_json=is_json)

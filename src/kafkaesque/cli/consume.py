@@ -103,10 +103,7 @@ def consume(  # noqa: PLR0913 - the command's options
             raise click.UsageError("a group shares out the partitions itself: no --partition")
         if not isinstance(start, Beginning | End | None):
             raise click.UsageError("with --group only --from beginning and --from end are possible")
-        with Admin(bootstrap) as admin:
-            admin.topics.describe(topic)
-            if not admin.serves(JoinGroupRequest):  # librdkafka would wait for ever
-                raise NotServed("the broker does not serve consumer groups")
+        _check_group(bootstrap, topic, group)
         reader = Reader(bootstrap, SystemClock(), group=group, reset=_reset_of(start))
         reader.subscribe(topic)
     else:
@@ -299,6 +296,19 @@ def _range(
     """Return where to begin in each partition, and where it ends now."""
     try:
         return _looked_up(bootstrap, topic, partitions, start)
+    except RefusedForNow as error:
+        raise Unreachable(f"{error}; kafkaesque doctor says why") from error
+
+
+def _check_group(bootstrap: str, topic: str, group: str) -> None:
+    """Raise what keeps a group from reading: librdkafka would wait for it in silence."""
+    try:
+        with Admin(bootstrap, ClientConfig(deadline_ms=_LEADER_MS_MAX)) as admin:
+            places = admin.topics.describe(topic).places
+            if not admin.serves(JoinGroupRequest):
+                raise NotServed("the broker does not serve consumer groups")
+            admin.topics.offsets(places, LATEST)
+            admin.groups.committed(group)
     except RefusedForNow as error:
         raise Unreachable(f"{error}; kafkaesque doctor says why") from error
 

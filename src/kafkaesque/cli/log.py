@@ -9,7 +9,7 @@ import click
 
 from kafkaesque.cli.main import FAILED, Group
 from kafkaesque.cli.options import json_option
-from kafkaesque.cli.output import shown
+from kafkaesque.cli.output import counted, shown
 from kafkaesque.cli.record_text import json_value
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import BatchError, KafkaesqueError
@@ -52,7 +52,7 @@ def dump(*, path: Path, with_records: bool, is_json: bool) -> int:
     except OSError as error:
         raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from error
     if damages and not is_json:
-        click.echo(f"kafkaesque: {damages} places are damaged", err=True)
+        click.echo(f"kafkaesque: {counted(damages, 'damaged place')}", err=True)
     return FAILED if damages else 0
 
 

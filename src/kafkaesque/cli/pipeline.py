@@ -11,7 +11,7 @@ import click
 
 from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import bootstrap_option, json_option
-from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.output import Output, Table, counted
 from kafkaesque.client.admin import Admin
 from kafkaesque.clock import SystemClock
 from kafkaesque.errors import KafkaesqueError, SparkMissing, TopicExists
@@ -96,7 +96,7 @@ def generate(
     start_ms = SystemClock().now_ms() - count * _MILLISECONDS_PER_MESSAGE
     sent = _send(chosen.generate(seed, count, start_ms), given, bootstrap)
     Output(is_json=is_json).done(
-        f"sent {sent:,} records to topic {given.topic}", topic=given.topic, records=sent
+        f"sent {counted(sent, 'record')} to topic {given.topic}", topic=given.topic, records=sent
     )
 
 
@@ -208,5 +208,5 @@ def _send(messages: Iterable[Message[Any]], given: PipelineSettings, bootstrap: 
     unsent = producer.flush(_FLUSH_SECONDS_MAX)
     if failures or unsent:
         reason = failures[0] if failures else "no answer came in time"
-        raise KafkaesqueError(f"{len(failures) + unsent:,} records were not taken: {reason}")
+        raise KafkaesqueError(f"not taken: {counted(len(failures) + unsent, 'record')}: {reason}")
     return sent

@@ -11,7 +11,7 @@ import click
 
 from kafkaesque.cli.main import FAILED, INTERRUPTED, UNKNOWN
 from kafkaesque.cli.options import bootstrap_option, json_option, pairs
-from kafkaesque.cli.output import Output
+from kafkaesque.cli.output import Output, counted
 from kafkaesque.cli.record_text import InvalidRecord, Outgoing, read_json, read_line
 from kafkaesque.client.admin import Admin
 from kafkaesque.errors import KafkaesqueError
@@ -150,7 +150,7 @@ def produce(  # noqa: PLR0913 - the command's options
     typed = file.isatty()
     code = _send(producer, topic, partition, records, tally, timeout_seconds, is_typed=typed)
     for reason, count in (tally.failed + tally.unknown).most_common(_SHOWN_REASONS_MAX):
-        click.echo(f"kafkaesque: {count} records: {reason}", err=True)
+        click.echo(f"kafkaesque: {counted(count, 'record')}: {reason}", err=True)
     unknown = tally.unknown.total() + tally.sent - tally.settled
     Output(is_json=is_json).done(
         f"acknowledged: {tally.acknowledged}, failed: {tally.failed.total()}, unknown: {unknown}",

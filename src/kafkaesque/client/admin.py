@@ -17,6 +17,7 @@ from kafkaesque.client.prepared import TransactionalProducer
 from kafkaesque.client.producer import Producer
 from kafkaesque.client.producers import ProducerIdentity, new_producer
 from kafkaesque.client.router import Router, Surroundings
+from kafkaesque.client.settings import Settings
 from kafkaesque.client.topics import Topics
 from kafkaesque.client.transactions import Transactions
 from kafkaesque.clock import SystemClock
@@ -55,6 +56,7 @@ class Admin:
         self.groups = Groups(self._router)
         self.transactions = Transactions(self._router)
         self.features = Features(self._router)
+        self.settings = Settings(self._router)
         self.batches = Batches(self._router)
 
     def cluster(self) -> ClusterInfo:

@@ -197,14 +197,19 @@ class Router:
         return node
 
     def metadata(
-        self, topics: Sequence[str] | None, *, is_newest: bool = False
+        self,
+        topics: Sequence[str] | None,
+        *,
+        is_newest: bool = False,
+        may_create: bool = False,
     ) -> MetadataResponse:
-        """Ask for these topics, for all if None, and learn from it; missing ones are not made.
+        """Ask for these topics, for all if None, and learn from it.
 
-        Any broker is asked, which may lag behind; the newest is what the controller knows.
+        Missing ones are not made, unless they may be and the broker does that. Any broker is
+        asked, which may lag behind; the newest is what the controller knows.
         """
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
         ask = self.ask_controller if is_newest else self.ask_any
         said = self._look_up(ask, request, MetadataResponse)
         check(said.error_code, "the cluster")

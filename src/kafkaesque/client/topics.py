@@ -113,11 +113,16 @@ class Topics:
         found = [_info(topic) for topic in said.topics if topic.error_code == ErrorCode.NONE]
         return sorted(found, key=lambda topic: topic.name)
 
-    def describe(self, name: str, *, is_newest: bool = False) -> TopicInfo:
-        """Return one topic; raises UnknownTopic, which of the newest no broker that lags says."""
+    def describe(
+        self, name: str, *, is_newest: bool = False, may_create: bool = False
+    ) -> TopicInfo:
+        """Return one topic; raises UnknownTopic, which of the newest no broker that lags says.
+
+        One that is missing is created if it may be and the broker creates topics by itself.
+        """
 
         def ask() -> TopicInfo:
-            said = self._router.metadata([name], is_newest=is_newest)
+            said = self._router.metadata([name], is_newest=is_newest, may_create=may_create)
             topic = first(said.topics, f"topic {name}")
             check(topic.error_code, f"topic {name}")
             return _info(topic)

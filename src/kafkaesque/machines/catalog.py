@@ -229,7 +229,9 @@ class Catalog:
         if topic.is_internal:
             raise InvalidTopic(f"{name} holds the broker's own state and cannot be changed")
         if partitions <= topic.partitions:
-            raise InvalidPartitions(f"topic {name} already has {topic.partitions} partitions")
+            raise InvalidPartitions(
+                f"the number of partitions of topic {name} is {topic.partitions} already"
+            )
         self._check_room(partitions - topic.partitions)
         new = on_first(partitions - topic.partitions) if added is None else tuple(added)
         replicas = topic.replicas + new

@@ -3,6 +3,7 @@
 Needs the extra `spark`. Nothing of Spark is imported before `register` or `session` is called.
 """
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,7 +11,17 @@ if TYPE_CHECKING:
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("kafkaesque")` known to a session in which it was not found by itself."""
-    from kafkaesque.spark.datasource import KafkaesqueSource
+    """Make `format("kafkaesque")` known to a session in which it was not found by itself.
 
+    If nothing says which Python the workers are, and they run on this machine, it is this one.
+    """
+    from pyspark.sql import SparkSession
+
+    from kafkaesque.spark.datasource import KafkaesqueSource
+    from kafkaesque.spark.session import python_of_workers
+
+    if isinstance(spark, SparkSession) and "PYSPARK_PYTHON" not in os.environ:
+        context = spark.sparkContext
+        if context.master.startswith("local"):
+            context.pythonExec = python_of_workers(context.master)
     spark.dataSource.register(KafkaesqueSource)

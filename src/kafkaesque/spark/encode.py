@@ -92,7 +92,8 @@ def places_of_rows(
         of_topic = chosen[numbers]
         if len(of_topic) and of_topic.max() >= count:
             raise BadOption(
-                f"column partition has {of_topic.max()}, and topic {name} has {count} partitions"
+                f"column partition has {of_topic.max()}, and topic {name} has none after "
+                f"{count - 1}"
             )
         partitions_of_keys(rows.keys[0], rows.keys[1][numbers], count, of_topic)
         of_topic[of_topic == _NOBODY] = keyless % count

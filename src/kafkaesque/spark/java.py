@@ -6,7 +6,6 @@ request out.
 """
 
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kafkaesque.errors import SparkMissing
+from kafkaesque.spark.scripts import write_script
 
 VERSION_MIN = 17
 """Spark 4 runs on this and later ones."""
@@ -77,12 +77,5 @@ def packaged_java() -> Path | None:
 
 
 def _with_shim(java: Path, cache: Path) -> Path:
-    script = cache / "bin" / "java"
-    text = _SHIM.format(java=java)
-    if not script.exists() or script.read_text() != text:
-        script.parent.mkdir(parents=True, exist_ok=True)
-        fresh = script.with_suffix(f".{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(0o755)
-        fresh.replace(script)  # another process may be writing the same one
+    write_script(cache / "bin" / "java", _SHIM.format(java=java))
     return cache

@@ -96,7 +96,13 @@ TABLE: tuple[Option, ...] = (
         "false",
         "Whether the column `timestamp` becomes the records' timestamp; else that of writing does.",
     ),
-    _option("topic", _WRITE, "", "Topic to write to; it wins over a column `topic`."),
+    _option(
+        "topic",
+        _WRITE,
+        "",
+        "Topic to write to; it wins over a column `topic`. A missing one is created if the broker "
+        "does that by itself (`auto_create_topics`).",
+    ),
     _option(
         "deliveryGuarantee",
         _WRITE,
@@ -182,6 +188,15 @@ REFUSED: Mapping[str, str] = {
     "path": "topics are named by subscribe, subscribePattern, assign or topic",
 }
 """Options of Kafka's or the connector's that are refused, in lower case, with the reason."""
+
+MODES: Mapping[str, str] = {
+    "append": "appends to the topic",
+    "overwrite": "refused by the data source: a topic can only be appended to",
+    "errorifexists": "Spark's default, refused by Spark before it asks a data source in Python "
+    '(`UNSUPPORTED_DATA_SOURCE_SAVE_MODE`); Spark\'s own connector appends. Say `.mode("append")`',
+    "ignore": "refused by Spark likewise",
+}
+"""What each save mode of a batch query does."""
 
 OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode"})
 """What Spark itself puts among the options of a sink."""

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from kafkaesque.errors import SparkMissing
 from kafkaesque.spark.java import java_home, packaged_java
+from kafkaesque.spark.worker_python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_CACHE = Path.home() / ".cache" / "kafkaesque"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SETTINGS: Mapping[str, str] = {
@@ -20,6 +22,9 @@ SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.daemon.module": "kafkaesque.spark.daemon",
+    # How long Spark and a Python process wait for each other's word: the default of 15 s is too
+    # short on a busy machine. How long Spark waits for the process to begin cannot be set.
+    "spark.python.authenticate.socketTimeout": "120s",
     # A checkpoint remembers its provider, so it is chosen before the first run.
     "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
 }
@@ -39,13 +44,21 @@ def session(
         raise SparkMissing(
             "Spark is not installed: install kafkaesque-broker with the extra spark"
         ) from error
-    cache = Path.home() / ".cache" / "kafkaesque" / "java"
-    home = java_home(os.environ, packaged_java(), cache)
+    home = java_home(os.environ, packaged_java(), _CACHE / "java")
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
     # Else Spark's workers run whatever python is first on the path.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", python_of_workers(master))
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def python_of_workers(master: str) -> str:
+    """Return what workers are started with; on other machines that is the interpreter itself."""
+    import pyspark
+
+    if not master.startswith("local"):
+        return sys.executable
+    return worker_python(sys.executable, Path(pyspark.__file__).parent, _CACHE / "python")

@@ -106,10 +106,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def partition_count(options: WriteOptions, topic: str) -> int:
-    """Return how many partitions a topic has; raises BadOption if there is none."""
+    """Return how many partitions a topic has; a missing one is created if brokers do that.
+
+    Raises BadOption if there is none.
+    """
     topics = admin_of(options.cluster).topics
     try:
-        info = look_again(lambda is_newest: topics.describe(topic, is_newest=is_newest))
+        info = look_again(
+            lambda is_newest: topics.describe(topic, is_newest=is_newest, may_create=True)
+        )
     except UnknownTopic as error:
-        raise BadOption(f"topic {topic} does not exist: create it before writing to it") from error
+        raise BadOption(
+            f"topic {topic} does not exist, and the broker does not create topics by itself: "
+            "create it before writing to it"
+        ) from error
     return len(info.partitions)

@@ -1,6 +1,7 @@
 """Runs a pipeline's queries to their end, and shows how they fare."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,20 @@ if TYPE_CHECKING:
     from kafkaesque.spark.pipelines.blocks import Done
 
 _LOOK_SECONDS = 0.5
+_OURS = re.compile(r"kafkaesque\.[\w.]+: (.+)")
+"""The line below a traceback that ends in one of our errors, in whichever module it is."""
 _IMPATIENCE = "failed to connect back"
-"""What Spark says when a Python process did not start within 10 s, which nobody can set."""
+"""What Spark says when the Python process that plans a stream did not start within 10 s.
+
+That time cannot be set. Only streams have such a process: what plans a batch is waited for.
+"""
 _RESTARTS_MAX = 5
 """How often a query is started again for that; it goes on from its checkpoint."""
+_HINT = (
+    "Spark gives a Python process 10 s to start, and this machine was too busy "
+    f"{_RESTARTS_MAX + 1} times in a row: run it again when less is going on, and it continues "
+    "from its checkpoint"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +65,9 @@ class _Running:
             self.restarts_left -= 1
             self.query = self.job()
             return True
-        last = [line for line in text.splitlines() if line.strip()]
-        raise QueryFailed(f"query {self.query.name} failed: {_sentence(last)}")
+        lines = [line for line in text.splitlines() if line.strip()]
+        reason = _HINT if _IMPATIENCE in text else _sentence(lines)
+        raise QueryFailed(f"query {self.query.name} failed: {reason}")
 
 
 def run(
@@ -137,8 +149,8 @@ def _offsets(found: Any) -> dict[str, dict[str, int]]:
 
 def _sentence(lines: Sequence[str]) -> str:
     """Return the line that says what happened: of a Python error the one below its traceback."""
-    ours = [line for line in lines if line.startswith("kafkaesque.errors.")]
-    return ours[-1].partition(": ")[2] if ours else (lines[0] if lines else "no reason was given")
+    ours = [found[1] for line in lines if (found := _OURS.match(line))]
+    return ours[-1] if ours else (lines[0] if lines else "no reason was given")
 
 
 def _fare_of_done(name: str, rows: int) -> Fare:

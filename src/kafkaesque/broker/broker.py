@@ -118,7 +118,9 @@ class Broker:
         self._housekeeper = Housekeeper(clock, config.housekeeping, self.clocks)
         self._producer_ids = ProducerIds(config.producers.ids_per_block, self._take_producer_ids)
         # While topics may come and go: those that were deleted meanwhile are not yielded.
-        self._sweep = ProducerSweep(lambda: self.topics.each_partition(), failed)
+        self.sweep = ProducerSweep(
+            lambda: self.topics.each_partition(), failed, config.producers.all_max
+        )
         self._catalog: MachineHost[Catalog]
         self._committed: MachineFollower[Catalog]
         self._changes: Changes
@@ -210,7 +212,7 @@ class Broker:
         self._store.flusher.settle()
         self.clocks.tick(set(self._others()) - self.replicas.removed)
         self._housekeeper.tick()
-        self._sweep.step()
+        self.sweep.step()
         self.flush()
 
     def _others(self) -> list[NodeId]:
@@ -265,7 +267,7 @@ class Broker:
     def stop(self) -> None:
         """Stop cleanly."""
         self._housekeeper.stop()
-        self._sweep.stop()
+        self.sweep.stop()
         self._committed.stop()
         self.coordinators.stop()
         self.transactions.coordinators.stop()

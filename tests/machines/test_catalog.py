@@ -20,6 +20,7 @@ from kafkaesque.machines.catalog import (
     Catalog,
     Registration,
 )
+from kafkaesque.machines.features import first_features, supported
 from kafkaesque.machines.machine import MachineRecord
 
 TOPIC_ID = bytes(range(16))
@@ -78,6 +79,7 @@ def test_all_topics_together_have_no_more_partitions_than_the_limit() -> None:
 
 def test_the_settings_of_all_topics_together_have_a_limit() -> None:
     catalog = Catalog()
+    apply(catalog, first_features(supported()))
     name = "leader.replication.throttled.replicas"
     text = ",".join(["0:1"] * 25_000)
     many = ALL_SETTINGS_BYTES_MAX // (len(name) + len(text))

@@ -46,6 +46,7 @@ from kafkaesque.machines.catalog_records import (
 from kafkaesque.machines.catalog_values import INTERNAL_TOPICS, Move, Registration, Topic
 from kafkaesque.machines.feature_errors import UnsupportedLevel
 from kafkaesque.machines.features import (
+    CATALOG_VERSION,
     Finalized,
     Range,
     features_of,
@@ -55,7 +56,7 @@ from kafkaesque.machines.features import (
 )
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas
-from kafkaesque.topic_settings import resolve
+from kafkaesque.topic_settings import level_of, resolve
 from kafkaesque.types import NodeId
 
 __all__ = [
@@ -213,7 +214,7 @@ class Catalog:
             raise TopicExists(f"topic {name} already exists")
         self._check_collision(name)
         self._check_room(partitions)
-        self._check_settings_room({}, settings)
+        self._check_settings({}, settings)
         return [
             topic_record(Topic(name=name, topic_id=topic_id, replicas=placed, settings=settings))
         ]
@@ -255,7 +256,7 @@ class Catalog:
         topic = self.topic(name)
         if expected is not None and topic.settings != expected:
             raise SettingsChanged(f"the settings of {name} were changed meanwhile")
-        self._check_settings_room(topic.settings, settings)
+        self._check_settings(topic.settings, settings)
         return [topic_record(replace(topic, settings=settings))]
 
     def give_producer_ids(self, count: int) -> list[MachineRecord]:
@@ -325,7 +326,15 @@ class Catalog:
         if added + sum(topic.partitions for topic in self._topics.values()) > ALL_PARTITIONS_MAX:
             raise InvalidPartitions(f"all topics together have at most {ALL_PARTITIONS_MAX}")
 
-    def _check_settings_room(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    def _check_settings(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        level = self.finalized.levels[CATALOG_VERSION]
+        for name in new:
+            if level_of(name) > level and name not in old:
+                raise InvalidSetting(
+                    f"older brokers of the cluster may not know {name}: when all are upgraded, "
+                    f"run `kafkaesque cluster upgrade --yes` ({CATALOG_VERSION} is {level} and "
+                    f"must be {level_of(name)})"
+                )
         more = _settings_bytes(new) - _settings_bytes(old)
         if more > 0 and self.settings_bytes + more > ALL_SETTINGS_BYTES_MAX:
             raise InvalidSetting(

@@ -9,6 +9,7 @@ from tests.mutants.planted_clocks import CLOCK_MUTANTS
 from tests.mutants.planted_cluster import CLUSTER_MUTANTS
 from tests.mutants.planted_cluster_members import CLUSTER_MEMBER_MUTANTS
 from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
+from tests.mutants.planted_copies import COPY_MUTANTS
 from tests.mutants.planted_install import INSTALL_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
@@ -23,5 +24,6 @@ PLANTED: Sequence[Mutant] = (
     *CLUSTER_MEMBER_MUTANTS,
     *BATCH_MUTANTS,
     *CLOCK_MUTANTS,
+    *COPY_MUTANTS,
 )
 """In the order in which they are hunted."""

@@ -14,6 +14,7 @@ from kafkaesque.broker.coordinators import (
     Coordinators,
     partition_of,
 )
+from kafkaesque.broker.doubts import CATALOG_GROUP
 from kafkaesque.broker.failing import once
 from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.group_coordinator import GroupCoordinator
@@ -65,11 +66,9 @@ from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS
 from kafkaesque.transactional_ids import hashed_part
-from kafkaesque.types import GroupId, NodeId, Offset
+from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
 
 __all__ = ["CATALOG_GROUP", "Answer", "Broker"]
-
-CATALOG_GROUP: GroupId = "cluster-metadata"
 
 
 class Broker:
@@ -193,6 +192,11 @@ class Broker:
         if replica.raft.voters.voters == alone.voters:
             replica.campaign()
         self.flush()
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether groups may have been here of which nothing is known, as on an old copy."""
+        return self._store.journal.doubted_term != NO_TERM
 
     def tick(self) -> None:
         """Let a tick pass."""
@@ -492,7 +496,10 @@ class Broker:
     def _start_topics(self) -> None:
         if not self._is_started:
             self._is_started = True
-            self.topics.start(self._ready)
+            try:
+                self.topics.start(self._ready)
+            except LogError as error:  # what it must not forget cannot be written
+                self._failed(error)
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")

@@ -30,11 +30,12 @@ class ProblemKind(StrEnum):
     DAMAGED = "damaged"
     LEADERLESS = "leaderless"
     CROWDED = "crowded"
+    OLD_COPY = "old-copy"
 
     @property
     def is_final(self) -> bool:
         """Whether it counts at once; the others are normal for as long as an election takes."""
-        return self in (ProblemKind.DISK_FULL, ProblemKind.DAMAGED)
+        return self in (ProblemKind.DISK_FULL, ProblemKind.DAMAGED, ProblemKind.OLD_COPY)
 
     @property
     def concerns_all(self) -> bool:
@@ -51,13 +52,8 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 def problems(broker: Broker) -> list[Problem]:
     """Return what is wrong now, at most one of each kind."""
-    return [
-        *_disk(broker),
-        *_catalog(broker),
-        *_damaged(broker),
-        *_leaderless(broker),
-        *_crowded(broker),
-    ]
+    finders = (_disk, _catalog, _damaged, _leaderless, _crowded, _old_copy)
+    return [found for find in finders for found in find(broker)]
 
 
 def _disk(broker: Broker) -> Iterator[Problem]:
@@ -114,6 +110,21 @@ def _leaderless(broker: Broker) -> Iterator[Problem]:
                 names.append(f"{topic.name}-{index}")
     if names:
         yield Problem(kind=ProblemKind.LEADERLESS, text=f"nobody leads {_named(names)}")
+
+
+def _old_copy(broker: Broker) -> Iterator[Problem]:
+    """Name what went on from an old copy, for as long as the gap is not before the log's start."""
+    names = []
+    for name in broker.topics.names:
+        for index, slot in enumerate(broker.topics.slots(name)):
+            if isinstance(slot, Partition) and slot.replica.goes_on_from_copy:
+                names.append(f"{name}-{index}")
+    if names:
+        yield Problem(
+            kind=ProblemKind.OLD_COPY,
+            text=f"the data folder was an old copy, and nobody else holds {_named(names)}: records "
+            "acknowledged after the copy was made are missing, and their offsets are given again",
+        )
 
 
 def _crowded(broker: Broker) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import islice
 
 from kafkaesque.sim.broker_run import run_brokers
-from kafkaesque.sim.broker_settings import draw_clocks
+from kafkaesque.sim.broker_settings import draw_clocks, draw_copies
 from kafkaesque.sim.run import Report, run_seed
 
 _SEEDS_PER_TASK = 10
@@ -25,6 +25,11 @@ class Kind(StrEnum):
     """Whole brokers: catalog, placement, leaders and coordinators on top of it."""
     CLOCKS = "clocks"
     """Whole brokers that delete what is old, and whose clocks are wrong."""
+    COPIES = "copies"
+    """Whole brokers whose machines are restored from images of their disks."""
+
+
+_DRAWN = {Kind.CLOCKS: draw_clocks, Kind.COPIES: draw_copies}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,8 @@ def try_seed(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Report | Failure:
     try:
         if kind is Kind.LOGS:
             return run_seed(seed, steps)
-        return run_brokers(seed, steps, draw_clocks(seed) if kind is Kind.CLOCKS else None)
+        draw = _DRAWN.get(kind)
+        return run_brokers(seed, steps, None if draw is None else draw(seed))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the simulator's finding
         text = f"{type(error).__name__}: {error}"
         return Failure(seed=seed, error=text, trace=traceback.format_exc(), kind=kind)

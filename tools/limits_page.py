@@ -1,5 +1,15 @@
 """The reference page of the limits, made from config.py and the topic settings."""
 
+from kafkaesque.config import FetchConfig, ProducerConfig, TextLimits
+from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
+from kafkaesque.machines.catalog import (
+    ALL_PARTITIONS_MAX,
+    ALL_SETTINGS_BYTES_MAX,
+    BROKERS_MAX,
+    PARTITIONS_MAX,
+)
+from kafkaesque.machines.consumer_topics import PATTERNS_MAX
+from kafkaesque.machines.transactions import PLACES_MAX
 from tools import config_page
 
 _HEAD = """\
@@ -26,13 +36,102 @@ wait, or its connection is closed and one line in the log says why;
   its link.
 - A Fetch is begun when all requests before it on its connection are answered, since its answer can
   be large.
-- Topics have limits of their own, such as `max.message.bytes`. One topic has at most 10,000
-  partitions, all together 20,000, and a cluster has at most 1,000 brokers; more are refused.
+- Topics have limits of their own, such as `max.message.bytes`.
 
 How the settings are set is told [on their page](config.md).
 """
 
 
+_KEPT = """\
+## What clients leave behind
+
+All that outlives the request that made it, and what bounds it. A limit is checked when something is
+decided and never when a record is applied: a log with more than the limit is read all the same, and
+whoever has something goes on with it; only what grows is refused. *One coordinator* is one
+partition of `__consumer_offsets` or of `__transaction_state`; a broker alone has all of them, 16 of
+each. `kafkaesque_limit_taken_ratio` tells by `state` how much is taken, the fullest coordinator of
+many; from 90 % on `/health` and `doctor` say `crowded`.
+
+| what is kept | limit | default | beyond it | `state` |
+|---|---|---|---|---|
+"""
+
+_WHY = """\
+- GROUP_MAX_SIZE_REACHED is the one error for groups that clients raise to the program and do not
+  try again, so that its reason is seen. A member whose topics have grown is not refused: it keeps
+  what it has until there is room.
+- INVALID_COMMIT_OFFSET_SIZE fails the one commit and not the consumer.
+- POLICY_VIOLATION ends the producer, with the sentence in its log: to try again would only help
+  when others give up theirs.
+- Producers, fetch sessions and patterns are remembered to spare work: to forget those unused
+  longest costs their clients one request, or a retry its protection.
+- Offsets are forgotten when their group was empty for `groups.offsets_retention_ms`, ids when they
+  were not used for `transactions.id_expiration_ms`, members when they are not heard from.
+- What grows by an operator's commands alone has no limit of its own: the numbers of brokers that
+  were removed, which are never given again, some 60 bytes each.
+"""
+
+
+def _kept() -> str:
+    groups, transactions, fetch = GroupConfig(), TransactionConfig(), FetchConfig()
+    text, producers = TextLimits(), ProducerConfig()
+    full, policy = "GROUP_MAX_SIZE_REACHED", "POLICY_VIOLATION"
+    rows: list[tuple[str, str, int, str, str]] = [
+        ("groups of one coordinator", "`groups.groups_max`", groups.groups_max, full, ""),
+        ("a group's name, bytes", "`groups.group_name_bytes_max`", groups.group_name_bytes_max,
+         "INVALID_GROUP_ID", ""),
+        ("members of one group, static ones and given ids included", "`groups.members_max`",
+         groups.members_max, full, ""),
+        ("what one member says of itself, bytes", "`groups.member_bytes_max`",
+         groups.member_bytes_max, full, ""),
+        ("what all members of a group say, or are assigned, bytes", "`groups.group_bytes_max`",
+         groups.group_bytes_max, full, ""),
+        ("members, subscriptions, assignments of one coordinator, bytes",
+         "`groups.members_bytes_max`", groups.members_bytes_max, full, "group members"),
+        ("patterns kept ready by a broker", "fixed", PATTERNS_MAX, "made again when needed", ""),
+        ("what is noted beside an offset, bytes", "`groups.offset_metadata_bytes_max`",
+         groups.offset_metadata_bytes_max, "OFFSET_METADATA_TOO_LARGE", ""),
+        ("offsets of one coordinator, pending ones included, bytes", "`groups.offsets_bytes_max`",
+         groups.offsets_bytes_max, "INVALID_COMMIT_OFFSET_SIZE", "group offsets"),
+        ("transactional ids of one coordinator, up to 1 KiB each", "`transactions.ids_max`",
+         transactions.ids_max, policy, "transactional ids"),
+        ("open transactions of one coordinator", "`transactions.open_max`", transactions.open_max,
+         policy, ""),
+        ("partitions of one transaction", "fixed", PLACES_MAX, policy, ""),
+        ("partitions of all transactions of one coordinator", "`transactions.places_max`",
+         transactions.places_max, policy, "transaction partitions"),
+        ("sinks of queries of one coordinator", "`transactions.sinks_max`", transactions.sinks_max,
+         policy, ""),
+        ("tasks in the newest batches of these sinks", "`transactions.sink_attempts_max`",
+         transactions.sink_attempts_max, policy, ""),
+        ("producers that a partition knows, some 500 bytes each", "`producers.producers_max`",
+         producers.producers_max, "those idle longest are forgotten", ""),
+        ("producers that all partitions of a broker know", "`producers.all_max`",
+         producers.all_max, "each partition forgets its share, within seconds", "producers"),
+        ("partitions of one topic", "fixed", PARTITIONS_MAX, "INVALID_PARTITIONS", ""),
+        ("partitions of all topics, 15 kB each", "fixed", ALL_PARTITIONS_MAX,
+         "INVALID_PARTITIONS", "partitions"),
+        ("settings of all topics, bytes", "fixed", ALL_SETTINGS_BYTES_MAX, "INVALID_CONFIG",
+         "topic settings"),
+        ("brokers of a cluster", "fixed", BROKERS_MAX, "it cannot join", ""),
+        ("fetch sessions of a broker", "`fetch.sessions_max`", fetch.sessions_max,
+         "the one unused longest ends: its client sends one full request", ""),
+        ("partitions of one fetch session", "`fetch.session_partitions_max`",
+         fetch.session_partitions_max, "no session: all partitions in each request", ""),
+        ("partitions of all fetch sessions, some 500 bytes each",
+         "`fetch.sessions_partitions_max`", fetch.sessions_partitions_max,
+         "the session unused longest ends", "fetch sessions"),
+        ("text subscriptions of one connection", "`text.subscriptions_per_connection_max`",
+         text.subscriptions_per_connection_max, "the command is refused", ""),
+        ("text subscriptions of a broker, up to 1 kB each", "`text.subscriptions_max`",
+         text.subscriptions_max, "the command is refused", ""),
+    ]  # fmt: skip
+    lines = [f"| {what} | {limit} | {default:,} | {beyond} | {state or 'none'} |"
+             for what, limit, default, beyond, state in rows]  # fmt: skip
+    return _KEPT + "\n".join(lines) + "\n\n" + _WHY.strip()
+
+
 def render() -> str:
     """Return the page."""
-    return "\n\n".join([_HEAD.strip(), *config_page.parts("LimitsConfig", "RecordLimits")]) + "\n"
+    settings = config_page.parts("LimitsConfig", "RecordLimits")
+    return "\n\n".join([_HEAD.strip(), _kept(), *settings]) + "\n"

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from kafkaesque.topic_settings import DEFAULTS, NAMES, kind_of, range_of, reasons, value_text
+from kafkaesque.topic_settings import (
+    DEFAULTS,
+    NAMES,
+    kind_of,
+    level_of,
+    range_of,
+    reasons,
+    value_text,
+)
 
 _HEAD = """\
 # Settings of topics
@@ -12,11 +20,12 @@ Every setting of a topic with its default and what it does. Generated from
 
 Names and meanings are Kafka's, but for `flush.policy`, which is ours. A setting that is not in this
 table is refused, never silently kept. Those that say *without effect* are taken because Kafka's
-tools set them.
+tools set them. A *level* is the `catalog.version` that a cluster must have finalised first
+(`kafkaesque cluster upgrade`): older brokers do not know the setting.
 [How to administer topics](../how-to/administer-topics.md) shows how to set them.
 
-| setting | default | values | what it does |
-|---|---|---|---|
+| setting | default | values | level | what it does |
+|---|---|---|---|---|
 """
 _UNLIMITED = 1 << 62
 
@@ -41,7 +50,8 @@ def _values(name: str) -> str:
 def _rows() -> Iterator[str]:
     for name in NAMES:
         reason = reasons().get(name, "").replace("|", "\\|")
-        yield f"| `{name}` | `{value_text(DEFAULTS, name)}` | {_values(name)} | {reason} |\n"
+        default, level = value_text(DEFAULTS, name), level_of(name)
+        yield f"| `{name}` | `{default}` | {_values(name)} | {level} | {reason} |\n"
 
 
 def render() -> str:

@@ -205,6 +205,9 @@ class ProducerConfig:
     producers_max: int = 10_000
     """Per partition, about 500 bytes each; beyond it those idle longest are forgotten."""
 
+    all_max: int = 500_000
+    """Of all partitions of a broker; each forgets its share, those idle longest, beyond it."""
+
     snapshot_bytes: int = 64 << 20
     """Write the state down each time this much was appended: a restart reads no more anew."""
 

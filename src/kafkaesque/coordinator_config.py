@@ -84,6 +84,10 @@ class GroupConfig:
     """All offsets of one partition of `__consumer_offsets`, with what clients note there; 256
     bytes more are counted for each. That is 65,536 bare ones; those that are kept can move on."""
 
+    members_bytes_max: int = 32 << 20
+    """All members of the groups of one such partition, with what they are assigned; 1 KiB more is
+    counted for each, and 384 bytes for a partition that the coordinator assigned."""
+
     offsets_retention_ms: int = 7 * 24 * 3600 * 1000
     """Offsets are forgotten this long after their group became empty: Kafka's own default."""
 
@@ -128,6 +132,9 @@ class TransactionConfig:
     open_max: int = 1_000
     """Transactions of one such partition that are not ended everywhere yet."""
 
+    places_max: int = 100_000
+    """Partitions of all these transactions together, some 130 bytes each."""
+
     id_expiration_ms: int = 7 * 24 * 3600 * 1000
     """Ids that were not used for this long are forgotten: Kafka's own default."""
 
@@ -136,6 +143,10 @@ class TransactionConfig:
 
     sinks_max: int = 10_000
     """Sinks of queries whose batches are decided on one such partition, some 500 bytes each."""
+
+    sink_attempts_max: int = 100_000
+    """Tasks whose transactions the newest batches of all these sinks consist of, some 130 bytes
+    each: a sink is known by its newest batch alone."""
 
     sink_expiration_ms: int = 90 * 24 * 3600 * 1000
     """A sink that wrote no batch for this long is forgotten, and with it its newest decision: a

@@ -60,10 +60,15 @@ class CorruptLog(LogError):
 class OldCopy(LogError):
     """The data folder is older than what another broker remembers of it."""
 
-    def __init__(self, peer: int) -> None:
+    def __init__(self, peer: int, *, kept_catalog: bool = False) -> None:
+        remedy = (
+            "by it nobody else votes on the catalog, and others may do so by now, so let this "
+            "broker join again with an empty folder"
+            if kept_catalog
+            else "start this broker again, and the others give it what it lacks"
+        )
         super().__init__(
-            f"the data folder is an old copy: broker {peer} remembers more of it; what it had "
-            "promised since is lost, so let this broker join again with an empty folder"
+            f"the data folder is an old copy: broker {peer} remembers more of it; {remedy}"
         )
         self.peer = peer
 

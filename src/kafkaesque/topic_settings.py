@@ -206,6 +206,33 @@ NAMES: tuple[str, ...] = tuple(name.replace("_", ".") for name in _KINDS)
 """The names of all settings, as clients write them."""
 
 
+_SINCE_LEVEL_3 = frozenset(
+    {
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "follower.replication.throttled.replicas",
+        "index.interval.bytes",
+        "leader.replication.throttled.replicas",
+        "max.compaction.lag.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "min.cleanable.dirty.ratio",
+        "preallocate",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "unclean.leader.election.enable",
+    }
+)
+
+
+def level_of(name: str) -> int:
+    """Return the `catalog.version` from which on all brokers of a cluster know a setting."""
+    return 3 if name in _SINCE_LEVEL_3 else 1
+
+
 def resolve(overrides: Mapping[str, str], defaults: TopicSettings = DEFAULTS) -> TopicSettings:
     """Return the settings with some set otherwise; raises InvalidSetting for what makes no sense.
 

@@ -21,7 +21,8 @@ Answers = list[KafkaesqueError | None]
 class BrokerNode:
     """Node 1, alone. With `holds_syncs` the disk answers only when the test says `sync`."""
 
-    def __init__(self, seed: int = 1) -> None:
+    def __init__(self, seed: int = 1, config: BrokerConfig | None = None) -> None:
+        self._config = config or BrokerConfig()
         self.later = Later()
         self.clock = HandClock()
         self.holds_syncs = False
@@ -36,8 +37,7 @@ class BrokerNode:
         self.later.waiting.clear()
         self.is_ready = False
         store = Store.open(self.disk, TINY, self.clock, 1, self.failures.append)
-        config = BrokerConfig()
-        self.broker = Broker(1, store, self.clock, self._chance, config, self.failures.append)
+        self.broker = Broker(1, store, self.clock, self._chance, self._config, self.failures.append)
         self.broker.start(self._ready)
         self.sync()
         assert self.is_ready or self.failures

@@ -47,6 +47,16 @@ def test_the_session_unused_longest_makes_room() -> None:
     assert len(sessions) == 3
 
 
+def test_a_session_remembers_no_name_that_no_topic_can_have() -> None:
+    sessions = some_sessions()
+    long = [Want("t" * 250, 0, 0, 100)]
+    assert sessions.open(long, uses_ids=False) is None
+    session = opened(sessions)
+    with pytest.raises(FetchSessionUnknown):
+        sessions.resume(session.session_id, following(session.epoch), long, [], uses_ids=False)
+    assert len(sessions) == sessions.partitions == 0
+
+
 def test_partitions_of_all_sessions_together_are_bounded() -> None:
     sessions = some_sessions()
     old = opened(sessions, 5)

@@ -3,7 +3,9 @@
 import pytest
 
 from kafkaesque.broker.problems import ProblemKind, problems
+from kafkaesque.config import BrokerConfig, ProducerConfig
 from tests.broker.brokers import BrokerNode
+from tests.broker.partitions import numbered
 
 
 def kinds(node: BrokerNode) -> list[ProblemKind]:
@@ -48,3 +50,17 @@ def test_a_damaged_partition_is_named_with_the_reason_and_has_no_leader() -> Non
     assert (damaged.kind, leaderless.kind) == (ProblemKind.DAMAGED, ProblemKind.LEADERLESS)
     assert damaged.text.startswith("the copy of orders-0 cannot be used: this partition is offline")
     assert leaderless.text == "nobody leads orders-0"
+
+
+def test_a_limit_that_is_nearly_reached_is_named_before_anybody_is_refused() -> None:
+    node = BrokerNode(config=BrokerConfig(producers=ProducerConfig(all_max=10)))
+    node.create("orders")
+    node.tick(3)
+    for producer_id in range(9):
+        batch = memoryview(numbered(0, producer_id=producer_id))
+        node.broker.partition("orders", 0).append(batch, lambda _: None)
+        node.after_event()
+    node.tick(3)
+    (found,) = problems(node.broker)
+    assert found.kind is ProblemKind.CROWDED
+    assert "producers" in found.text

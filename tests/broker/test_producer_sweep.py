@@ -8,9 +8,10 @@ from tests.broker.nodes import GROUP
 from tests.broker.partitions import PartitionNode, numbered
 
 
-def a_sweep(*nodes: PartitionNode) -> tuple[ProducerSweep, list[LogError]]:
+def a_sweep(*nodes: PartitionNode, all_max: int = 1000) -> tuple[ProducerSweep, list[LogError]]:
     failures: list[LogError] = []
-    return ProducerSweep(lambda: (node.partition for node in nodes), failures.append), failures
+    each = lambda: (node.partition for node in nodes)  # noqa: E731
+    return ProducerSweep(each, failures.append, all_max), failures
 
 
 def a_busy_node() -> PartitionNode:
@@ -84,3 +85,17 @@ def test_nobody_waits_for_the_disk() -> None:
     assert not has_snapshot(node), "the disk has not answered yet"
     node.after_event()
     assert has_snapshot(node)
+
+
+def test_all_partitions_together_know_no_more_producers_than_the_limit() -> None:
+    nodes = [PartitionNode() for _ in range(3)]
+    for producer_id in range(20):
+        for node in nodes:
+            node.send(numbered(0, producer_id=producer_id))
+    sweep, _ = a_sweep(*nodes, all_max=30)
+    for _ in range(12):
+        step(sweep, *nodes)
+    assert sweep.known == 30
+    for node in nodes:
+        node.send(numbered(1, producer_id=19))
+        assert len(node.partition.producers) == 10, "those who wrote last are known"

@@ -88,7 +88,7 @@ def test_a_cluster_whose_levels_are_as_high_as_can_be_is_not_upgraded(cli: Cli) 
     found = {
         one["feature"]: (one["finalised"], one["possible"]) for one in cli.status()["features"]
     }
-    assert found["catalog.version"] == (2, 2)
+    assert found["catalog.version"] == (3, 3)
 
 
 @pytest.mark.requirement("Q-4")

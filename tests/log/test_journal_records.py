@@ -6,6 +6,7 @@ from hypothesis import given
 
 from kafkaesque.entry import HardState, TermOpened, Voters
 from kafkaesque.log.journal_records import (
+    CopyKept,
     GroupForgotten,
     GroupState,
     HolesAllowed,
@@ -13,6 +14,7 @@ from kafkaesque.log.journal_records import (
     LogStarted,
     LossAllowed,
     MarksCut,
+    MemoryDoubted,
     OldCopyFound,
     PeerHeard,
     RecoverySet,
@@ -51,7 +53,9 @@ WRITTEN: list[tuple[JournalRecord, list[object]]] = [
     (RunEnded(group=""), [12, ""]),
     (PeerHeard(group="", node=2, run=3, session=4, round=5), [13, "", 2, 3, 4, 5]),
     (RunNamed(group="", run=3, session=4), [14, "", 3, 4]),
-    (OldCopyFound(group="", peer=2), [15, "", 2]),
+    (OldCopyFound(group="", peer=2, run=3, round=4, term=5), [15, "", 2, 3, 4, 5]),
+    (CopyKept(group="orders-0", offset=7), [16, "orders-0", 7]),
+    (MemoryDoubted(group="", term=5), [17, "", 5]),
 ]
 
 

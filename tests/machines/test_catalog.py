@@ -14,11 +14,13 @@ from kafkaesque.errors import (
 )
 from kafkaesque.machines.catalog import (
     ALL_PARTITIONS_MAX,
+    ALL_SETTINGS_BYTES_MAX,
     NAME_CHARS_MAX,
     PARTITIONS_MAX,
     Catalog,
     Registration,
 )
+from kafkaesque.machines.features import first_features, supported
 from kafkaesque.machines.machine import MachineRecord
 
 TOPIC_ID = bytes(range(16))
@@ -73,6 +75,25 @@ def test_all_topics_together_have_no_more_partitions_than_the_limit() -> None:
     with pytest.raises(InvalidPartitions):
         catalog.add_partitions("last", 3)
     apply(catalog, catalog.add_partitions("last", 2))
+
+
+def test_the_settings_of_all_topics_together_have_a_limit() -> None:
+    catalog = Catalog()
+    apply(catalog, first_features(supported()))
+    name = "leader.replication.throttled.replicas"
+    text = ",".join(["0:1"] * 25_000)
+    many = ALL_SETTINGS_BYTES_MAX // (len(name) + len(text))
+    for number in range(many):
+        topic_id = number.to_bytes(16, "big")
+        apply(catalog, catalog.create_topic(f"t{number}", 1, topic_id, {name: text}))
+    with pytest.raises(InvalidSetting):
+        catalog.create_topic("more", 1, TOPIC_ID, {name: text})
+    apply(catalog, catalog.create_topic("more", 1, TOPIC_ID, {}))
+    with pytest.raises(InvalidSetting):
+        catalog.set_settings("more", {name: text})
+    catalog.set_settings("t0", {name: "*"})
+    apply(catalog, catalog.delete_topic("t0"))
+    catalog.set_settings("more", {name: text})
 
 
 @pytest.mark.parametrize("count", [-1, 0, PARTITIONS_MAX + 1])

@@ -1,7 +1,10 @@
 """Levels rise when every broker supports them, and whoever does not is refused afterwards."""
 
+from collections.abc import Mapping
+
 import pytest
 
+from kafkaesque.errors import InvalidSetting
 from kafkaesque.machines.catalog import Catalog, Registration
 from kafkaesque.machines.feature_errors import InvalidLevel, UnsupportedLevel
 from kafkaesque.machines.features import (
@@ -13,6 +16,7 @@ from kafkaesque.machines.features import (
     supported,
 )
 from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.topic_settings import DEFAULTS, NAMES, level_of, value_text
 
 OLD, NEW = supported(1), supported()
 
@@ -22,7 +26,7 @@ def apply(catalog: Catalog, records: list[MachineRecord]) -> None:
         catalog.apply(record)
 
 
-def a_broker(node: int, levels: dict[str, Range]) -> Registration:
+def a_broker(node: int, levels: Mapping[str, Range]) -> Registration:
     return Registration(
         node=node,
         host="here",
@@ -34,7 +38,7 @@ def a_broker(node: int, levels: dict[str, Range]) -> Registration:
     )
 
 
-def a_catalog(*ranges: dict[str, Range]) -> Catalog:
+def a_catalog(*ranges: Mapping[str, Range]) -> Catalog:
     catalog = Catalog()
     for node, levels in enumerate(ranges, 1):
         apply(catalog, catalog.register(a_broker(node, levels)))
@@ -126,3 +130,32 @@ def test_levels_survive_a_snapshot() -> None:
     apply(again, list(catalog.records()))
     assert again.finalized == catalog.finalized
     assert again.brokers == catalog.brokers
+
+
+@pytest.mark.parametrize("name", sorted(name for name in NAMES if level_of(name) > 1))
+def test_a_setting_that_older_brokers_refuse_waits_for_the_level_that_knows_it(name: str) -> None:
+    value = value_text(DEFAULTS, name)
+    catalog = a_catalog(supported(2), NEW)
+    apply(catalog, raised(catalog, catalog_version=2))
+    apply(catalog, catalog.create_topic("orders", 1, bytes(16), {"retention.ms": "1000"}))
+    with pytest.raises(InvalidSetting, match="run `kafkaesque cluster upgrade --yes`"):
+        catalog.create_topic("more", 1, bytes(range(16)), {name: value})
+    with pytest.raises(InvalidSetting, match="run `kafkaesque cluster upgrade --yes`"):
+        catalog.set_settings("orders", {name: value})
+    with pytest.raises(InvalidLevel, match="broker 1 supports"):
+        raised(catalog, catalog_version=3)
+    apply(catalog, catalog.register(a_broker(1, NEW)))
+    apply(catalog, raised(catalog, catalog_version=3))
+    apply(catalog, catalog.set_settings("orders", {name: value}))
+    assert catalog.topics["orders"].settings == {name: value}
+
+
+def test_a_topic_keeps_a_setting_that_an_unfinished_version_gave_it_early() -> None:
+    name = "min.cleanable.dirty.ratio"
+    ahead = Catalog()
+    apply(ahead, first_features(NEW))
+    records = ahead.create_topic("orders", 1, bytes(16), {name: "0.1"})
+    catalog = a_catalog(NEW)
+    apply(catalog, records)
+    apply(catalog, catalog.set_settings("orders", {name: "0.2", "retention.ms": "1000"}))
+    assert catalog.topics["orders"].settings[name] == "0.2"

@@ -304,3 +304,13 @@ def test_whatever_happens_a_batch_is_committed_as_decided_first_or_not_at_all(
     assert desk.machine.open_count == 0
     committed = {producer_id for producer_id, is_commit in desk.ends.items() if is_commit}
     assert committed == set().union(*decided.values())
+
+
+def test_what_is_known_of_the_newest_batches_is_bounded_together() -> None:
+    desk = BatchDesk(TransactionConfig(sink_attempts_max=2))
+    driver = desk.register()
+    desk.commit(0, driver, {**desk.ready(0, driver, 0), **desk.ready(0, driver, 1)})
+    three = [desk.ready(1, driver, task) for task in range(3)]
+    with pytest.raises(TooManyTransactions):
+        desk.commit(1, driver, {**three[0], **three[1], **three[2]})
+    desk.commit(1, driver, {**three[0], **three[1]})

@@ -1,5 +1,6 @@
 """Patterns for names of topics: the same answers as Python's engine, but never in a long time."""
 
+import random
 import re
 import time
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from kafkaesque.machines.consumer_errors import (
     InvalidExpression,
 )
-from kafkaesque.machines.topic_pattern import TopicPattern
+from kafkaesque.machines.topic_pattern import SETS_STATES_MAX, TopicPattern
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-b.]", r"\.", r"\w", r"\d", "^", "$"])
 TIMES = st.sampled_from(["", "", "*", "+", "?", "{2}", "{0,2}", "{1,}", "*?"])
@@ -71,3 +72,12 @@ def test_a_pattern_that_makes_other_engines_run_for_ever_is_matched_at_once() ->
     begin = time.process_time()
     assert not pattern.matches("a" * 249)
     assert time.process_time() - begin < 2
+
+
+def test_what_a_pattern_remembers_is_bounded_whatever_names_it_meets() -> None:
+    pattern = TopicPattern("(a|b)*a(a|b){200}")
+    chance = random.Random(1)
+    for _ in range(30):
+        name = "".join(chance.choice("ab") for _ in range(249))
+        assert pattern.matches(name) == (name[-201] == "a")
+        assert 0 < pattern.remembered <= SETS_STATES_MAX

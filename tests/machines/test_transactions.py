@@ -208,3 +208,21 @@ def test_a_record_of_a_later_version_is_not_guessed_at() -> None:
     machine = Transactions(TransactionConfig())
     with pytest.raises(NewerFormat):
         machine.apply(MachineRecord(b"\x92\x02\xa1t", None))
+
+
+def test_the_partitions_of_all_open_transactions_are_bounded_together() -> None:
+    desk = Desk(TransactionConfig(places_max=3))
+    one, two = desk.init(name="one"), desk.init(name="two")
+    desk.add(one, A, B, name="one")
+    desk.add(two, A, name="two")
+    with pytest.raises(TooManyTransactions):
+        desk.add(two, B, name="two")
+    desk.add(two, A, name="two")
+    desk.end(one, name="one")
+    desk.complete()
+    assert desk.machine.place_count == 1
+    desk.add(two, B, name="two")
+    copy = Transactions(TransactionConfig(places_max=0))
+    for record in desk.machine.records():
+        copy.apply(record)
+    assert copy.place_count == 2, "what is written is taken in any case"

@@ -23,6 +23,8 @@ SCRIPTED = (
     "broker/test_wall_clocks.py",
     "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
+    "sim/test_broker_old_copies.py",
+    "raft/test_raft.py",
     "sim/test_cluster_transactions.py",
     "machines/test_sinks.py",
     "machines/test_transaction.py",

@@ -9,6 +9,7 @@ from tests.mutants.planted_clocks import CLOCK_MUTANTS
 from tests.mutants.planted_cluster import CLUSTER_MUTANTS
 from tests.mutants.planted_cluster_members import CLUSTER_MEMBER_MUTANTS
 from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
+from tests.mutants.planted_copies import COPY_MUTANTS
 from tests.mutants.planted_install import INSTALL_MUTANTS
 from tests.mutants.planted_links import LINK_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
@@ -25,5 +26,6 @@ PLANTED: Sequence[Mutant] = (
     *BATCH_MUTANTS,
     *CLOCK_MUTANTS,
     *LINK_MUTANTS,
+    *COPY_MUTANTS,
 )
 """In the order in which they are hunted."""

@@ -380,13 +380,28 @@ def test_requests_to_one_who_does_not_lead_name_the_leader() -> None:
 @pytest.mark.requirement("LOG-4")
 def test_a_recovering_replica_neither_votes_nor_campaigns() -> None:
     replica = Replica(term=1, is_recovering=True)
-    assert replica.campaign() == []
+    replica.campaign()
+    for source in (2, 3):
+        granted = VoteResponse(source=source, target=1, term=2, is_pre=True, is_granted=True)
+        assert of_kind(replica.step(granted), VoteRequest) == []
+    assert (replica.raft.role, replica.raft.term) == (Role.FOLLOWER, 1)
     term = replica.raft.term + 1
     for is_pre in (True, False):
         request = vote_request(2, term, end=9, last_term=1, is_pre=is_pre, is_forced=True)
         (answer,) = of_kind(replica.step(request), VoteResponse)
         assert isinstance(answer, VoteResponse)
         assert not answer.is_granted
+
+
+def test_a_recovering_replica_that_hears_nobody_wakes_a_leader_that_is_at_rest() -> None:
+    replica = Replica(term=9, is_recovering=True)
+    (call, _) = replica.campaign()
+    assert isinstance(call, VoteRequest)
+    leader = a_leader()
+    leader.accepts(2, leader.raft.end)
+    leader.raft.rest()
+    leader.step(vote_request(2, call.term, end=call.end, last_term=0, is_pre=True))
+    assert not leader.raft.is_resting
 
 
 def test_a_recovering_replica_is_not_handed_the_leadership() -> None:

@@ -2,15 +2,21 @@
 
 import pytest
 
+from kafkaesque.broker.aside import LEAP
+from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.broker.problems import ProblemKind, problems
+from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import OldCopy
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.sim.disk import PowerLost
 from kafkaesque.sim.inode import Folder
 from tests.sim.test_broker_growth import pass_ms
-from tests.sim.test_broker_world import create, leader_of, ready_world, wait, write
+from tests.sim.test_broker_world import broker_of, create, leader_of, ready_world, wait, write
 
 OLD = 3
+pytestmark = pytest.mark.complains("old_copy peer=*: broker * remembers more of this data folder *")
 
 
 def a_world() -> BrokerWorld:
@@ -35,17 +41,57 @@ def restored(world: BrokerWorld, image: dict[str, Folder]) -> None:
     world.start(machine)
 
 
+def leads(world: BrokerWorld, index: int) -> bool:
+    leader = leader_of(world, "orders", index)
+    return leader is not None and leader.is_up
+
+
 def is_found(world: BrokerWorld) -> bool:
     return not world.nodes[OLD].is_up
 
 
-def check_refused(world: BrokerWorld) -> None:
+def is_revived(world: BrokerWorld) -> bool:
+    """Start it whenever it is down: a peer may remember more than the one that found it out."""
+    if is_found(world):
+        world.start(world.nodes[OLD])
+        return False
+    return True
+
+
+def come_back(world: BrokerWorld) -> None:
+    """Let the old copy be found, and start once more."""
     wait(world, lambda: is_found(world))
-    with pytest.raises(OldCopy, match="an old copy"):
-        world.nodes[OLD].start()
-    wait(world, lambda: leader_of(world, "orders", 0) is not None)
-    outcomes = write(world, "orders", 0)
-    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    world.start(world.nodes[OLD])
+
+
+def is_whole(world: BrokerWorld, name: str = "orders", partitions: int = 3) -> bool:
+    """Whether the old copy votes again everywhere, and all copies of a topic are the same."""
+    broker = world.nodes[OLD].broker
+    if broker is None or not is_of_one_mind(world):
+        return False
+    if any(one.raft.is_recovering for one in broker.replicas.by_group.values()):
+        return False
+    ends = {
+        (index, broker_of(world, node).partition(name, index).high_watermark)
+        for node in world.nodes
+        for index in range(partitions)
+    }
+    return len(ends) == partitions
+
+
+def check_refilled(world: BrokerWorld, records: int) -> None:
+    """All records are there after the old copy came back, and no offset is given twice."""
+    come_back(world)
+    wait(world, lambda: is_whole(world))
+    for index in range(3):
+        for node in world.nodes:
+            assert broker_of(world, node).partition("orders", index).high_watermark == records
+    live_on(world)
+    wait(world, lambda: is_whole(world))
+    assert broker_of(world, OLD).partition("orders", 0).high_watermark == records + 1
+    broker = broker_of(world, OLD)
+    assert not broker.is_in_doubt
+    assert all(one.raft.term > LEAP for one in broker.replicas.by_group.values())
 
 
 def test_an_image_of_a_stopped_broker_that_ran_again_later_is_found() -> None:
@@ -57,7 +103,7 @@ def test_an_image_of_a_stopped_broker_that_ran_again_later_is_found() -> None:
     wait(world, lambda: is_of_one_mind(world))
     live_on(world)
     restored(world, image)
-    check_refused(world)
+    check_refilled(world, 1)
 
 
 def test_an_image_of_the_same_run_is_found_by_the_round_of_its_journal() -> None:
@@ -66,7 +112,7 @@ def test_an_image_of_the_same_run_is_found_by_the_round_of_its_journal() -> None
     image = world.nodes[OLD].disk.image()
     live_on(world)
     restored(world, image)
-    check_refused(world)
+    check_refilled(world, 2)
 
 
 def test_a_broker_that_was_killed_or_lost_power_is_no_old_copy() -> None:
@@ -92,4 +138,149 @@ def test_the_others_may_have_restarted_meanwhile() -> None:
         world.nodes[node].stop_cleanly()
         world.start(world.nodes[node])
     restored(world, image)
+    check_refilled(world, 2)
+
+
+def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() -> None:
+    world = a_world()
+    live_on(world)
+    image = world.nodes[OLD].disk.image()
+    world.nodes[2].kill()
+    wait(world, lambda: all(leads(world, index) for index in range(3)))
+    live_on(world)  # on 1 and 3 alone
+    restored(world, image)
     wait(world, lambda: is_found(world))
+    world.nodes[1].kill()
+    world.start(world.nodes[OLD])
+    world.start(world.nodes[2])
+    pass_ms(world, 10_000)
+    assert world.leading(CATALOG_GROUP) is None, "nobody but 1 has all that was acknowledged"
+    world.start(world.nodes[1])
+    wait(world, lambda: is_whole(world))
+    assert broker_of(world, 2).partition("orders", 0).high_watermark == 2
+
+
+def test_a_topic_that_came_after_the_image_was_made_is_refilled_before_it_votes() -> None:
+    world = a_world()
+    live_on(world)
+    image = world.nodes[OLD].disk.image()
+    assert create(world, 1, "later", partitions=3) is None
+    wait(world, lambda: is_of_one_mind(world))
+    outcomes = [write(world, "later", index) for index in range(3)]
+    wait(world, lambda: outcomes == [[Outcome.COMMITTED]] * 3)
+    pass_ms(world, 1_000)
+    restored(world, image)
+    wait(world, lambda: is_found(world))
+    machine = world.nodes[OLD]
+    world.start(machine)
+    wait(world, lambda: machine.is_ready)
+    for index in range(3):
+        assert broker_of(world, OLD).partition("later", index).replica.raft.term >= LEAP
+    wait(world, lambda: is_whole(world, "later"))
+    assert broker_of(world, OLD).partition("later", 1).high_watermark == 1
+
+
+def test_a_topic_that_is_made_after_it_came_back_begins_as_usual() -> None:
+    world = a_world()
+    live_on(world)
+    image = world.nodes[OLD].disk.image()
+    live_on(world)
+    restored(world, image)
+    come_back(world)
+    wait(world, lambda: is_whole(world))
+    assert create(world, 1, "fresh", partitions=3, replication=2) is None
+    wait(world, lambda: is_whole(world, "orders"))
+    for index in range(3):
+        wait(world, lambda index=index: leader_of(world, "fresh", index) is not None)  # type: ignore[misc]
+        leader = leader_of(world, "fresh", index)
+        assert leader is not None
+        assert leader.broker is not None
+        assert leader.broker.partition("fresh", index).replica.raft.term < LEAP
+
+
+def alone_on_the_old(world: BrokerWorld) -> int:
+    """Make a topic without other copies; return a partition of it that the old copy holds."""
+    assert create(world, 1, "single", partitions=3, replication=1) is None
+    wait(world, lambda: is_of_one_mind(world))
+    replicas = broker_of(world, 1).catalog.topics["single"].replicas
+    return next(index for index, nodes in enumerate(replicas) if nodes == (OLD,))
+
+
+def test_where_it_is_alone_it_goes_on_with_what_is_there_and_says_so() -> None:
+    world = a_world()
+    index = alone_on_the_old(world)
+    outcomes = write(world, "single", index)
+    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    live_on(world)
+    machine = world.nodes[OLD]
+    image = machine.disk.image()
+    lost = write(world, "single", index)
+    wait(world, lambda: lost == [Outcome.COMMITTED])
+    live_on(world)
+    machine.lose_power()
+    # What the checks of the world would rightly call a loss is what this is about.
+    del world.groups[group_of(broker_of(world, 1).catalog.topics["single"], index)]
+    restored(world, image)
+    come_back(world)
+    wait(world, lambda: is_whole(world))
+    broker = broker_of(world, OLD)
+    assert broker.partition("single", index).high_watermark == 1
+    (found,) = [one for one in problems(broker) if one.kind is ProblemKind.OLD_COPY]
+    assert f"single-{index}" in found.text
+
+
+def test_a_partition_that_has_other_replicas_by_now_is_refilled_by_them() -> None:
+    world = a_world()
+    index = alone_on_the_old(world)
+    outcomes = write(world, "single", index)
+    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    live_on(world)
+    image = world.nodes[OLD].disk.image()
+    answers: list[KafkaesqueError | None] = []
+    moves = [(broker_of(world, 1).catalog.topics["single"].topic_id, index, (1, 2, OLD))]
+    world.ask_broker(world.nodes[1], lambda b: b.move_partitions(moves, answers.append))
+    wait(world, lambda: answers == [None])
+    wait(world, lambda: not broker_of(world, 1).catalog.topics["single"].moves)
+    more = write(world, "single", index)
+    wait(world, lambda: more == [Outcome.COMMITTED])
+    live_on(world)
+    restored(world, image)
+    come_back(world)
+    wait(world, lambda: is_whole(world))
+    wait(world, lambda: broker_of(world, OLD).partition("single", index).high_watermark == 2)
+
+
+def test_an_image_that_is_restored_twice_is_found_twice() -> None:
+    world = a_world()
+    live_on(world)
+    image = world.nodes[OLD].disk.image()
+    for records in (2, 4):
+        live_on(world)
+        restored(world, image)
+        check_refilled(world, records)
+
+
+def test_one_that_loses_power_while_it_begins_again_comes_back_all_the_same() -> None:
+    world = a_world()
+    live_on(world)
+    image = world.nodes[OLD].disk.image()
+    live_on(world)
+    restored(world, image)
+    wait(world, lambda: is_found(world))
+    machine = world.nodes[OLD]
+    found = machine.disk.image()
+    operations = 0
+    while True:  # ends: each turn lets it come further
+        operations += 1
+        machine.disk.restore(found)
+        machine.disk.crash_after = machine.disk.operations + operations
+        try:
+            machine.start()
+        except PowerLost:
+            machine.lose_power()
+            machine.disk.crash_after = None
+            wait(world, lambda: is_revived(world) and is_whole(world))
+            machine.kill()
+            continue
+        break
+    assert operations > 10

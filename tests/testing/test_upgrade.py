@@ -25,7 +25,12 @@ def level(cluster: Cluster) -> FeatureInfo:
 
 def upgrade(cluster: Cluster, *words: str) -> tuple[int, str]:
     """Say `kafkaesque cluster upgrade`; return the exit code and what it says."""
-    command = [sys.executable, "-m", "kafkaesque", "cluster", "upgrade", *words]
+    return say(cluster, "cluster", "upgrade", *words)
+
+
+def say(cluster: Cluster, *words: str) -> tuple[int, str]:
+    """Run a command; return the exit code and what it says."""
+    command = [sys.executable, "-m", "kafkaesque", *words]
     done = subprocess.run(
         [*command, "--bootstrap", cluster.bootstrap], capture_output=True, text=True, check=False
     )
@@ -44,17 +49,36 @@ def test_brokers_are_replaced_by_newer_ones_under_load_and_then_older_ones_are_r
         ):
             admin.features.finalize({"catalog.version": 2})
         roll(cluster, cluster.stop, load, BETWEEN_S)
-        assert (level(cluster).finalized, level(cluster).possible) == (1, 2)
+        assert (level(cluster).finalized, level(cluster).possible) == (1, 3)
         assert upgrade(cluster)[0] != 0
         assert level(cluster).finalized == 1, "without --yes it is only shown"
-        assert upgrade(cluster, "--yes") == (0, "catalog.version 2 is finalised\n")
-        assert level(cluster).finalized == 2
+        assert upgrade(cluster, "--yes") == (0, "catalog.version 3 is finalised\n")
+        assert level(cluster).finalized == 3
         roll(cluster, cluster.kill, load, BETWEEN_S)
         load.end()
         assert load.failures == []
         assert read(cluster.bootstrap, load.acknowledged) == load.acknowledged
-        assert level(cluster).finalized == 2
+        assert level(cluster).finalized == 3
         _old_ones_are_refused(cluster)
+
+
+def test_a_new_setting_is_refused_until_no_older_broker_is_left_and_the_level_is_raised() -> None:
+    words = ("topic", "alter", "orders", "--set", "max.compaction.lag.ms=60000")
+    with Cluster(3, settings={CAP: "2"}) as cluster:
+        assert say(cluster, "topic", "create", "orders")[0] == 0
+        cluster.stop(1)
+        del cluster.settings[CAP]
+        cluster.restart(1)
+        code, text = say(cluster, *words)
+        assert code != 0
+        assert "run `kafkaesque cluster upgrade --yes`" in text
+        assert upgrade(cluster, "--yes")[0] == 0
+        assert say(cluster, *words)[0] != 0, "two brokers are still older ones"
+        for node in (2, 3):
+            cluster.stop(node)
+            cluster.restart(node)
+        assert upgrade(cluster, "--yes") == (0, "catalog.version 3 is finalised\n")
+        assert say(cluster, *words)[0] == 0
 
 
 def _upgrade_one(cluster: Cluster) -> None:
@@ -70,5 +94,5 @@ def _old_ones_are_refused(cluster: Cluster) -> None:
     cluster.stop(3)
     with pytest.raises(KafkaesqueError, match=r"supports catalog.version 1 to 1, but the cluster"):
         cluster.restart(3)
-    with pytest.raises(KafkaesqueError, match=r"cannot join .* finalised level 2: use a newer"):
+    with pytest.raises(KafkaesqueError, match=r"cannot join .* finalised level 3: use a newer"):
         cluster.add()

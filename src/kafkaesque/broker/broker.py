@@ -14,6 +14,7 @@ from kafkaesque.broker.coordinators import (
     Coordinators,
     partition_of,
 )
+from kafkaesque.broker.doubts import CATALOG_GROUP
 from kafkaesque.broker.failing import once
 from kafkaesque.broker.fetch_sessions import FetchSessions
 from kafkaesque.broker.group_coordinator import GroupCoordinator
@@ -65,11 +66,9 @@ from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS
 from kafkaesque.transactional_ids import hashed_part
-from kafkaesque.types import GroupId, NodeId, Offset
+from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
 
 __all__ = ["CATALOG_GROUP", "Answer", "Broker"]
-
-CATALOG_GROUP: GroupId = "cluster-metadata"
 
 
 class Broker:
@@ -118,7 +117,9 @@ class Broker:
         self._housekeeper = Housekeeper(clock, config.housekeeping, self.clocks)
         self._producer_ids = ProducerIds(config.producers.ids_per_block, self._take_producer_ids)
         # While topics may come and go: those that were deleted meanwhile are not yielded.
-        self._sweep = ProducerSweep(lambda: self.topics.each_partition(), failed)
+        self.sweep = ProducerSweep(
+            lambda: self.topics.each_partition(), failed, config.producers.all_max
+        )
         self._catalog: MachineHost[Catalog]
         self._committed: MachineFollower[Catalog]
         self._changes: Changes
@@ -192,6 +193,11 @@ class Broker:
             replica.campaign()
         self.flush()
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether groups may have been here of which nothing is known, as on an old copy."""
+        return self._store.journal.doubted_term != NO_TERM
+
     def tick(self) -> None:
         """Let a tick pass."""
         self.replicas.tick(self._others())
@@ -210,7 +216,7 @@ class Broker:
         self._store.flusher.settle()
         self.clocks.tick(set(self._others()) - self.replicas.removed)
         self._housekeeper.tick()
-        self._sweep.step()
+        self.sweep.step()
         self.flush()
 
     def _others(self) -> list[NodeId]:
@@ -265,7 +271,7 @@ class Broker:
     def stop(self) -> None:
         """Stop cleanly."""
         self._housekeeper.stop()
-        self._sweep.stop()
+        self.sweep.stop()
         self._committed.stop()
         self.coordinators.stop()
         self.transactions.coordinators.stop()
@@ -490,7 +496,10 @@ class Broker:
     def _start_topics(self) -> None:
         if not self._is_started:
             self._is_started = True
-            self.topics.start(self._ready)
+            try:
+                self.topics.start(self._ready)
+            except LogError as error:  # what it must not forget cannot be written
+                self._failed(error)
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")

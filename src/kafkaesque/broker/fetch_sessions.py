@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from kafkaesque.broker.fetch_errors import FetchEpochWrong, FetchSessionUnknown, FetchTopicsMixed
 from kafkaesque.config import FetchConfig
+from kafkaesque.machines.catalog import NAME_CHARS_MAX
 from kafkaesque.types import Offset, Term
 
 TopicRef: TypeAlias = str | bytes
@@ -139,7 +140,7 @@ class FetchSessions:
 
     def open(self, wants: Sequence[Want], *, uses_ids: bool) -> FetchSession | None:
         """Begin a session; None where it would hold too much, which a consumer can live with."""
-        if not 0 < len(wants) <= self._config.session_partitions_max:
+        if not 0 < len(wants) <= self._config.session_partitions_max or _are_long(wants):
             return None
         session = FetchSession(self._new_id(), wants, uses_ids=uses_ids)
         self._sessions[session.session_id] = session
@@ -163,6 +164,9 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         if session is None:
             raise FetchSessionUnknown(f"there is no fetch session {session_id}, or no longer")
+        if _are_long(wants):
+            self.close(session_id)
+            raise FetchSessionUnknown("a fetch session remembers no name that no topic can have")
         expected = following(session.epoch)
         if epoch != expected:
             raise FetchEpochWrong(f"the fetch session expects epoch {expected}, not {epoch}")
@@ -203,6 +207,11 @@ class FetchSessions:
             session_id = self._chance.getrandbits(31)
             if session_id != NO_SESSION and session_id not in self._sessions:
                 return session_id
+
+
+def _are_long(wants: Iterable[Want]) -> bool:
+    """Tell whether a name is longer than any topic's: the limits count partitions, not bytes."""
+    return any(len(want.topic) > NAME_CHARS_MAX for want in wants)
 
 
 def following(epoch: int) -> int:

@@ -71,6 +71,16 @@ class GroupCoordinator:
         """Whether it coordinates now: it leads its partition and knows what is in it."""
         return self._host.is_hosted
 
+    @property
+    def members_bytes(self) -> int:
+        """About what the members of its groups take."""
+        return self._host.machine.members_bytes if self._host.is_hosted else 0
+
+    @property
+    def offsets_bytes(self) -> int:
+        """About what the offsets of its groups take."""
+        return self._host.machine.offsets_bytes if self._host.is_hosted else 0
+
     def ask(self, decide: Decide, to: ReplyTo) -> None:
         """Have something decided, and `to` told the answer; an error is an answer too."""
         if not self._host.may_decide:

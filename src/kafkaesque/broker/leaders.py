@@ -48,6 +48,9 @@ class Life(Struct, frozen=True, kw_only=True):
     heard_run: int
     heard_session: int
     heard_round: int
+    term: Term = NO_TERM
+    """The sender's term in the group of the catalog: one that has forgotten its terms goes on far
+    beyond it."""
 
 
 class LeadersTold(Struct, frozen=True, kw_only=True):

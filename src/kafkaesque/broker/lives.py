@@ -5,7 +5,7 @@ session that it goes by, the journal's round that it found when it began and the
 now; and each keeps, in its own journal, the newest that it heard of every other. They also tell
 this back. So a broker whose machine was restored from an image hears that others know more of it
 than it does itself: it has forgotten votes and records that it once vouched for. It notes that and
-stops, and its folder is refused from then on.
+stops. When it starts again its replicas begin with nothing (`broker/doubts.py`).
 
 What nobody heard cannot be noticed: what was written after the last word that a peer took in, and
 everything where all peers are new, or were restored themselves.
@@ -15,12 +15,13 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from kafkaesque.broker.doubts import CATALOG_GROUP
 from kafkaesque.broker.leaders import LeadersTold, Life
 from kafkaesque.errors import LogError, OldCopy
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import OldCopyFound, PeerHeard, RunNamed
-from kafkaesque.types import NodeId
+from kafkaesque.types import NO_TERM, NodeId
 
 _UNHEARD = PeerHeard(group="", node=0, run=0, session=0, round=0)
 
@@ -62,6 +63,7 @@ class Lives:
         journal = self._journal
         heard = journal.heard.get(told.target, _UNHEARD)
         run, number = self._told[told.target] = self._now()
+        catalog = journal.groups.get(CATALOG_GROUP)
         life = Life(
             run=run,
             opened=journal.opened_round,
@@ -69,6 +71,7 @@ class Lives:
             heard_run=heard.run,
             heard_session=heard.session,
             heard_round=heard.round,
+            term=NO_TERM if catalog is None else catalog.hard_state.term,
         )
         return replace(told, life=life)
 
@@ -104,12 +107,13 @@ class Lives:
             round=life.heard_round,
         )
         journal = self._journal
-        if not self._is_durable or journal.old_copy_peer is not None:
+        if not self._is_durable or journal.old_copy is not None:
             return
         if not _is_older(journal.run, self._session, journal.opened_round, heard):
             return
         error: LogError = OldCopy(peer)
-        journal.add(OldCopyFound(group="", peer=peer))
+        found = OldCopyFound(group="", peer=peer, run=heard.run, round=heard.round, term=life.term)
+        journal.add(found)
         try:
             journal.write_now()
         except LogError as failure:  # it is found again at the next start

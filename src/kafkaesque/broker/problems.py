@@ -11,8 +11,12 @@ from msgspec import Struct
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.room import taken
 from kafkaesque.errors import LogError, PartitionOffline
 from kafkaesque.types import NodeId
+
+CROWDED_SHARE = 0.9
+"""A limit that is taken so far is told of, while there is time to do something about it."""
 
 NAMED_MAX = 5
 """Partitions that a sentence names; of the others it gives the number."""
@@ -25,11 +29,13 @@ class ProblemKind(StrEnum):
     NO_MAJORITY = "no-majority"
     DAMAGED = "damaged"
     LEADERLESS = "leaderless"
+    CROWDED = "crowded"
+    OLD_COPY = "old-copy"
 
     @property
     def is_final(self) -> bool:
         """Whether it counts at once; the others are normal for as long as an election takes."""
-        return self in (ProblemKind.DISK_FULL, ProblemKind.DAMAGED)
+        return self in (ProblemKind.DISK_FULL, ProblemKind.DAMAGED, ProblemKind.OLD_COPY)
 
     @property
     def concerns_all(self) -> bool:
@@ -46,7 +52,8 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 def problems(broker: Broker) -> list[Problem]:
     """Return what is wrong now, at most one of each kind."""
-    return [*_disk(broker), *_catalog(broker), *_damaged(broker), *_leaderless(broker)]
+    finders = (_disk, _catalog, _damaged, _leaderless, _crowded, _old_copy)
+    return [found for find in finders for found in find(broker)]
 
 
 def _disk(broker: Broker) -> Iterator[Problem]:
@@ -103,6 +110,32 @@ def _leaderless(broker: Broker) -> Iterator[Problem]:
                 names.append(f"{topic.name}-{index}")
     if names:
         yield Problem(kind=ProblemKind.LEADERLESS, text=f"nobody leads {_named(names)}")
+
+
+def _old_copy(broker: Broker) -> Iterator[Problem]:
+    """Name what went on from an old copy, for as long as the gap is not before the log's start."""
+    names = []
+    for name in broker.topics.names:
+        for index, slot in enumerate(broker.topics.slots(name)):
+            if isinstance(slot, Partition) and slot.replica.goes_on_from_copy:
+                names.append(f"{name}-{index}")
+    if names:
+        yield Problem(
+            kind=ProblemKind.OLD_COPY,
+            text=f"the data folder was an old copy, and nobody else holds {_named(names)}: records "
+            "acknowledged after the copy was made are missing, and their offsets are given again",
+        )
+
+
+def _crowded(broker: Broker) -> Iterator[Problem]:
+    """Say which limit is nearly reached: beyond it clients are refused, or forgotten."""
+    full = [name for name, share in taken(broker).items() if share >= CROWDED_SHARE]
+    if full:
+        yield Problem(
+            kind=ProblemKind.CROWDED,
+            text=f"{CROWDED_SHARE:.0%} of a limit is taken by {_named(full)}: raise it, or remove "
+            "what nobody needs (the page on limits says what is refused beyond it)",
+        )
 
 
 def _is_led(broker: Broker, leader: NodeId | None) -> bool:

@@ -206,6 +206,11 @@ class ProducerKeeper:
         if self.is_time_sound():
             producers.expire(self._clock.now_ms())
 
+    def shrink(self, count: int) -> None:
+        """Forget those idle longest, because all partitions together know too many."""
+        if self._producers is not None:
+            self._producers.shrink(count)
+
     def stop(self) -> None:
         """Write the state down for the next start, if that spares it much reading."""
         if self._replica.error is not None or self._producers is None:

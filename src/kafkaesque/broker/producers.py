@@ -16,6 +16,7 @@ it in the same way (`broker/partition_transactions.py`).
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
@@ -183,20 +184,19 @@ class Producers:
         if known is None:
             known = producers[view.producer_id] = _Producer(view.producer_epoch)
             if len(producers) > self._config.producers_max:
-                self._drop_idlest()
+                self.shrink(self._config.producers_max)
         else:
             producers.move_to_end(view.producer_id)
             if known.epoch != view.producer_epoch:
                 known.epoch, known.last, known.batches = view.producer_epoch, -1, []
         return known
 
-    def _drop_idlest(self) -> None:
-        """Forget the producer idle longest among those without an open transaction."""
+    def shrink(self, count: int) -> None:
+        """Forget producers until no more than `count` are left, or those with a transaction."""
         first_offset = self.transactions.first_offset
         idle = (one for one in self._producers if first_offset(one) is None)
-        found = next(idle, None)
-        if found is not None:
-            del self._producers[found]
+        for producer_id in list(islice(idle, max(len(self._producers) - count, 0))):
+            del self._producers[producer_id]
 
     def _apply_marker(self, view: BatchView, offset: Offset, now_ms: int) -> None:
         try:

@@ -123,6 +123,12 @@ class Replica:
         return self.log.is_full or self._flusher.is_full
 
     @property
+    def goes_on_from_copy(self) -> bool:
+        """Whether it holds records from before and after a gap that an old copy left."""
+        copied_at = self._journal.groups[self.group].copied_at
+        return copied_at is not None and self.log.start.first_offset <= copied_at
+
+    @property
     def is_serving(self) -> bool:
         """Whether clients may be answered: it leads, and its term has a commit."""
         leadership = self.raft.leadership

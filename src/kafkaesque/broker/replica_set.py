@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from kafkaesque.broker.aside import NOBODY
 from kafkaesque.broker.campaigns import Campaigns
 from kafkaesque.broker.hand_over import HandOver
 from kafkaesque.broker.leaders import Leaders, LeadersTold
@@ -16,7 +17,7 @@ from kafkaesque.broker.peers import Peers
 from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
 from kafkaesque.broker.preferred import give_back
 from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.store import NOBODY, Store
+from kafkaesque.broker.store import Store
 from kafkaesque.broker.topic_folders import group_of
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
@@ -105,7 +106,7 @@ class ReplicaSet:
         """
         group = group_of(topic, index)
         is_born_here = topic.is_birthplace(index, self._node)
-        voters = Voters(voters=tuple(sorted(topic.replicas[index]))) if is_born_here else NOBODY
+        voters = first_voters(topic, index, self._node)
         replica = self.open(group, voters, has_machine=topic.is_internal)
         self.prefer(group, topic.order(index))
         if is_born_here and replica.raft.term == NO_TERM and self._node == topic.preferred(index):
@@ -245,3 +246,10 @@ class ReplicaSet:
 
 def _ignore(_: Replica) -> None:
     """Nobody watches."""
+
+
+def first_voters(topic: Topic, index: int, node: NodeId) -> Voters:
+    """Return who votes where a node begins the log of a partition, as far as the catalog says."""
+    if not topic.is_birthplace(index, node):
+        return NOBODY
+    return Voters(voters=tuple(sorted(topic.replicas[index])))

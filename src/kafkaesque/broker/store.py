@@ -1,35 +1,26 @@
 """Everything that one node keeps on disk: its journal, its logs, and the rounds that sync them."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from kafkaesque.broker import doubts
+from kafkaesque.broker.aside import NOBODY, begun, distrust, put_aside
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica, Send
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig, RaftConfig
 from kafkaesque.entry import LogStart, Voters
-from kafkaesque.errors import CorruptLog, LogError, OldCopy
+from kafkaesque.errors import CorruptLog, LogError
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
-from kafkaesque.log.journal_records import (
-    GroupForgotten,
-    RecoverySet,
-    StateSaved,
-    start_record,
-    synced_record,
-)
+from kafkaesque.log.journal_records import GroupForgotten, synced_record
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
 
-DAMAGED_SUFFIX = ".damaged"
-
 _CHECK_BYTES = 1 << 20
 """Read at once when a log is looked through."""
-
-NOBODY = Voters(voters=())
-"""Who votes where a replica begins later than its group: it learns that from its leader."""
 
 _LAST_ROUNDS_MAX = 8
 """Rounds of a clean stop: the longest operation takes three, and few wait behind each other."""
@@ -67,12 +58,20 @@ class Store:
         """Open the folder of an earlier run, or begin one for a new node."""
         if Journal.exists(disk):
             journal = Journal.open(disk, config)
-            if journal.old_copy_peer is not None:
-                raise OldCopy(journal.old_copy_peer)
+            if journal.old_copy is not None:
+                doubts.begin_again(journal, disk)
         else:
             journal = Journal.create(disk, config, node)
         _begin_run(journal, disk.boot_id())
         return cls(disk, journal, config, clock, failed)
+
+    def settle(self, held: Mapping[GroupId, doubts.Held]) -> None:
+        """Learn from the catalog what this node holds, before any of it is opened.
+
+        The catalog must be known up to a change that was made in this run.
+        """
+        if self.journal.doubted_term:
+            doubts.settle_doubts(self.journal, self._disk, held)
 
     def create_log(self, group: GroupId, voters: Voters) -> PartitionLog:
         """Begin the empty log of a new replica."""
@@ -115,7 +114,7 @@ class Store:
             # Found while in use: a round under way must not let it go on, or it would write of a
             # group that is the new log's, and take that one's place in the next round.
             damaged.close()
-        self._put_aside(group, voters)
+        put_aside(self.journal, self._disk, {group: voters})
         log = self._logs[group] = self._recover(group)
         return log
 
@@ -152,11 +151,8 @@ class Store:
             log.close(syncs=False)  # nobody will read it any more
         if self.has_left(group):
             return
-        term = self.journal.groups[group].hard_state.term + 1
-        self.journal.add(RecoverySet(group=group, is_recovering=True))
-        self.journal.add(StateSaved(group=group, term=term, vote=None))
-        start = LogStart(offset=0, marks_before=0, prev_term=NO_TERM, voters=NOBODY)
-        self.journal.add(start_record(group, start, is_reset=True))
+        distrust(self.journal, group)
+        self.journal.add(begun(group, NOBODY))
 
     def has_left(self, group: GroupId) -> bool:
         """Whether the journal says that nothing is held of a group that was once here."""
@@ -212,33 +208,6 @@ class Store:
             flusher=self.flusher,
         )
 
-    def _put_aside(self, group: GroupId, voters: Voters) -> None:
-        """Begin the group's log anew without deleting a byte of the damaged one.
-
-        That the replica must not vote is durable before anything is moved: it no longer has what it
-        once acknowledged. It also leaves its term: acknowledgements of old data that are still on
-        their way must not be counted by a leader of that term.
-        """
-        term = self.journal.groups[group].hard_state.term + 1
-        self.journal.add(RecoverySet(group=group, is_recovering=True))
-        self.journal.add(StateSaved(group=group, term=term, vote=None))
-        self.journal.write_now()
-        with disk_errors(group):
-            self._rename_damaged(group)
-        start = LogStart(offset=0, marks_before=0, prev_term=NO_TERM, voters=voters)
-        self.journal.add(start_record(group, start, is_reset=True))
-        self.journal.write_now()
-
-    def _rename_damaged(self, group: GroupId) -> None:
-        names = self._disk.list(group)
-        aside = [name.split(".")[-2] for name in names if name.endswith(DAMAGED_SUFFIX)]
-        serial = 1 + max((int(number) for number in aside), default=0)
-        for name in names:
-            if not name.endswith(DAMAGED_SUFFIX):
-                path = f"{group}/{name}"
-                self._disk.rename(path, f"{path}.{serial}{DAMAGED_SUFFIX}")
-        self._disk.sync_now([], [group])
-
 
 def _begin_run(journal: Journal, boot: str) -> None:
     """Note that the node runs, and which of its replicas may have forgotten what they acknowledged.
@@ -253,9 +222,7 @@ def _begin_run(journal: Journal, boot: str) -> None:
     for group, state in journal.groups.items() if has_lost_power else ():
         voters = state.marks.voters()[-1][1].voters
         if state.may_lose and set(voters) - {journal.node}:
-            journal.add(RecoverySet(group=group, is_recovering=True))
-            term = state.hard_state.term + 1
-            journal.add(StateSaved(group=group, term=term, vote=None))
+            distrust(journal, group)
     journal.begin_run(boot)
     if any(state.may_lose for state in journal.groups.values()):
         # Durable before a batch counts that is not synced. Else the next round is soon enough, and

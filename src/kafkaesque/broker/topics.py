@@ -15,8 +15,10 @@ from functools import partial
 from itertools import islice
 from typing import Protocol, TypeAlias
 
+from kafkaesque.broker.doubts import Held
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replica_set import first_voters
 from kafkaesque.broker.serving_waits import ServingWaits, Slot
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topic_folders import TopicFolders, folder_of, group_of
@@ -192,10 +194,16 @@ class Topics:
         self._folders.tidy()
         self._catalog.take_changed()
         topics = sorted(self._catalog.topics.values(), key=lambda topic: not topic.is_internal)
+        held: dict[GroupId, Held] = {}
         for topic in topics:
             for index in range(topic.partitions):
-                if self._node in topic.holders(index):
-                    self._unopened[group_of(topic, index)] = topic.topic_id
+                holders = topic.holders(index)
+                if self._node in holders:
+                    group = group_of(topic, index)
+                    self._unopened[group] = topic.topic_id
+                    voters = first_voters(topic, index, self._node)
+                    held[group] = Held(voters=voters, is_alone=len(holders) == 1)
+        self._store.settle(held)
         self._take_next()
         self._open(topics)
         first = [slot for slot in self._all_slots() if slot[0] not in self._unopened]

@@ -122,6 +122,16 @@ class TransactionCoordinator:
         """How many transactions are not ended everywhere."""
         return self._host.machine.open_count if self._host.is_hosted else 0
 
+    @property
+    def id_count(self) -> int:
+        """How many transactional ids are known."""
+        return len(self._host.machine) if self._host.is_hosted else 0
+
+    @property
+    def place_count(self) -> int:
+        """How many partitions its transactions have together."""
+        return self._host.machine.place_count if self._host.is_hosted else 0
+
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
     def ask(self, transactional_id: str, decide: Decide, to: ReplyTo) -> None:

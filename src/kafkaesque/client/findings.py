@@ -27,9 +27,11 @@ class Kind(StrEnum):
     CATALOG = "catalog"
     LEADERLESS = "leaderless"
     DAMAGED = "damaged"
+    OLD_COPY = "old-copy"
     MIN_IN_SYNC = "min-in-sync"
     BROKER_DOWN = "broker-down"
     DISK = "disk"
+    CROWDED = "crowded"
     CLOCK = "clock"
     UNDER_REPLICATED = "under-replicated"
     STUCK = "stuck"
@@ -243,6 +245,18 @@ def _told(now: Overview) -> Iterator[Finding]:
                 kind=Kind.DISK,
                 text=f"broker {node}: {told['disk-full']}",
                 command=f"make room on the disk of broker {node}",
+            )
+        if "old-copy" in told:
+            yield Finding(
+                kind=Kind.OLD_COPY,
+                text=f"broker {node}: {told['old-copy']}",
+                command="have more copies of them: kafkaesque topic alter TOPIC --replicas 3",
+            )
+        if "crowded" in told:
+            yield Finding(
+                kind=Kind.CROWDED,
+                text=f"broker {node}: {told['crowded']}",
+                command="see kafkaesque_limit_taken_ratio of its metrics, and raise that setting",
             )
         if "leaderless" in told and all(now.is_led(one) for _, one in now.partitions()):
             yield Finding(

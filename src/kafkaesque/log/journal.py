@@ -27,6 +27,7 @@ from kafkaesque.log.journal_records import (
     GroupState,
     JournalRecord,
     LogStarted,
+    MemoryDoubted,
     OldCopyFound,
     PeerHeard,
     RunBegan,
@@ -34,11 +35,13 @@ from kafkaesque.log.journal_records import (
     RunNamed,
     start_of,
 )
-from kafkaesque.types import GroupId, NodeId
+from kafkaesque.types import NO_TERM, GroupId, NodeId, Term
 
 __all__ = ["FORMAT", "PATH", "Journal", "read_journal"]
 
 _NEW_PATH = "journal.new"
+_RUN_LEAP = 1 << 20
+_ROUND_LEAP = 1 << 40
 
 
 class Journal:
@@ -64,8 +67,11 @@ class Journal:
         """How often the node has started, as far as it told others."""
         self.heard: dict[NodeId, PeerHeard] = {}
         """The newest that each peer told of its own journal."""
-        self.old_copy_peer: NodeId | None = None
-        """Who remembers more of this folder than it holds; such a folder is of no use."""
+        self.old_copy: OldCopyFound | None = None
+        """Who remembers more of this folder than it holds; nothing in it may count as it is."""
+        self.doubted_term: Term = NO_TERM
+        """In which term groups begin that may have been here and of which nothing is known;
+        NO_TERM if there can be none."""
         self.opened_round = 0
         """The round that was there when the journal was opened."""
         self.durable_round = 0
@@ -132,6 +138,17 @@ class Journal:
     def begin_run(self, boot: str) -> None:
         """Note that the node has started; durable with the next round."""
         self.add(RunBegan(group="", boot=boot))
+
+    def leap(self, run: int = 0, number: int = 0) -> None:
+        """Go on with a run and a round that lie far beyond those that a peer has heard of.
+
+        Durable with the next write. Another peer may have heard of more: it says so, and the folder
+        is found to be an old copy once more.
+        """
+        run = max(self.run, run) + _RUN_LEAP
+        self.add(RunNamed(group="", run=run, session=self._session))
+        self._round = max(self._round, number) + _ROUND_LEAP
+        self.opened_round = self._round
 
     def end_run(self) -> None:
         """Note that all is synced and nothing will be written any more."""
@@ -228,7 +245,9 @@ class Journal:
             case PeerHeard():
                 self.heard[record.node] = record
             case OldCopyFound():
-                self.old_copy_peer = record.peer
+                self.old_copy = record if record.peer else None
+            case MemoryDoubted():
+                self.doubted_term = record.term
             case _:
                 _apply(self.groups, record)
 
@@ -266,8 +285,10 @@ class Journal:
             records.append(RunEnded(group=""))
         if self.run:
             records.append(RunNamed(group="", run=self.run, session=self._session))
-        if self.old_copy_peer is not None:
-            records.append(OldCopyFound(group="", peer=self.old_copy_peer))
+        if self.old_copy is not None:
+            records.append(self.old_copy)
+        if self.doubted_term:
+            records.append(MemoryDoubted(group="", term=self.doubted_term))
         records += self.heard.values()
         records += [r for group, state in self.groups.items() for r in state.snapshot(group)]
         data = state_bytes(self.node, self._round + 1, records)

@@ -117,9 +117,31 @@ class RunNamed(_Record, tag=14, kw_only=True, frozen=True):
 
 
 class OldCopyFound(_Record, tag=15, kw_only=True, frozen=True):
-    """A peer remembers more of this folder than it holds; the group is empty."""
+    """A peer remembers a later run or round than this folder holds; the group is empty.
+
+    The term is that of the peer in the group of the catalog. A peer of 0 says that all that
+    followed from it is done.
+    """
 
     peer: NodeId
+    run: int = 0
+    round: int = 0
+    term: Term = NO_TERM
+
+
+class CopyKept(_Record, tag=16, kw_only=True, frozen=True):
+    """The log goes on from an old copy: what was acknowledged from this offset on may be gone."""
+
+    offset: Offset
+
+
+class MemoryDoubted(_Record, tag=17, kw_only=True, frozen=True):
+    """Groups may have been here of which nothing is known; the group is empty.
+
+    The term is the one in which such a group begins here; 0 says that there is no doubt any more.
+    """
+
+    term: Term
 
 
 JournalRecord: TypeAlias = (
@@ -138,6 +160,8 @@ JournalRecord: TypeAlias = (
     | PeerHeard
     | RunNamed
     | OldCopyFound
+    | CopyKept
+    | MemoryDoubted
 )
 
 
@@ -152,6 +176,8 @@ class GroupState:
         self.is_reset = False
         self.has_holes = False
         self.may_lose = False
+        self.copied_at: Offset | None = None
+        """Where the log went on from an old copy of the folder, if it did."""
 
     def apply(self, record: JournalRecord) -> None:
         """Take one record of this group's, in the order in which they were written."""
@@ -179,6 +205,8 @@ class GroupState:
                 self.has_holes = True
             case LossAllowed():
                 self.may_lose = record.is_allowed
+            case CopyKept():
+                self.copied_at = record.offset
             case _:
                 raise AssertionError("this is not about the state of a group")
 
@@ -198,6 +226,8 @@ class GroupState:
             records.append(HolesAllowed(group=group))
         if self.may_lose:
             records.append(LossAllowed(group=group, is_allowed=True))
+        if self.copied_at is not None:
+            records.append(CopyKept(group=group, offset=self.copied_at))
         return records
 
     def _apply_start(self, record: LogStarted) -> None:
@@ -205,7 +235,7 @@ class GroupState:
         self.marks = Marks(start) if record.is_reset else self.marks.trimmed(start)
         self.is_reset = record.is_reset
         if record.is_reset:
-            self.synced = None
+            self.synced = self.copied_at = None
             self.has_holes = False
 
 

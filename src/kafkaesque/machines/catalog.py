@@ -13,6 +13,7 @@ from kafkaesque.errors import (
     BrokerRemoved,
     InvalidAssignment,
     InvalidPartitions,
+    InvalidSetting,
     InvalidTopic,
     SettingsChanged,
     TopicExists,
@@ -45,6 +46,7 @@ from kafkaesque.machines.catalog_records import (
 from kafkaesque.machines.catalog_values import INTERNAL_TOPICS, Move, Registration, Topic
 from kafkaesque.machines.feature_errors import UnsupportedLevel
 from kafkaesque.machines.features import (
+    CATALOG_VERSION,
     Finalized,
     Range,
     features_of,
@@ -54,7 +56,7 @@ from kafkaesque.machines.features import (
 )
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas
-from kafkaesque.topic_settings import resolve
+from kafkaesque.topic_settings import level_of, resolve
 from kafkaesque.types import NodeId
 
 __all__ = [
@@ -77,6 +79,10 @@ ALL_PARTITIONS_MAX = 20_000
 BROKERS_MAX = 1_000
 """Of one cluster: everybody has a link to everybody."""
 
+ALL_SETTINGS_BYTES_MAX = 16 << 20
+"""Of all topics together: what throttles a topic is a list of any length, and each broker keeps
+it. A topic with all settings that are numbers has about 1 kB."""
+
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -89,6 +95,8 @@ class Catalog:
         """The levels at which the cluster works."""
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
+        self.settings_bytes = 0
+        """Of all topics together."""
         self.cluster_id: str | None = None
         self.next_producer_id = 0
         self.buried: set[bytes] = set()
@@ -206,6 +214,7 @@ class Catalog:
             raise TopicExists(f"topic {name} already exists")
         self._check_collision(name)
         self._check_room(partitions)
+        self._check_settings({}, settings)
         return [
             topic_record(Topic(name=name, topic_id=topic_id, replicas=placed, settings=settings))
         ]
@@ -249,6 +258,7 @@ class Catalog:
         topic = self.topic(name)
         if expected is not None and topic.settings != expected:
             raise SettingsChanged(f"the settings of {name} were changed meanwhile")
+        self._check_settings(topic.settings, settings)
         return [topic_record(replace(topic, settings=settings))]
 
     def give_producer_ids(self, count: int) -> list[MachineRecord]:
@@ -307,6 +317,9 @@ class Catalog:
             raise UnsupportedLevel(said)
 
     def _put(self, topic: Topic) -> None:
+        old = self._by_id.get(topic.topic_id)
+        self.settings_bytes -= 0 if old is None else _settings_bytes(old.settings)
+        self.settings_bytes += _settings_bytes(topic.settings)
         self._topics[topic.name] = self._by_id[topic.topic_id] = topic
         self.topics_mark = object()
         self._changed[topic.topic_id] = None
@@ -314,6 +327,21 @@ class Catalog:
     def _check_room(self, added: int) -> None:
         if added + sum(topic.partitions for topic in self._topics.values()) > ALL_PARTITIONS_MAX:
             raise InvalidPartitions(f"all topics together have at most {ALL_PARTITIONS_MAX}")
+
+    def _check_settings(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        level = self.finalized.levels[CATALOG_VERSION]
+        for name in new:
+            if level_of(name) > level and name not in old:
+                raise InvalidSetting(
+                    f"older brokers of the cluster may not know {name}: when all are upgraded, "
+                    f"run `kafkaesque cluster upgrade --yes` ({CATALOG_VERSION} is {level} and "
+                    f"must be {level_of(name)})"
+                )
+        more = _settings_bytes(new) - _settings_bytes(old)
+        if more > 0 and self.settings_bytes + more > ALL_SETTINGS_BYTES_MAX:
+            raise InvalidSetting(
+                f"the settings of all topics together have at most {ALL_SETTINGS_BYTES_MAX} bytes"
+            )
 
     def _check_collision(self, name: str) -> None:
         """Refuse what Kafka refuses: in the names of metrics a dot and an underscore are one."""
@@ -334,6 +362,7 @@ class Catalog:
         self.buried.add(topic_id)
         self._changed[topic_id] = None
         topic = self._by_id.pop(topic_id, None)
+        self.settings_bytes -= 0 if topic is None else _settings_bytes(topic.settings)
         # A tombstone may have outlived its topic, and the name may be another's by now.
         if topic is not None and self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
@@ -354,6 +383,10 @@ def check_name(name: str) -> None:
         raise InvalidTopic(
             f"a topic's name has 1 to {NAME_CHARS_MAX} letters, digits, dots, hyphens, underscores"
         )
+
+
+def _settings_bytes(settings: Mapping[str, str]) -> int:
+    return sum(len(name) + len(value) for name, value in settings.items())
 
 
 def _check_partitions(partitions: int) -> None:

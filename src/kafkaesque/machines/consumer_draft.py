@@ -15,6 +15,7 @@ from kafkaesque.machines.group_records import (
     TopicSaved,
     to_record,
 )
+from kafkaesque.machines.group_room import TOPIC_BYTES
 from kafkaesque.machines.machine import MachineRecord
 
 
@@ -40,6 +41,11 @@ class Draft:
         """The group's epoch."""
         return self._first_epoch if self._saved is None else self._saved.epoch
 
+    @property
+    def bytes(self) -> int:
+        """About what the group will take."""
+        return topics_bytes(self._saved) + sum(one.bytes for one in self.members.values())
+
     def put(self, member: ConsumerMember) -> None:
         """Let a member be so."""
         self.members[member.member_id] = member
@@ -47,6 +53,16 @@ class Draft:
     def remove(self, member_id: str) -> None:
         """Let a member be gone."""
         self.members.pop(member_id, None)
+
+    def copy(self) -> "Draft":
+        """Return the same draft, which changes apart from this one."""
+        copied = Draft(self._name, self._before, self._saved_before, self._first_epoch)
+        copied.become(self)
+        return copied
+
+    def become(self, other: "Draft") -> None:
+        """Be what another draft of the same group is."""
+        self.members, self._saved = dict(other.members), other._saved
 
     def retarget(
         self,
@@ -95,3 +111,9 @@ class Draft:
             if before is not member and before != member:
                 records.append(to_record(MemberKey(self._name, member_id), member.saved()))
         return records
+
+
+def topics_bytes(saved: ConsumerGroupSaved | None) -> int:
+    """Return about what the topics take that a group's target was computed from."""
+    topics = () if saved is None else saved.topics
+    return sum(len(one.name) + TOPIC_BYTES for one in topics)

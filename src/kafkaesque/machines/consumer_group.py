@@ -35,7 +35,7 @@ from kafkaesque.machines.consumer_commands import (
     ConsumerView,
     TopicsKnown,
 )
-from kafkaesque.machines.consumer_draft import Draft
+from kafkaesque.machines.consumer_draft import Draft, topics_bytes
 from kafkaesque.machines.consumer_errors import (
     FencedMember,
     StaleMember,
@@ -61,6 +61,7 @@ from kafkaesque.machines.group_records import (
     MemberKey,
     to_record,
 )
+from kafkaesque.machines.group_room import GroupRoom
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.migration import downgraded
 from kafkaesque.machines.subscription import CONSUMER
@@ -90,12 +91,17 @@ class ConsumerGroup:
 
     protocol_type = CONSUMER
 
-    def __init__(self, name: str, config: GroupConfig, first_epoch: int = 0) -> None:
+    def __init__(
+        self, name: str, config: GroupConfig, room: GroupRoom, first_epoch: int = 0
+    ) -> None:
         self.name = name
+        self.bytes = 0
+        """About what it takes; follows from the group's record and the members."""
         self.members: dict[str, ConsumerMember] = {}
         self.saved: ConsumerGroupSaved | None = None
         self._first_epoch = first_epoch
         self._config = config
+        self._room = room
         self._owners: dict[TopicPartition, str] = {}
         """Who holds a partition, reading it or about to let it go; follows from the members."""
         self._instances: dict[str, str] = {}
@@ -190,8 +196,9 @@ class ConsumerGroup:
         before, member, is_new, owned, topics = step
         self._check_room(before, member, is_new=is_new)
         draft.put(member)
-        if is_new or member.wishes != before.wishes or self._is_outdated(topics):
-            draft.retarget(self._finder, topics.saved, topics.topics, now.wall_ms)
+        wants_more = is_new or member.wishes != before.wishes
+        if wants_more or self._is_outdated(topics):
+            self._retarget(draft, topics, now, must_fit=wants_more)
         self._finder.seen(topics)
         member = draft.members[member.member_id]
         after = reconciled(
@@ -200,6 +207,19 @@ class ConsumerGroup:
         draft.put(after)
         self._time(after, now)
         return after
+
+    def _retarget(self, draft: Draft, topics: TopicsKnown, now: Now, *, must_fit: bool) -> None:
+        """Compute the target anew; raises GroupFull if it must fit and has no room.
+
+        Where only the topics have grown the members go on with what they have: to refuse them
+        would stop what works.
+        """
+        before = draft.copy()
+        draft.retarget(self._finder, topics.saved, topics.topics, now.wall_ms)
+        if must_fit:
+            self._room.check(self.name, draft.bytes)
+        elif not self._room.has_room(self.name, draft.bytes):
+            draft.become(before)
 
     def _answer(
         self,
@@ -246,6 +266,7 @@ class ConsumerGroup:
             others = sum(m.size for m in self.members.values() if m.member_id != before.member_id)
             if others + size > config.group_bytes_max:
                 raise GroupFull(f"all members together may say {config.group_bytes_max} bytes")
+            self._room.check(self.name, self.bytes + size - (0 if is_new else before.size))
 
     def _checked(self, command: ConsumerHeartbeat) -> ConsumerMember:
         member = self._found(Identity(member_id=command.member_id, instance_id=command.instance_id))
@@ -402,12 +423,14 @@ class ConsumerGroup:
 
     def apply(self, saved: ConsumerGroupSaved | None) -> None:
         """Become what the record of the group says."""
+        self.bytes += topics_bytes(saved) - topics_bytes(self.saved)
         self.saved = saved
 
     def apply_member(self, member_id: str, saved: ConsumerMemberSaved | None) -> None:
         """Take in what the record of a member says."""
         old = self.members.get(member_id)
         if old is not None:
+            self.bytes -= old.bytes
             for place in (*old.assigned, *old.revoking):
                 if self._owners.get(place) == member_id:
                     del self._owners[place]
@@ -419,6 +442,7 @@ class ConsumerGroup:
             self._revocations.pop(member_id, None)
             return
         member = self.members[member_id] = ConsumerMember.from_saved(member_id, saved)
+        self.bytes += member.bytes
         for place in (*member.assigned, *member.revoking):
             self._owners[place] = member_id
         if member.instance_id is not None:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kafkaesque.machines.consumer_commands import ConsumerHeartbeat, ConsumerMemberView
 from kafkaesque.machines.group_commands import TopicPartition
 from kafkaesque.machines.group_records import ClassicSaved, ConsumerMemberSaved, PlacesSaved
+from kafkaesque.machines.group_room import MEMBER_BYTES, PLACE_BYTES
 
 Places = frozenset[TopicPartition]
 NOTHING: Places = frozenset()
@@ -121,6 +122,12 @@ class ConsumerMember(Struct, frozen=True, kw_only=True):
         classic = () if self.classic is None else self.classic.protocols
         said = sum(len(name) + len(metadata) for name, metadata in classic)
         return sum(map(len, texts)) + sum(map(len, self.names)) + said
+
+    @property
+    def bytes(self) -> int:
+        """About what it takes. What it is to read has room already when it comes to hold it."""
+        places = max(len(self.target), len(self.assigned) + len(self.revoking))
+        return self.size + MEMBER_BYTES + PLACE_BYTES * places
 
     def holds(self, place: TopicPartition) -> bool:
         """Return whether nobody else may have a partition because of it."""

@@ -1,6 +1,7 @@
 """Which topics the members of a consumer group want, by name or by pattern."""
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from itertools import chain
 
 from kafkaesque.machines.assignors import is_whole
@@ -13,20 +14,19 @@ INTERNAL_PREFIX = "__"
 """Topics of the broker's own are wanted by name or not at all: `.*` does not mean them."""
 
 PATTERNS_MAX = 100
-"""Patterns that one group keeps ready; when there are more, all are made anew as needed."""
+"""Patterns kept ready for all groups; another one is made again when it is needed."""
 
 
 class TopicFinder:
     """Finds topics for one group. What it remembers only makes it faster."""
 
     def __init__(self) -> None:
-        self._patterns: dict[str, TopicPattern] = {}
         self._seen: object = None
 
     def check(self, pattern: str) -> None:
         """Raise InvalidExpression for a pattern that cannot be used; an empty one is none."""
         if pattern:
-            self._pattern(pattern)
+            _ready(pattern)
 
     def wants(self, member: ConsumerMember, topic: str) -> bool:
         """Return whether a member wants a topic."""
@@ -75,18 +75,15 @@ class TopicFinder:
     def _matching(self, pattern: str, existing: Iterable[str]) -> set[str]:
         if not pattern:
             return set()
-        ready = self._pattern(pattern)
+        ready = _ready(pattern)
         return {
             name
             for name in existing
             if not name.startswith(INTERNAL_PREFIX) and ready.matches(name)
         }
 
-    def _pattern(self, text: str) -> TopicPattern:
-        found = self._patterns.get(text)
-        if found is None:
-            made = TopicPattern(text)
-            if len(self._patterns) >= PATTERNS_MAX:
-                self._patterns.clear()
-            found = self._patterns[text] = made
-        return found
+
+@lru_cache(maxsize=PATTERNS_MAX)
+def _ready(text: str) -> TopicPattern:
+    """Return a pattern that is ready to match; members of many groups want the same."""
+    return TopicPattern(text)

@@ -8,6 +8,7 @@ one, and until the level is finalised each of them can be put back.
     feature               levels  what a level brings
     catalog.version       1       the records of format 4
                           2       the record of feature levels itself
+                          3       topic settings that older brokers refuse (`topic_settings.py`)
     group.version         1       groups of the consumer protocol
     transaction.version   1       transactions as clients before KIP-890 speak them
                           2       an epoch for each transaction
@@ -32,7 +33,7 @@ CATALOG_VERSION = "catalog.version"
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 
-CATALOG_VERSION_LAST = 2
+CATALOG_VERSION_LAST = 3
 FEATURES_SINCE = 2
 """From this level of the catalog on its log may say which levels are finalised."""
 

@@ -35,6 +35,7 @@ from kafkaesque.machines.group_commands import (
 from kafkaesque.machines.group_life import GroupLife, GroupState, joined
 from kafkaesque.machines.group_member import Member, chosen_protocol, supported_by_all
 from kafkaesque.machines.group_records import Generation
+from kafkaesque.machines.group_room import MEMBER_BYTES, PENDING_BYTES
 from kafkaesque.machines.subscription import CONSUMER, is_same_subscription, topics_of
 
 
@@ -71,9 +72,18 @@ class ClassicGroup(GroupLife):
         others_bytes = sum(m.size for m in self.members.values() if m is not mine)
         if others_bytes + command.size > config.group_bytes_max:
             raise GroupFull(f"all members together may say {config.group_bytes_max} bytes")
-        is_known = mine is not None or command.member_id in self.pending
+        is_pending = command.member_id in self.pending
+        is_known = mine is not None or is_pending
         if not is_known and len(self.members) + len(self.pending) >= config.members_max:
             raise GroupFull(f"a group has at most {config.members_max} members")
+        only_wants_id = not is_known and command.instance_id is None and command.knows_member_ids
+        if only_wants_id:
+            more_bytes = PENDING_BYTES
+        else:
+            before = PENDING_BYTES if is_pending else 0
+            before = before if mine is None else 2 * mine.size + MEMBER_BYTES
+            more_bytes = 2 * command.size + MEMBER_BYTES - before
+        self._room.check(self.name, self.bytes + more_bytes)
 
     def _is_compatible(self, command: Join) -> bool:
         if not command.protocol_type or not command.protocols:
@@ -205,8 +215,10 @@ class ClassicGroup(GroupLife):
 
     def _check_assignments(self, command: Sync) -> None:
         limit = self._config.group_bytes_max
-        if sum(len(part) for _, part in command.assignments) > limit:
+        size = sum(len(part) for _, part in command.assignments)
+        if size > limit:
             raise GroupFull(f"all assignments together may have {limit} bytes")
+        self._room.check(self.name, self.bytes - self._assigned_bytes + size)
 
     def _assign(self, parts: dict[str, bytes], now: Now, out: Decision) -> None:
         generation = msgspec.structs.replace(

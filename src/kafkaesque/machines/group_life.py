@@ -24,6 +24,7 @@ from kafkaesque.errors import GroupError, RebalanceInProgress, UnknownMember
 from kafkaesque.machines.group_commands import Decision, Joined, Now
 from kafkaesque.machines.group_member import Member, chosen_protocol
 from kafkaesque.machines.group_records import NO_GENERATION, Generation, GroupKey, to_record
+from kafkaesque.machines.group_room import MEMBER_BYTES, PENDING_BYTES, GroupRoom
 from kafkaesque.machines.machine import MachineRecord
 
 
@@ -52,13 +53,14 @@ class _Rebalance(msgspec.Struct, kw_only=True):
 class GroupLife:
     """State, time-outs and rebalances of a group; deciding adds to a `Decision`."""
 
-    def __init__(self, name: str, config: GroupConfig) -> None:
+    def __init__(self, name: str, config: GroupConfig, room: GroupRoom) -> None:
         self.name = name
         self.generation: Generation = NO_GENERATION
         self.members: dict[str, Member] = {}
         self.pending: dict[str, int] = {}
         """Ids given to those who have not joined with them yet, and until when they hold."""
         self._config = config
+        self._room = room
         self._rebalance: _Rebalance | None = None
         self._unsynced: set[str] = set()
         """Members of this generation that have not asked for their assignment."""
@@ -74,6 +76,16 @@ class GroupLife:
         if self.generation.is_assigned:
             return GroupState.STABLE
         return GroupState.COMPLETING_REBALANCE
+
+    @property
+    def bytes(self) -> int:
+        """About what it takes. What members say lies here twice: as said, and as written."""
+        said = sum(2 * m.size + MEMBER_BYTES for m in self.members.values())
+        return said + self._assigned_bytes + PENDING_BYTES * len(self.pending)
+
+    @property
+    def _assigned_bytes(self) -> int:
+        return sum(len(saved.assignment) for saved in self.generation.members)
 
     @property
     def protocol_type(self) -> str:

@@ -63,6 +63,7 @@ from kafkaesque.machines.group_records import (
     from_record,
     to_record,
 )
+from kafkaesque.machines.group_room import GroupRoom
 from kafkaesque.machines.group_timers import GroupTimers
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.migration import upgraded
@@ -82,10 +83,21 @@ class Groups:
         self._offsets = GroupOffsets()
         self._pending = GroupPending()
         self._timers = GroupTimers()
+        self._room = GroupRoom(config.members_bytes_max)
 
     def group(self, name: str) -> Group | None:
         """Return a group, if it is there."""
         return self._groups.get(name)
+
+    @property
+    def members_bytes(self) -> int:
+        """About what the members of all groups take."""
+        return self._room.bytes
+
+    @property
+    def offsets_bytes(self) -> int:
+        """About what all offsets take, those of open transactions included."""
+        return self._offsets.bytes + self._pending.bytes
 
     def waiting(self) -> list[ReplyTo]:
         """Return all who wait for an answer that has not been decided on."""
@@ -150,7 +162,7 @@ class Groups:
         self._check_made(command.group)
         first_epoch = 0 if group is None else group.generation.number
         # It becomes one of the groups when its first record is applied.
-        made = MixedGroup(command.group, self._config, first_epoch)
+        made = MixedGroup(command.group, self._config, self._room, first_epoch)
         out = Decision()
         made.heartbeat(command, to, now, out)
         return out
@@ -162,7 +174,7 @@ class Groups:
         if not self._policy.may_upgrade:
             raise UnknownGroup("the members of this group assign by themselves")
         saved, members = upgraded(group, command.topics)
-        made = MixedGroup(command.group, self._config)
+        made = MixedGroup(command.group, self._config, self._room)
         made.apply(saved)
         for member in members:
             made.apply_member(member.member_id, member.saved())
@@ -228,7 +240,7 @@ class Groups:
             group = self._made(command.group)
         group.check_commit(command, now)
         known = self._offsets.of(command.group)
-        taken, answer = newest(command, known, self._offset_bytes, self._config, now)
+        taken, answer = newest(command, known, self.offsets_bytes, self._config, now)
         out = Decision()
         for place, value in taken.items():
             out.records.append(to_record(OffsetKey(command.group, *place), value))
@@ -250,16 +262,12 @@ class Groups:
         elif not name or len(name.encode()) > self._config.group_name_bytes_max:
             raise InvalidGroup("a group cannot have this name")
         known = self._pending.of(command.producer_id, name)
-        taken, answer = newest(commit, known, self._offset_bytes, self._config, now)
+        taken, answer = newest(commit, known, self.offsets_bytes, self._config, now)
         out = Decision()
         for place, value in taken.items():
             out.records.append(to_record(PendingKey(name, command.producer_id, *place), value))
         out.reply(to, answer)
         return out
-
-    @property
-    def _offset_bytes(self) -> int:
-        return self._offsets.bytes + self._pending.bytes
 
     def end_transaction(self, command: TransactionEnd, to: ReplyTo) -> Decision:
         """Let what a transaction wanted hold, or drop it."""
@@ -368,6 +376,8 @@ class Groups:
                     self._classic(name)
             case PendingKey(), CommittedOffset() | None:
                 self._pending.apply(key, value)
+        if isinstance(key, GroupKey | MemberKey):
+            self._measure(key.group)
         self._drop_if_void(key.group)
 
     def records(self) -> Iterator[MachineRecord]:
@@ -406,14 +416,18 @@ class Groups:
     def _classic(self, name: str) -> ClassicGroup:
         group = self._groups.get(name)
         if not isinstance(group, ClassicGroup):
-            group = self._groups[name] = ClassicGroup(name, self._config)
+            group = self._groups[name] = ClassicGroup(name, self._config, self._room)
         return group
 
     def _consumer(self, name: str) -> MixedGroup:
         group = self._groups.get(name)
         if not isinstance(group, MixedGroup):
-            group = self._groups[name] = MixedGroup(name, self._config)
+            group = self._groups[name] = MixedGroup(name, self._config, self._room)
         return group
+
+    def _measure(self, name: str) -> None:
+        group = self._groups.get(name)
+        self._room.note(name, 0 if group is None else group.bytes)
 
     def _forget(self, name: str) -> None:
         match self._groups.get(name):
@@ -424,6 +438,7 @@ class Groups:
 
     def _look_after(self, group: Group, now: Now) -> None:
         """Have the group looked at when it is due, or let go of one that came to nothing."""
+        self._room.note(group.name, group.bytes)
         due_ms = group.due_ms()
         if due_ms is None:
             self._drop_if_void(group.name)
@@ -435,3 +450,4 @@ class Groups:
         if group is not None and group.is_void and not self._offsets.of(name):
             del self._groups[name]
             self._timers.drop(name)
+            self._room.note(name, 0)

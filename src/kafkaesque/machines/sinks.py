@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.machines.transaction_commands import DecideBatch, Producer
 from kafkaesque.machines.transaction_errors import (
     FencedDriver,
@@ -34,8 +35,10 @@ DRIVER_EPOCH_MAX = 2**31 - 1
 class Sinks:
     """All sinks of one coordinator, and the transactional ids that belong to each."""
 
-    def __init__(self, sinks_max: int) -> None:
-        self._sinks_max = sinks_max
+    def __init__(self, config: TransactionConfig) -> None:
+        self._config = config
+        self._attempts = 0
+        """In the newest batches of all sinks."""
         self._known: dict[SinkKey, Sink] = {}
         self._ids: dict[SinkKey, dict[str, BatchTransactionId]] = {}
 
@@ -67,8 +70,9 @@ class Sinks:
             raise InvalidTransactionalId("a query and a sink have short names without a slash")
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= self._sinks_max:
-                raise TooManyTransactions(f"a coordinator has at most {self._sinks_max} sinks")
+            sinks_max = self._config.sinks_max
+            if len(self._known) >= sinks_max:
+                raise TooManyTransactions(f"a coordinator has at most {sinks_max} sinks")
             return Sink(driver_epoch=1, changed_ms=now_ms)
         if known.driver_epoch >= DRIVER_EPOCH_MAX:
             raise TooManyTransactions("the sink has had too many drivers")
@@ -106,6 +110,12 @@ class Sinks:
         """Return the sink with this batch decided; every one that is named must be prepared."""
         if len(command.producers) > BATCH_TRANSACTIONS_MAX:
             raise TooManyTransactions(f"a batch has at most {BATCH_TRANSACTIONS_MAX} transactions")
+        more = len(command.producers) - len(known.attempts)
+        attempts_max = self._config.sink_attempts_max
+        if more > 0 and self._attempts + more > attempts_max:
+            raise TooManyTransactions(
+                f"the newest batches of all sinks of a coordinator have {attempts_max} transactions"
+            )
         if command.batch < 0:
             raise InvalidTransactionState("batches are numbered from 0")
         attempts = []
@@ -128,6 +138,7 @@ class Sinks:
 
     def apply(self, key: SinkKey, value: Sink | None) -> None:
         """Take what a record says of a sink."""
+        self._attempts += _attempt_count(value) - _attempt_count(self._known.get(key))
         if value is None:
             self._known.pop(key, None)
         else:
@@ -146,6 +157,10 @@ class Sinks:
         ids.pop(transactional_id, None)
         if not ids:
             self._ids.pop(key, None)
+
+
+def _attempt_count(sink: Sink | None) -> int:
+    return 0 if sink is None else len(sink.attempts)
 
 
 def names_of(key: SinkKey, sink: Sink) -> tuple[str, ...]:

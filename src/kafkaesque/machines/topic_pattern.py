@@ -25,8 +25,9 @@ STATES_MAX = 2_000
 DEPTH_MAX = 50
 """Parentheses within parentheses."""
 
-SETS_MAX = 1_000
-"""Sets of states that are remembered; when there are more, remembering begins anew."""
+SETS_STATES_MAX = 20_000
+"""States in all sets that are remembered, some 64 bytes each; with more, remembering begins
+again. Usual patterns are in a few states at a time, and never come near."""
 
 _ASCII = frozenset(map(chr, range(128)))
 _DIGIT = frozenset("0123456789")
@@ -87,6 +88,8 @@ class TopicPattern:
         self._states: list[_State] = [None]
         """The first is where all is matched; each of the others leads on."""
         self._steps: dict[frozenset[int], dict[str, frozenset[int]]] = {}
+        self.remembered = 0
+        """States in all these sets."""
         first = self._build(_Parser(text).whole(), 0)
         self._first = self._closed({first}, is_start=True)
 
@@ -96,16 +99,22 @@ class TopicPattern:
         for char in name:
             steps = self._steps.get(states)
             if steps is None:
-                if len(self._steps) >= SETS_MAX:
-                    self._steps.clear()
+                self._count(states)
                 steps = self._steps[states] = {}
             after = steps.get(char)
             if after is None:
                 after = steps[char] = self._after(states, char)
+                self._count(after)
             if not after:
                 return False
             states = after
         return 0 in self._closed(set(states), is_start=not name, is_end=True)
+
+    def _count(self, states: frozenset[int]) -> None:
+        if self.remembered + len(states) > SETS_STATES_MAX:
+            self._steps.clear()
+            self.remembered = 0
+        self.remembered += len(states)
 
     def _after(self, states: frozenset[int], char: str) -> frozenset[int]:
         found = [self._states[number] for number in states]

@@ -98,7 +98,8 @@ class Transactions:
         self._unseen: set[_Seen] = set()
         """Those open whose time-out does not run yet."""
         self._deadlines: list[tuple[int, _Seen]] = []
-        self._sinks = Sinks(config.sinks_max)
+        self._places = 0
+        self._sinks = Sinks(config)
 
     def get(self, transactional_id: str) -> Transaction | None:
         """Return what is known under an id."""
@@ -117,6 +118,11 @@ class Transactions:
     def open_count(self) -> int:
         """How many transactions are not ended everywhere."""
         return len(self._unfinished)
+
+    @property
+    def place_count(self) -> int:
+        """How many partitions all transactions have that are known; one may count many times."""
+        return self._places
 
     @property
     def deadline_count(self) -> int:
@@ -156,6 +162,11 @@ class Transactions:
         after = transaction.add(known, command, now.wall_ms, PLACES_MAX)
         if name not in self._unfinished and len(self._unfinished) >= config.open_max:
             raise TooManyTransactions(f"a coordinator has {config.open_max} open transactions")
+        more = len(after.places) - _place_count(known)
+        if more > 0 and self._places + more > config.places_max:
+            raise TooManyTransactions(
+                f"all open transactions of a coordinator have {config.places_max} partitions"
+            )
         out = self._changed(name, known, after)
         out.reply(to, Added(number=after.number))
         return out
@@ -326,6 +337,7 @@ class Transactions:
                 self._apply(name, value)
 
     def _apply(self, name: str, value: Transaction | None) -> None:
+        self._places += _place_count(value) - _place_count(self._known.get(name))
         if value is None:
             self._known.pop(name, None)
             self._unfinished.pop(name, None)
@@ -365,6 +377,10 @@ class Transactions:
         if not now.is_sound:
             return limit_ms
         return min(max(since_ms + limit_ms - now.wall_ms, 0), limit_ms)
+
+
+def _place_count(known: Transaction | None) -> int:
+    return 0 if known is None else len(known.places)
 
 
 def _seen(name: str, known: Transaction) -> _Seen:

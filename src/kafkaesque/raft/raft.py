@@ -108,8 +108,21 @@ class Raft:
             self.leadership.tick()
             return
         self._elapsed += 1
-        if self._elapsed >= self._timeout and self._may_campaign():
+        if self._elapsed < self._timeout:
+            return
+        if self._may_campaign():
             self._campaign(is_pre=True, is_forced=False)
+        elif self.is_recovering:
+            self._make_itself_heard()
+
+    def _make_itself_heard(self) -> None:
+        """Ask for votes that count for nothing, only to wake a leader that is at rest.
+
+        Such a leader believes that everybody has everything, and would never send what we lack.
+        """
+        self._elapsed = 0
+        self._timeout = self._random_timeout()
+        self._ask_for_votes(is_pre=True, is_forced=False)
 
     def campaign(self) -> None:
         """Ask for votes without waiting for a time-out; whoever may not, does nothing.
@@ -358,6 +371,10 @@ class Raft:
             self.term += 1
             self.vote = self.node
             self._following.forget_leader()
+        self._ask_for_votes(is_pre=is_pre, is_forced=is_forced)
+        self._tally()
+
+    def _ask_for_votes(self, *, is_pre: bool, is_forced: bool) -> None:
         for peer in self.voters.voters:
             if peer != self.node:
                 self.send(
@@ -371,7 +388,6 @@ class Raft:
                         is_forced=is_forced,
                     )
                 )
-        self._tally()
 
     def _answer_vote(self, request: VoteRequest) -> None:
         is_free = self.vote in (None, request.source) and self.leader is None

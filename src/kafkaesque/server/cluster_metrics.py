@@ -6,6 +6,7 @@ from functools import partial
 from kafkaesque.broker.in_sync import InSync
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.quorum import catalog_lag
+from kafkaesque.broker.room import taken
 from kafkaesque.errors import PartitionOffline
 from kafkaesque.server.edge import Edge
 from kafkaesque.server.metric import Metric, Samples, one
@@ -108,6 +109,12 @@ CLUSTER_METRICS: tuple[Metric, ...] = (
         name="kafkaesque_replicas_damaged",
         text="Replicas here whose log is damaged: they do not lead where others can.",
         read=lambda edge: one(_damaged(edge)),
+    ),
+    Metric(
+        name="kafkaesque_limit_taken_ratio",
+        text="How much is taken of a limit for what clients leave behind, from 0 to 1.",
+        labels=("state",),
+        read=lambda edge: [((name,), share) for name, share in taken(edge.broker).items()],
     ),
     Metric(
         name="kafkaesque_moves",

@@ -5,11 +5,14 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.log.journal import Journal
+from kafkaesque.log.journal_records import OldCopyFound
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.sim.inode import Folder
 from kafkaesque.topic_settings import resolve
 from kafkaesque.types import NodeId
 
@@ -29,6 +32,7 @@ class BrokerMischief:
         self._world = world
         self._chance = world.chance
         self._is_stopped = False
+        self._images: dict[NodeId, dict[str, Folder]] = {}
         faults: dict[str, Callable[[], None]] = {
             "kills": self._kill,
             "power_losses": self._lose_power,
@@ -37,6 +41,7 @@ class BrokerMischief:
             "slow_disks": self._slow_disk,
             "sync_failures": self._fail_sync,
             "clocks": self._set_clock,
+            "copies": self._copy,
         }
         kinds = world.settings.faults
         self._faults = [faults[kind] for kind in kinds if kind in faults]
@@ -148,6 +153,42 @@ class BrokerMischief:
             machine.clock.ahead_ms = self._chance.choice(_AHEAD_MS)
             self._world.count("clocks set wrong")
 
+    def _copy(self) -> None:
+        """Make an image of a disk, or restore one, if the others have all that was promised.
+
+        That a peer has found it out is noted at once: a vote that a copy gives before that is
+        beyond what the others can notice (`docs/explanation/cluster.md`).
+        """
+        machine = self._chance.choice(list(self._world.nodes.values()))
+        is_calm = len(self._world.able()) == len(self._world.nodes)
+        if machine.broker is None or not is_calm or not _is_minority(machine.broker):
+            return
+        image = self._images.pop(machine.node, None)
+        if image is None:
+            self._images[machine.node] = machine.disk.image()
+            return
+        others = [one.broker for one in self._world.nodes.values() if one is not machine]
+        brokers = [one for one in others if one is not None]
+        whole = [one for one in brokers if _has_all(one, machine.broker)]
+        if len(whole) < len(others):
+            return
+        peer = self._chance.choice(whole)
+        machine.lose_power()
+        newest = Journal.open(machine.disk, self._world.settings.log)
+        machine.disk.restore(image)
+        journal = Journal.open(machine.disk, self._world.settings.log)
+        journal.add(
+            OldCopyFound(
+                group="",
+                peer=peer.node,
+                run=newest.run,
+                round=newest.durable_round,
+                term=peer.replicas.by_group[CATALOG_GROUP].raft.term,
+            )
+        )
+        journal.write_now()
+        self._world.count("images restored")
+
     # ── what an administrator does in the middle of it ───────────────────────────────────────
 
     def _change(self) -> None:
@@ -206,3 +247,20 @@ class BrokerMischief:
             machine.disk.faults = replace(disk, sync_delay_max=_SLOW_SYNC_MAX)
             delay = self._chance.randrange(_CUT_MAX)
             self._world.schedule(delay, partial(machine.disk.mend, disk))
+
+
+def _is_minority(broker: Broker) -> bool:
+    """Whether the groups of a broker can do without its votes until it is refilled."""
+    replicas = broker.replicas.by_group.values()
+    return all(len(replica.raft.voters.voters) > 2 for replica in replicas)
+
+
+def _has_all(broker: Broker, other: Broker) -> bool:
+    """Whether a broker holds, durably and with a vote, all that another knows to be committed."""
+    mine = broker.replicas.by_group
+    return all(
+        group in mine
+        and not mine[group].raft.is_recovering
+        and mine[group].raft.stable >= replica.raft.commit
+        for group, replica in other.replicas.by_group.items()
+    )

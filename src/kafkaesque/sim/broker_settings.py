@@ -70,7 +70,7 @@ KINDS = (
     "moves",
     "drains",
 )
-"""What `draw_brokers` chooses from; `draw_clocks` adds clocks."""
+"""What `draw_brokers` chooses from; `draw_clocks` adds clocks, `draw_copies` old copies."""
 
 
 CLOCK_APART_MS_MAX = 100
@@ -136,6 +136,25 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
         transactors=chance.choice([0, 0, 2, 3]),
         members=None,
         queries=chance.choice([0, 0, 1, 2]),
+    )
+
+
+def draw_copies(seed: int) -> BrokerSettings:
+    """Draw the settings of a seed in which machines are restored from images of their disks.
+
+    Everything has three replicas: of what has one, a restored machine rightly loses some.
+    """
+    chance = random.Random(seed)
+    drawn = draw_brokers(chance)
+    kept = tuple(kind for kind in drawn.faults if kind not in ("moves", "drains"))
+    return replace(
+        drawn,
+        brokers=3,
+        voters=3,
+        late=0,
+        late_ms=0,
+        pause_mean=60,
+        faults=(*kept[:2], *("copies" for _ in range(20))),
     )
 
 

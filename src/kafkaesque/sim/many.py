@@ -10,7 +10,7 @@ from itertools import islice
 
 from kafkaesque.sim.broker_run import STEPS as BROKER_STEPS
 from kafkaesque.sim.broker_run import run_brokers
-from kafkaesque.sim.broker_settings import draw_clocks
+from kafkaesque.sim.broker_settings import draw_clocks, draw_copies
 from kafkaesque.sim.run import STEPS, Report, run_seed
 from kafkaesque.sim.settings import draw_narrow
 
@@ -29,11 +29,16 @@ class Kind(StrEnum):
     """Replicated logs over links on which a large record takes longer than an election."""
     CLOCKS = "clocks"
     """Whole brokers that delete what is old, and whose clocks are wrong."""
+    COPIES = "copies"
+    """Whole brokers whose machines are restored from images of their disks."""
 
     @property
     def steps(self) -> int:
         """How long a seed is troubled by default."""
         return STEPS if self in (Kind.LOGS, Kind.NARROW) else BROKER_STEPS
+
+
+_DRAWN = {Kind.CLOCKS: draw_clocks, Kind.COPIES: draw_copies}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +84,8 @@ def try_seed(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Report | Failure:
             return run_seed(seed, steps)
         if kind is Kind.NARROW:
             return run_seed(seed, steps, draw_narrow(seed))
-        return run_brokers(seed, steps, draw_clocks(seed) if kind is Kind.CLOCKS else None)
+        draw = _DRAWN.get(kind)
+        return run_brokers(seed, steps, None if draw is None else draw(seed))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the simulator's finding
         text = f"{type(error).__name__}: {error}"
         return Failure(seed=seed, error=text, trace=traceback.format_exc(), kind=kind)

@@ -176,6 +176,7 @@ class Cluster:
     def restart(self, node: NodeId) -> None:
         """Start a broker again that is down, with its records and its address."""
         assert self._thread is not None
+        self._hang_up(node)  # it may have ended by itself
         self._thread.run(self._proxies[node].listen())
         self._brokers[node].settings = dict(self.settings)
         self._brokers[node].start()

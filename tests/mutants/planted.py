@@ -218,7 +218,7 @@ MUTANTS = (
     Mutant(
         name="damage to synced data is cut like a torn tail",
         target="kafkaesque.broker.store:Store.refill_log",
-        old="self._put_aside(group, voters)",
+        old="put_aside(self.journal, self._disk, {group: voters})",
         new="self.journal.groups[group].synced = None",
     ),
     Mutant(

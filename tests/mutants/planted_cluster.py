@@ -96,9 +96,9 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="a partition's replicas do not know of each other",
-        target="kafkaesque.broker.replica_set:ReplicaSet.open_partition",
+        target="kafkaesque.broker.replica_set:first_voters",
         old="voters=tuple(sorted(topic.replicas[index]))",
-        new="voters=(self._node,)",
+        new="voters=(node,)",
         world=Kind.BROKERS,
     ),
     Mutant(

@@ -91,7 +91,7 @@ INSTALL_MUTANTS = (
     ),
     Mutant(
         name="one that forgot stays in its term",
-        target="kafkaesque.broker.store:_begin_run",
+        target="kafkaesque.broker.aside:distrust",
         old="journal.add(StateSaved(group=group, term=term, vote=None))",
         new="pass",
     ),

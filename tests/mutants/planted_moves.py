@@ -40,9 +40,9 @@ MOVE_MUTANTS = (
     ),
     Mutant(
         name="a replica that begins later believes that it knows who votes",
-        target="kafkaesque.broker.replica_set:ReplicaSet.open_partition",
-        old="if is_born_here else NOBODY",
-        new="if True else NOBODY",
+        target="kafkaesque.broker.replica_set:first_voters",
+        old="if not topic.is_birthplace(index, node):",
+        new="if False:",
         world=Kind.BROKERS,
     ),
     Mutant(
@@ -104,8 +104,8 @@ MOVE_MUTANTS = (
     Mutant(
         name="a broker that comes back to a group votes before it has anything",
         target=f"{_STORE}.leave",
-        old="RecoverySet(group=group, is_recovering=True)",
-        new="RecoverySet(group=group, is_recovering=False)",
+        old="distrust(self.journal, group)",
+        new="pass",
         world=Kind.BROKERS,
     ),
     Mutant(

@@ -241,3 +241,14 @@ def test_a_damaged_replica_whose_folder_is_taken_away_is_filled_by_others() -> N
     node.restart(after=take_away)
     assert node.replica.raft.is_recovering
     assert not node.replica.damage.found
+
+
+@pytest.mark.complains("damage_found partition=orders offset=*")
+def test_a_batch_that_seems_to_lie_beyond_what_is_committed_is_no_end() -> None:
+    node = filled(alone=False)
+    harm(node, "a high bit in the base offset")
+    node.partition.append(memoryview(build(b"not committed")), lambda _: None)
+    assert node.partition.high_watermark < node.replica.log.end_offset
+    with pytest.raises(NotLeader):
+        read_all(node)
+    assert node.replica.damage.found

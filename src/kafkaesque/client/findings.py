@@ -174,8 +174,8 @@ def _damaged(now: Overview) -> Iterator[Finding]:
             command="there is no other copy of some: put the folder back from a backup while the "
             "broker is stopped"
             if is_only
-            else "look at its disk; stop it, move these partitions' folders out of its data folder "
-            "and start it again, one broker at a time: the others fill them",
+            else "look at its disk; it is mended from the other copies by itself: if that lasts, "
+            "its log says why (repair_failed)",
         )
 
 

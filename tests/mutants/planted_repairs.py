@@ -66,9 +66,23 @@ REPAIR_MUTANTS = (
     ),
     Mutant(
         name="recovery does not finish a swap that was interrupted",
-        target="kafkaesque.log.segments_recovery:_finish_swaps",
+        target="kafkaesque.log.segments_recovery:finish_swaps",
         old="and wanted not in names",
         new="and False",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="good batches behind a bad one are given up, too",
+        target="kafkaesque.log.giving_up:_Scan._candidates",
+        old="at = position + _MAGIC_AT",
+        new="at = self._size",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a damaged file is not kept when what is good of it is written anew",
+        target="kafkaesque.log.giving_up:_rewrite",
+        old="_put_aside(disk, group, name)",
+        new="disk.remove(path)",
         world=Kind.ROT,
     ),
 )

@@ -4,6 +4,7 @@ import logging
 
 from kafkaesque.errors import CorruptLog, LogError
 from kafkaesque.log.damage import NOTES_MAX, Damage, load_damage, save_damage
+from kafkaesque.log.giving_up import load_given_up
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.log.segment import SEGMENT_NAME
 from kafkaesque.types import GroupId, Offset
@@ -19,6 +20,8 @@ class DamageNotes:
         self._log = of
         segments = of.segments
         self._noted = load_damage(segments.disk, segments.folder)
+        self.given_up = load_given_up(segments.disk, segments.folder)
+        """What a person has given up of this log (`kafkaesque log repair`)."""
 
     @property
     def found(self) -> tuple[Damage, ...]:

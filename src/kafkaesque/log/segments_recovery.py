@@ -65,7 +65,7 @@ def recover_segments(
     """
     with disk_errors(folder):
         disk.make_folder(folder)
-        _finish_swaps(disk, folder)
+        finish_swaps(disk, folder)
         found = _look(disk.list(folder))
     first = bisect_right(found.logs, start_offset) - 1
     kept = found.logs[max(first, 0) :]
@@ -122,7 +122,7 @@ def discard_segments(disk: Disk, folder: str, *, only_empty: bool) -> None:
     _tidy(disk, folder, found, set())
 
 
-def _finish_swaps(disk: Disk, folder: str) -> None:
+def finish_swaps(disk: Disk, folder: str) -> None:
     """Give a mended segment its name if the damaged file had already lost it.
 
     A mended one whose damaged file is still in place is not needed: it is fetched again.

@@ -190,6 +190,16 @@ class HousekeepingConfig:
     clock_heard_ms_max: int = 10_000
     """For how long another broker's time counts after it was heard."""
 
+    repair_look_ms: int = 1_000
+    """How often a broker looks whether one of its logs is damaged; it mends one at a time."""
+
+    repair_retry_ms: int = 5_000
+    """How long a log waits that could not be mended."""
+
+    repair_piece_bytes_max: int = 1 << 20
+    """Asked of another broker at once, with nothing else under way: so a repair takes little of
+    memory and of the links, and at most 20 MB in a second."""
+
     clock_pause_ms: int = 3600 * 1000
     """For how long a jump of the clock is doubted that no other broker confirms or contradicts;
     afterwards it is believed, or the disk would fill."""

@@ -57,6 +57,10 @@ class CorruptLog(LogError):
         self.reason = reason
 
 
+class RepairFailed(LogError):
+    """A damaged segment could not be mended this time; nothing was changed."""
+
+
 class OldCopy(LogError):
     """The data folder is older than what another broker remembers of it."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import NotLeader, OffsetOutOfRange, PartitionOffline
+from kafkaesque.errors import CorruptLog, NotLeader, OffsetOutOfRange, PartitionOffline
 from kafkaesque.log.damage import Damage, load_damage, save_damage
 from kafkaesque.raft.messages import TimeoutNow, VoteRequest, VoteResponse
 from kafkaesque.raft.raft import Role
@@ -241,3 +241,34 @@ def test_a_damaged_replica_whose_folder_is_taken_away_is_filled_by_others() -> N
     node.restart(after=take_away)
     assert node.replica.raft.is_recovering
     assert not node.replica.damage.found
+
+
+@pytest.mark.complains("damage_found partition=orders offset=*")
+def test_a_batch_that_seems_to_lie_beyond_what_is_committed_is_no_end() -> None:
+    node = filled(alone=False)
+    harm(node, "a high bit in the base offset")
+    node.partition.append(memoryview(build(b"not committed")), lambda _: None)
+    assert node.partition.high_watermark < node.replica.log.end_offset
+    with pytest.raises(NotLeader):
+        read_all(node)
+    assert node.replica.damage.found
+
+
+@pytest.mark.complains("damage_found partition=orders offset=*")
+def test_damage_is_noted_in_the_segment_that_has_it_and_forgotten_when_it_is_mended() -> None:
+    node = filled(alone=False)
+    notes = node.replica.damage
+    base = int(node.segment(2).split("/")[1].removesuffix(".log"))
+    error = CorruptLog(node.segment(2), 0, "there is no batch")
+    assert notes.place_of(error, None) == base
+    assert notes.place_of(error, 3) == base, "the read went on from a segment before"
+    assert notes.place_of(error, base + 1) == base + 1
+    node.replica.damaged(error, 3)
+    node.replica.damaged(CorruptLog(node.segment(0), 0, "there is no batch"), 1)
+    notes.clear(base, base + 1)
+    node.replica.mended()
+    assert [one.offset for one in notes.found] == [1] and not node.replica.raft.may_lead
+    notes.clear(0, base)
+    node.replica.mended()
+    assert node.replica.raft.may_lead
+    assert load_damage(node.disk, node.replica.log.segments.folder) == ()

@@ -280,7 +280,7 @@ def test_a_damaged_copy_is_told_with_what_can_be_done_about_it() -> None:
     (found,) = findings(replace(HEALTHY, folders={2: folder}))
     assert found.kind is Kind.DAMAGED
     assert found.text == "broker 2 has 1 damaged partition: orders-1"
-    assert "the others fill them" in found.command
+    assert "mended from the other copies" in found.command
 
 
 def test_nobody_can_fill_the_only_copy() -> None:

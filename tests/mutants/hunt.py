@@ -21,6 +21,11 @@ SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
     "broker/test_housekeeper.py",
     "broker/test_wall_clocks.py",
+    "broker/test_ranges.py",
+    "broker/test_giving_up.py",
+    "broker/test_damage.py",
+    "log/test_mending.py",
+    "sim/test_broker_repairs.py",
     "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
     "sim/test_broker_old_copies.py",

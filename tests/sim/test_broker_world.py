@@ -1,6 +1,6 @@
 """Several brokers as one cluster: changes through any of them, failover, and who is told what."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from msgspec.structs import replace
@@ -46,13 +46,20 @@ def broker_of(world: BrokerWorld, node: NodeId) -> Broker:
 
 
 def create(
-    world: BrokerWorld, node: NodeId, name: str, partitions: int = 3, replication: int = -1
+    world: BrokerWorld,
+    node: NodeId,
+    name: str,
+    partitions: int = 3,
+    replication: int = -1,
+    settings: Mapping[str, str] | None = None,
 ) -> KafkaesqueError | None:
     """Create a topic through one broker; return what it answered."""
     answers: list[KafkaesqueError | None] = []
 
     def ask(broker: Broker) -> None:
-        broker.create_topic(name, partitions, {}, answers.append, replication=replication)
+        broker.create_topic(
+            name, partitions, settings or {}, answers.append, replication=replication
+        )
 
     world.ask_broker(world.nodes[node], ask)
     wait(world, lambda: bool(answers))

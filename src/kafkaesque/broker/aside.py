@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from kafkaesque.entry import LogStart, Voters
 from kafkaesque.errors import LogError
+from kafkaesque.log.damage import DAMAGED_SUFFIX, next_serial
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.journal import Journal
@@ -20,8 +21,6 @@ from kafkaesque.log.journal_records import (
     start_record,
 )
 from kafkaesque.types import NO_TERM, GroupId, Term
-
-DAMAGED_SUFFIX = ".damaged"
 
 NOBODY = Voters(voters=())
 """Who votes where a replica begins later than its group: it learns that from its leader."""
@@ -88,7 +87,7 @@ def rename_all(disk: Disk, group: GroupId) -> None:
     """Give everything in the folder of a group a name that nobody looks for; durable on return."""
     with disk_errors(group):
         names = disk.list(group)
-        serial = _serial(names)
+        serial = next_serial(names)
         fresh = [name for name in names if not name.endswith(DAMAGED_SUFFIX)]
         for name in fresh:
             disk.rename(f"{group}/{name}", f"{group}/{name}.{serial}{DAMAGED_SUFFIX}")
@@ -100,10 +99,5 @@ def rename_one(disk: Disk, path: str) -> None:
     """Give a file of the data folder a name that nobody looks for; durable on return."""
     with disk_errors(path):
         beside = [name for name in disk.list("") if name.startswith(f"{path}.")]
-        disk.rename(path, f"{path}.{_serial(beside)}{DAMAGED_SUFFIX}")
+        disk.rename(path, f"{path}.{next_serial(beside)}{DAMAGED_SUFFIX}")
         disk.sync_now([], [""])
-
-
-def _serial(names: list[str]) -> int:
-    aside = [name.split(".")[-2] for name in names if name.endswith(DAMAGED_SUFFIX)]
-    return 1 + max((int(number) for number in aside), default=0)

@@ -31,6 +31,8 @@ from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.peers import AnswerTo, NoPeers, Peers, ReplyTo
 from kafkaesque.broker.producer_ids import Give, ProducerIds
 from kafkaesque.broker.producer_sweep import ProducerSweep
+from kafkaesque.broker.ranges import RangeAnswer, RangeAsked, give_range
+from kafkaesque.broker.repairs import Repairs
 from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
@@ -115,6 +117,9 @@ class Broker:
         self.leaders.on_change = self._waits.changed
         self.clocks = WallClocks(node, clock, config.housekeeping, self._peers.tell)
         self._housekeeper = Housekeeper(clock, config.housekeeping, self.clocks)
+        self.repairs = Repairs(
+            node, self.replicas, self._housekeeper, self._peers, clock, config.housekeeping
+        )
         self._producer_ids = ProducerIds(config.producers.ids_per_block, self._take_producer_ids)
         # While topics may come and go: those that were deleted meanwhile are not yielded.
         self.sweep = ProducerSweep(
@@ -216,6 +221,7 @@ class Broker:
         self._store.flusher.settle()
         self.clocks.tick(set(self._others()) - self.replicas.removed)
         self._housekeeper.tick()
+        self.repairs.tick()
         self.sweep.step()
         self.flush()
 
@@ -252,6 +258,10 @@ class Broker:
         self.transactions.answer(question, answer)
         self.flush()
 
+    def give_range(self, asked: RangeAsked) -> RangeAnswer:
+        """Answer another broker whose own copy of a log is damaged."""
+        return give_range(self.replicas.by_group.get(asked.group), asked)
+
     def suspect(self, node: NodeId) -> None:
         """Take another broker for gone at once: its link is lost, and nobody listens there."""
         self.replicas.suspect(node)
@@ -271,6 +281,7 @@ class Broker:
     def stop(self) -> None:
         """Stop cleanly."""
         self._housekeeper.stop()
+        self.repairs.stop()
         self.sweep.stop()
         self._committed.stop()
         self.coordinators.stop()

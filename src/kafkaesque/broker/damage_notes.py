@@ -4,7 +4,9 @@ import logging
 
 from kafkaesque.errors import CorruptLog, LogError
 from kafkaesque.log.damage import NOTES_MAX, Damage, load_damage, save_damage
+from kafkaesque.log.giving_up import load_given_up
 from kafkaesque.log.partition_log import PartitionLog
+from kafkaesque.log.segment import SEGMENT_NAME
 from kafkaesque.types import GroupId, Offset
 
 log = logging.getLogger(__name__)
@@ -18,6 +20,8 @@ class DamageNotes:
         self._log = of
         segments = of.segments
         self._noted = load_damage(segments.disk, segments.folder)
+        self.given_up = load_given_up(segments.disk, segments.folder)
+        """What a person has given up of this log (`kafkaesque log repair`)."""
 
     @property
     def found(self) -> tuple[Damage, ...]:
@@ -26,6 +30,22 @@ class DamageNotes:
             return ()
         first = self._log.start.first_offset
         return tuple(one for one in self._noted if one.offset >= first)
+
+    def place_of(self, error: CorruptLog, offset: Offset | None) -> Offset:
+        """Return where the damage is that was found when `offset` was wanted, if one was.
+
+        A read may go on into a later segment than the one that it began in.
+        """
+        first = self._log.start.first_offset
+        name = SEGMENT_NAME.fullmatch(error.path.rpartition("/")[2])
+        base = first if name is None else int(name[1])
+        return max(base, first if offset is None else offset)
+
+    def clear(self, first: Offset, end: Offset) -> None:
+        """Forget damage in [first, end), where all is whole again, durably; raises LogError."""
+        self._noted = tuple(one for one in self.found if not first <= one.offset < end)
+        segments = self._log.segments
+        save_damage(segments.disk, segments.folder, self._noted)
 
     def add(self, offset: Offset, error: CorruptLog) -> None:
         """Note that what begins at `offset` cannot be read; one that is known is not news."""

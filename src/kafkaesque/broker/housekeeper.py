@@ -26,8 +26,9 @@ from kafkaesque.broker.wall_clocks import WallClocks
 from kafkaesque.clock import Clock
 from kafkaesque.config import HousekeepingConfig
 from kafkaesque.errors import CorruptLog, DiskFull, LogError
-from kafkaesque.log.compaction import CompactionRules, Step, compact
+from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.retention import RetentionRules, age_ms, expired, is_too_old
+from kafkaesque.log.steps import Step
 from kafkaesque.topic_settings import CleanupPolicy, TopicSettings
 from kafkaesque.types import GroupId, Offset
 
@@ -89,6 +90,7 @@ class Housekeeper:
     def tick(self) -> None:
         """Work for a little while."""
         config, clock = self._config, self._clock
+        self._leave_damaged()
         until_ms = clock.monotonic_ms() + config.slice_ms
         for _ in range(config.steps_max):
             is_busy = self._look() or self._compact_a_little()
@@ -163,7 +165,7 @@ class Housekeeper:
             size_bytes=log.segments.size_bytes,
             now_ms=self._clock.now_ms(),
             rules=self._rules(settings),
-            below=_settled_offset(watched.replica),
+            below=watched.replica.settled_offset,
         )
         if start is None or start <= log.start.first_offset:
             return False
@@ -176,6 +178,8 @@ class Housekeeper:
         """Put the log on the list if so much of it is new that a pass is worth its reading."""
         replica = watched.replica
         if watched.is_waiting_for_compaction or replica.group in self.errors:
+            return False
+        if replica.damage.found:  # once it is mended
             return False
         replica.log.allow_holes()
         dirty, clean = replica.log.segments.bytes_to_compact(self._compactable_below(watched))
@@ -199,7 +203,7 @@ class Housekeeper:
     def _compactable_below(self, watched: _Watched) -> Offset:
         """Return up to where the log is committed, synced, and old enough to be compacted."""
         log = watched.replica.log
-        below = min(_settled_offset(watched.replica), log.compactable_below)
+        below = min(watched.replica.settled_offset, log.compactable_below)
         if watched.remembered is not None:
             below = min(below, watched.remembered())
         lag_ms = watched.settings().min_compaction_lag_ms
@@ -237,6 +241,12 @@ class Housekeeper:
         if isinstance(error, CorruptLog):
             replica.damaged(error)
 
+    def _leave_damaged(self) -> None:
+        """Give up a pass over a log that is damaged: its segments are about to be replaced."""
+        if self._to_compact and self._to_compact[0].replica.damage.found:
+            self._work = None
+            self._to_compact.popleft().is_waiting_for_compaction = False
+
     def _begin(self, watched: _Watched) -> Iterator[Step]:
         return compact(
             watched.replica.log.segments,
@@ -248,9 +258,3 @@ class Housekeeper:
                 else _FOR_EVER_MS
             ),
         )
-
-
-def _settled_offset(replica: Replica) -> Offset:
-    """Return up to where the log is committed and will survive a loss of power."""
-    settled = min(replica.raft.commit, replica.log.durable)
-    return replica.log.offset_at(max(settled, replica.log.start.index))

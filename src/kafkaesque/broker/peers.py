@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from kafkaesque.broker.leaders import LeadersTold
+from kafkaesque.broker.ranges import RangeAsked, Told
 from kafkaesque.broker.wall_clocks import ClockTold
 from kafkaesque.machines.catalog_commands import Command, Reply
 from kafkaesque.machines.transaction_questions import Answer, Question
@@ -15,6 +16,9 @@ __all__ = ["AnswerTo", "Beat", "Message", "NoPeers", "Peers", "ReplyTo"]
 
 ReplyTo: TypeAlias = Callable[[Reply], None]
 """Told once what became of a command."""
+
+RangeTo: TypeAlias = Callable[[Told], None]
+"""Told once what another broker gives of its log."""
 
 AnswerTo: TypeAlias = Callable[[Answer], None]
 """Told once what another broker says to a question about transactions."""
@@ -54,6 +58,10 @@ class Peers(Protocol):
         """Take a question about transactions to a broker's `consult`, as `ask` takes commands."""
         ...
 
+    def ask_range(self, target: NodeId, asked: RangeAsked, told: RangeTo) -> None:
+        """Ask a broker's `give_range` for some of a log, as `ask` takes commands."""
+        ...
+
 
 class NoPeers:
     """A broker that is alone."""
@@ -81,3 +89,7 @@ class NoPeers:
     def consult(self, target: NodeId, question: Question, answer: AnswerTo) -> None:
         """Nobody is there to be asked."""
         raise AssertionError(f"a single broker has no peers to ask: {question}")
+
+    def ask_range(self, target: NodeId, asked: RangeAsked, told: RangeTo) -> None:
+        """Nobody is there to be asked."""
+        raise AssertionError(f"a single broker has no peers to ask: {asked}")

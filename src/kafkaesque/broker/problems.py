@@ -31,11 +31,14 @@ class ProblemKind(StrEnum):
     LEADERLESS = "leaderless"
     CROWDED = "crowded"
     OLD_COPY = "old-copy"
+    GIVEN_UP = "given-up"
+    """A person let a lone copy go on without what its disk had lost."""
 
     @property
     def is_final(self) -> bool:
         """Whether it counts at once; the others are normal for as long as an election takes."""
-        return self in (ProblemKind.DISK_FULL, ProblemKind.DAMAGED, ProblemKind.OLD_COPY)
+        finals = ProblemKind.DISK_FULL, ProblemKind.DAMAGED, ProblemKind.OLD_COPY
+        return self in (*finals, ProblemKind.GIVEN_UP)
 
     @property
     def concerns_all(self) -> bool:
@@ -52,7 +55,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 def problems(broker: Broker) -> list[Problem]:
     """Return what is wrong now, at most one of each kind."""
-    finders = (_disk, _catalog, _damaged, _leaderless, _crowded, _old_copy)
+    finders = (_disk, _catalog, _damaged, _leaderless, _crowded, _old_copy, _given_up)
     return [found for find in finders for found in find(broker)]
 
 
@@ -136,6 +139,17 @@ def _crowded(broker: Broker) -> Iterator[Problem]:
             text=f"{CROWDED_SHARE:.0%} of a limit is taken by {_named(full)}: raise it, or remove "
             "what nobody needs (the page on limits says what is refused beyond it)",
         )
+
+
+def _given_up(broker: Broker) -> Iterator[Problem]:
+    names: list[str] = []
+    for name in broker.topics.names:
+        for index, slot in enumerate(broker.topics.slots(name)):
+            losses = slot.replica.damage.given_up if isinstance(slot, Partition) else ()
+            names += [f"[{loss.first}, {loss.end}) of {name}-{index}" for loss in losses]
+    if names:
+        text = f"log repair gave up the offsets {_named(names)}: they are holes now"
+        yield Problem(kind=ProblemKind.GIVEN_UP, text=text)
 
 
 def _is_led(broker: Broker, leader: NodeId | None) -> bool:

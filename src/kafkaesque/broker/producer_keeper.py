@@ -107,9 +107,12 @@ class ProducerKeeper:
 
     def _stop(self, error: LogError) -> None:
         """Without knowing the producers nobody can lead; others that can read their log may."""
-        if isinstance(error, CorruptLog):
-            self._replica.damage.add(self._applied, error)
-        self._replica.stop(error)
+        if not isinstance(error, CorruptLog):
+            self._replica.stop(error)
+            return
+        self._replica.damaged(error, self._applied)
+        if self._replica.is_alone:
+            self._replica.stop(error)
 
     # ── transactions, while leading ──────────────────────────────────────────────────────────
 
@@ -287,7 +290,7 @@ class ProducerKeeper:
     def _follow_on(self) -> bool:
         """Apply a slice of what is committed; return whether there is more.
 
-        A replica whose log is damaged takes part no more.
+        A replica whose log is damaged goes on when that is mended.
         """
         try:
             return self._catch_up(self._settled_offset())

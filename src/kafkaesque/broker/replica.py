@@ -323,11 +323,21 @@ class Replica:
         The replica keeps its log and its vote, so that the group loses none, and does not lead any
         more, also after a restart. The only voter goes on: nobody else has what is good of it.
         """
-        self.damage.add(self.log.start.first_offset if offset is None else offset, error)
+        self.damage.add(self.damage.place_of(error, offset), error)
         self.raft.may_lead = False
         if self.error is None and self.raft.leadership is not None:
             self.raft.resign()
             self._carry_out()
+
+    def mended(self) -> None:
+        """Learn that damage is gone: once none is left, this replica may lead again."""
+        self.raft.may_lead = not self.damage.found
+
+    @property
+    def settled_offset(self) -> Offset:
+        """Up to here the log is committed and survives a loss of power."""
+        settled = min(self.raft.commit, self.log.durable)
+        return self.log.offset_at(max(settled, self.log.start.index))
 
     @property
     def is_alone(self) -> bool:

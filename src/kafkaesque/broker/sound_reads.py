@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from kafkaesque.broker.replica import Replica
 from kafkaesque.errors import CorruptLog, LogError, NotLeader, PartitionOffline
-from kafkaesque.record.view import first_damage, peek_size
+from kafkaesque.record.view import first_damage, peek_size, split_batches
 from kafkaesque.types import Offset, Term
 
 
@@ -25,13 +25,16 @@ def read_sound(
             if not replica.is_alone:
                 raise
             data = segments.read(offset, 1)  # the damage may lie behind the first batch
+    read = data
     if end is not None:  # what is yet to be cut is not what the log says is there
-        data = cut_at(data, end)
+        data = cut_at(read, end)
 
     def term_at(at: Offset) -> Term:
         return replica.log.term_at(replica.log.index_at(at))
 
     damage = first_damage(data, offset, term_at, has_holes=replica.has_holes)
+    if damage is None and end is not None and not replica.has_holes:
+        damage = _misplaced(data, read, offset, end)
     if damage is None:
         return data
     position, at, reason = damage
@@ -40,6 +43,17 @@ def read_sound(
     if position == 0 or not replica.is_alone:
         raise offline(replica, error)
     return data[:position]
+
+
+def _misplaced(
+    data: memoryview, read: memoryview, offset: Offset, end: Offset
+) -> tuple[int, Offset, str] | None:
+    """Return where a batch lies that was left out although what was kept does not reach `end`."""
+    reached = [view.end_offset for view in split_batches(data)][-1] if data else offset
+    if len(data) == len(read) or reached >= end:
+        return None
+    base, _ = peek_size(read, len(data))
+    return len(data), reached, f"the batch of offset {base} is here"
 
 
 @contextmanager

@@ -138,6 +138,11 @@ def folder_of(topic: Topic) -> str:
     return f"{topic.name[:_NAME_CHARS_IN_PATH]}.{topic.topic_id.hex()}"
 
 
+def is_folder_of(folder: str, name: str) -> bool:
+    """Whether a folder is that of a topic of this name, or of a namesake that was deleted."""
+    return folder.rpartition(".")[0] == name[:_NAME_CHARS_IN_PATH]
+
+
 def group_of(topic: Topic, index: int) -> GroupId:
     """Return the group of a partition, which is also its folder."""
     return f"{folder_of(topic)}/{index}"

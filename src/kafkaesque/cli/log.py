@@ -7,18 +7,32 @@ from typing import assert_never
 
 import click
 
+from kafkaesque.broker.topic_folders import is_folder_of
 from kafkaesque.cli.main import FAILED, Group
-from kafkaesque.cli.options import json_option
-from kafkaesque.cli.output import counted, shown
+from kafkaesque.cli.options import NOT_DONE, json_option, yes_option
+from kafkaesque.cli.output import Output, Table, counted, shown
 from kafkaesque.cli.record_text import json_value
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import BatchError, KafkaesqueError
-from kafkaesque.log.look import Damage, Seen, SeenBatch, SeenGroup, SeenIndex, look
+from kafkaesque.errors import BatchError, KafkaesqueError, LogError
+from kafkaesque.log.damage import load_damage
+from kafkaesque.log.giving_up import give_up, survey
+from kafkaesque.log.journal import Journal
+from kafkaesque.log.journal_records import GroupState
+from kafkaesque.log.look import (
+    Damage,
+    Seen,
+    SeenBatch,
+    SeenGroup,
+    SeenIndex,
+    look,
+    look_at_journal,
+)
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.log.trust import trust as trust_groups
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import NO_PRODUCER_ID
+from kafkaesque.types import GroupId
 
 Facts = dict[str, object]
 
@@ -83,6 +97,73 @@ def trust(*, data: Path, groups: tuple[str, ...]) -> int:
         said = "votes again" if group in trusted else "needed no trust, or is not here"
         click.echo(f"{group}: {said}")
     return 0 if len(trusted) == len(groups) else FAILED
+
+
+@log.command(epilog="Example: kafkaesque log repair --data data orders 0 --yes")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="The data folder of the broker; it must not run.",
+)
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(min=0))
+@yes_option
+@json_option
+def repair(*, data: Path, topic: str, partition: int, is_sure: bool, is_json: bool) -> int:
+    """Give up what the only copy of a partition has lost.
+
+    Good records stay at their offsets, and what is lost becomes a hole that consumers pass over.
+    The damaged files are kept, with names that end in .damaged. Without --yes it only shows what
+    would be given up. Copies that other brokers have, too, are mended from those by themselves.
+    """
+    output = Output(is_json=is_json)
+    try:
+        disk = PosixDisk(data)
+    except OSError as error:
+        raise click.ClickException(f"cannot use {data}: {error.strerror}") from error
+    try:
+        disk.lock()
+        group, state = _lone_group(data, topic, partition)
+        found = survey(disk, group, state)
+        if found.is_whole and not load_damage(disk, group):
+            click.echo(f"{topic}-{partition}: nothing of it is damaged", err=True)
+            return 0
+        rows = [(one.first, one.end, one.records, one.bytes, one.file) for one in found.losses]
+        columns = ("first", "end", "records", "bytes", "file")
+        output.table(Table(kind="loss", columns=columns, rows=rows))
+        records = counted(sum(one.records for one in found.losses), "record")
+        if not is_sure:
+            output.not_done(f"{records} of {topic}-{partition} to give up")
+            return NOT_DONE
+        journal = Journal.open(disk, LogConfig())
+        give_up(disk, journal, group, found)
+        journal.close()
+    finally:
+        disk.close()
+    output.done(f"{topic}-{partition} goes on without {records}", topic=topic, partition=partition)
+    return 0
+
+
+def _lone_group(data: Path, topic: str, partition: int) -> tuple[GroupId, GroupState]:
+    """Find a partition of which this broker has the only copy; raises LogError."""
+    found: list[SeenGroup] = []
+    for seen in look_at_journal(data / "journal"):
+        if isinstance(seen, Damage):
+            raise LogError(f"{seen.path} is damaged at byte {seen.position}: {seen.reason}")
+        folder, _, index = seen.group.rpartition("/")
+        if is_folder_of(folder, topic) and index == str(partition):
+            found.append(seen)
+    if len(found) != 1:
+        raise LogError(f"{data} holds {len(found)} partitions {partition} of a topic {topic}")
+    (one,) = found
+    others = set(one.state.marks.voters()[-1][1].members) - {one.node}
+    if others:
+        raise LogError(
+            f"broker {shown(sorted(others))} has a copy of {topic}-{partition}, too: start the "
+            "broker, and it is mended from there"
+        )
+    return one.group, one.state
 
 
 def _line(facts: Facts, *, is_json: bool) -> str:

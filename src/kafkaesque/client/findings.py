@@ -172,10 +172,10 @@ def _damaged(now: Overview) -> Iterator[Finding]:
             kind=Kind.DAMAGED,
             text=f"broker {node} has {_number(names, 'damaged partition')}: {_named(names)}",
             command="there is no other copy of some: put the folder back from a backup while the "
-            "broker is stopped"
+            "broker is stopped, or let it go on without what is lost: kafkaesque log repair"
             if is_only
-            else "look at its disk; stop it, move these partitions' folders out of its data folder "
-            "and start it again, one broker at a time: the others fill them",
+            else "look at its disk; it is mended from the other copies by itself: if that lasts, "
+            "its log says why (repair_failed)",
         )
 
 
@@ -239,6 +239,13 @@ def _told(now: Overview) -> Iterator[Finding]:
                 text=f"broker {node}: {told['damaged']}",
                 command="stop it and put the partition's folder back from a copy, or delete the "
                 "topic; its log has more",
+            )
+        if "given-up" in told:
+            yield Finding(
+                kind=Kind.DAMAGED,
+                text=f"broker {node}: {told['given-up']}",
+                command="tell those who need these records; once they know, stop the broker, "
+                "remove the file given-up from the partition's folder, and start it again",
             )
         if "disk-full" in told:
             yield Finding(

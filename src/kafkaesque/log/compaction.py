@@ -21,18 +21,18 @@ Nothing here waits: where a sync is under way, a step only says so.
 from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from enum import Enum, auto
 from hashlib import blake2b
 
 from msgspec import Struct, field
 
 from kafkaesque.config import RecordLimits
-from kafkaesque.errors import BatchError, CorruptLog, DiskFull
+from kafkaesque.errors import BatchError, CorruptLog
 from kafkaesque.log.disk import File
-from kafkaesque.log.disk_errors import disk_errors, translate
+from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.segment import Segment
 from kafkaesque.log.segment_index import CLEANED_SUFFIX, SegmentIndex
 from kafkaesque.log.segments import Segments
+from kafkaesque.log.steps import Step, synced, write_index
 from kafkaesque.record.build import rebuild_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
@@ -41,14 +41,6 @@ from kafkaesque.types import Offset
 
 SHORT_KEY_BYTES = 32
 """Longer keys are remembered by a digest, one byte longer so that no key can be taken for it."""
-
-
-class Step(Enum):
-    """What one step of a pass did."""
-
-    WORKED = auto()
-    WAITED = auto()
-    """A sync is under way: there is nothing to do before it is done."""
 
 
 class CompactionRules(Struct, frozen=True, kw_only=True):
@@ -137,7 +129,7 @@ class _Pass:
             file = disk.create(path)
         try:
             index = yield from self._write(segment, file)
-            yield from self._sync([file], [])
+            yield from synced(self._segments, [file], [])
             if file.size() == 0 and not self._segments.is_first(segment):
                 yield from self._remove(segment)
             else:
@@ -153,12 +145,12 @@ class _Pass:
         try:
             if self._segments.holds(segment):
                 self._segments.hide_index(segment)
-                yield from self._sync([], [folder])
+                yield from synced(self._segments, [], [folder])
             if self._segments.holds(segment):
                 self._segments.replace(segment, path, index)
-                yield from self._sync([], [folder])
+                yield from synced(self._segments, [], [folder])
             if self._segments.holds(segment) and segment.size:
-                yield from self._write_index(segment)
+                yield from write_index(self._segments, segment)
         finally:
             segment.is_index_hidden = False
 
@@ -168,31 +160,12 @@ class _Pass:
         try:
             if self._segments.holds(segment) and not self._segments.is_first(segment):
                 self._segments.hide_index(segment)
-                yield from self._sync([], [folder])
+                yield from synced(self._segments, [], [folder])
             if self._segments.holds(segment) and not self._segments.is_first(segment):
                 self._segments.remove(segment)
-                yield from self._sync([], [folder])
+                yield from synced(self._segments, [], [folder])
         finally:
             segment.is_index_hidden = False
-
-    def _write_index(self, segment: Segment) -> Iterator[Step]:
-        """Write the index files, if there is room; without them they are made anew when needed."""
-        index = segment.index
-        try:
-            file = index.begin_writing()
-        except DiskFull:
-            return
-        is_finished = False
-        try:
-            yield from self._sync([file], [])
-            if self._segments.holds(segment) and segment.is_loaded and segment.index is index:
-                is_finished = True
-                index.finish_writing(file)
-        except DiskFull:
-            index.remove_files()
-        finally:
-            if not is_finished:
-                index.give_up_writing(file)
 
     def _write(self, segment: Segment, file: File) -> Generator[Step, None, SegmentIndex]:
         """Write what is kept of the segment; returns the index of that."""
@@ -213,15 +186,6 @@ class _Pass:
             index.note(view.base_offset, BatchView(batch).max_timestamp_ms, position)
             position += len(batch)
         return index
-
-    def _sync(self, files: list[File], folders: list[str]) -> Iterator[Step]:
-        """Wait, in steps, for these to be durable: a sync of a large file takes long."""
-        answers: list[OSError | None] = []
-        self._segments.disk.sync(files, folders, answers.append)
-        while not answers:
-            yield Step.WAITED
-        if answers[0] is not None:
-            raise translate(answers[0], self._segments.folder)
 
     def _kept(self, segment: Segment, view: BatchView, records: list[Record]) -> list[Record]:
         if view.is_control:

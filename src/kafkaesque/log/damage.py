@@ -21,6 +21,12 @@ NAME = "damage"
 NOTES_MAX = 100
 """More places than this say nothing new."""
 
+DAMAGED_SUFFIX = ".damaged"
+"""Ends the name of a file that was put aside because it is damaged; a number precedes it."""
+
+ASIDE_MAX = 10
+"""Damaged segments of one log that are kept when they are mended; more say nothing new."""
+
 _NEW_NAME = "damage.new"
 _MAGIC = b"KQDM"
 _HEADER = struct.Struct(">4sHII")
@@ -33,6 +39,12 @@ class Damage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """The first offset that cannot be read there."""
 
     reason: str
+
+
+def next_serial(names: list[str]) -> int:
+    """Return the number for what is put aside next in a folder with these names."""
+    numbers = [name.split(".")[-2] for name in names if name.endswith(DAMAGED_SUFFIX)]
+    return 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 _encoder = msgspec.msgpack.Encoder()

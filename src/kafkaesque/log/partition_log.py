@@ -216,6 +216,16 @@ class PartitionLog:
         """
         return self._noted_base if self._may_compact else self.start.offset
 
+    @property
+    def mendable_below(self) -> Offset:
+        """Segments below this offset may be replaced: no synced point can refer to them."""
+        return self._noted_base
+
+    @property
+    def has_noted_holes(self) -> bool:
+        """Whether it is durably noted that this log may have holes."""
+        return self._may_compact
+
     def allow_holes(self) -> None:
         """Note that compaction will leave holes in this log.
 

@@ -23,8 +23,11 @@ from kafkaesque.types import Buffer, Offset
 LOG_SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex")
 
-SEGMENT_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex)(\.cleaned)?")
-"""Of a segment's files: base, suffix, and whether the file was never finished."""
+MENDED_SUFFIX = ".mended"
+"""Ends the name of a whole file that is about to take a damaged one's place."""
+
+SEGMENT_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex)(\.cleaned|\.repair|\.mended)?")
+"""Of a segment's files: base, suffix, and how the name of one ends that has no place yet."""
 
 EMPTY = memoryview(b"")
 
@@ -453,7 +456,8 @@ class Segment:
         beside batches that they do not fit.
         """
         self.is_index_hidden = True
-        self.index.remove_files()
+        index = self.new_index() if self._index is None else self._index
+        index.remove_files()  # not read first: the batches may be damaged
 
     def take_file(self, path: str, index: SegmentIndex) -> None:
         """Give a synced file with the same offsets this segment's name; `index` belongs to it.
@@ -468,9 +472,14 @@ class Segment:
         self.close()
         self.file = file
         self.size = size
+        self.take_index(index)
+
+    def take_index(self, index: SegmentIndex) -> None:
+        """Use indexes that were made with the file that is there now."""
         index.finish()
         self._index = index
         self._newest = None
+        self._next_reads.clear()
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -22,7 +22,15 @@ from kafkaesque.errors import DiskFull, OffsetOutOfRange
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.offset_index import RELATIVE_MAX
-from kafkaesque.log.segment import EMPTY, Segment, SegmentInfo, SyncedPoint, first_run
+from kafkaesque.log.segment import (
+    EMPTY,
+    LOG_SUFFIX,
+    Segment,
+    SegmentInfo,
+    SyncedPoint,
+    first_run,
+    stem_of,
+)
 from kafkaesque.log.segment_index import SegmentIndex
 from kafkaesque.log.segments_recovery import TermAt, discard_segments, recover_segments
 from kafkaesque.record.view import peek_span
@@ -116,6 +124,11 @@ class Segments:
     def first_base(self) -> Offset:
         """The base of the oldest segment: the first offset that can be asked for."""
         return self._bases[0]
+
+    @property
+    def bases(self) -> tuple[Offset, ...]:
+        """The bases of all segments, oldest first."""
+        return tuple(self._bases)
 
     @property
     def active_base(self) -> Offset:
@@ -297,6 +310,13 @@ class Segments:
             is_active=is_last,
         )
 
+    def span(self, offset: Offset) -> tuple[Segment, Offset]:
+        """Return the segment that `offset` belongs to, and the offset at which the next begins."""
+        self._check_offset(offset)
+        number = bisect_right(self._bases, offset)
+        end = self._bases[number] if number < len(self._bases) else self.end_offset
+        return self._segments[number - 1], end
+
     def _check_offset(self, offset: Offset) -> None:
         if not self._bases[0] <= offset <= self.end_offset:
             raise OffsetOutOfRange(offset, self._bases[0], self.end_offset)
@@ -425,6 +445,21 @@ class Segments:
         segment.take_file(path, index)
         self._maxima = None
         self._touch(segment)
+
+    def put_in(self, base: Offset, path: str, index: SegmentIndex) -> Segment:
+        """Let the synced file at `path` be the closed segment at `base`, of which there is none."""
+        number = bisect_left(self._bases, base)
+        assert 0 < number < len(self._bases) and self._bases[number] > base, "between two others"
+        with disk_errors(path):
+            self.disk.rename(path, stem_of(self.folder, base) + LOG_SUFFIX)
+        segment = Segment.open(self.disk, self.folder, self.config, base)
+        segment.is_closed = True
+        segment.take_index(index)
+        self._segments.insert(number, segment)
+        self._bases.insert(number, base)
+        self._maxima = None
+        self._touch(segment)
+        return segment
 
     def is_first(self, segment: Segment) -> bool:
         """Tell whether the log begins in this segment: without it recovery would miss its start."""

@@ -25,6 +25,7 @@ from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.segment import (
     LOG_SUFFIX,
+    MENDED_SUFFIX,
     SEGMENT_NAME,
     Segment,
     SyncedPoint,
@@ -64,6 +65,7 @@ def recover_segments(
     """
     with disk_errors(folder):
         disk.make_folder(folder)
+        finish_swaps(disk, folder)
         found = _look(disk.list(folder))
     first = bisect_right(found.logs, start_offset) - 1
     kept = found.logs[max(first, 0) :]
@@ -118,6 +120,20 @@ def discard_segments(disk: Disk, folder: str, *, only_empty: bool) -> None:
             if size:
                 raise ForeignFile(path, "it holds records of a log that this node does not know")
     _tidy(disk, folder, found, set())
+
+
+def finish_swaps(disk: Disk, folder: str) -> None:
+    """Give a mended segment its name if the damaged file had already lost it.
+
+    A mended one whose damaged file is still in place is not needed: it is fetched again.
+    """
+    names = set(disk.list(folder))
+    mended = [name for name in names if name.endswith(LOG_SUFFIX + MENDED_SUFFIX)]
+    for name in sorted(mended):
+        wanted = name.removesuffix(MENDED_SUFFIX)
+        if SEGMENT_NAME.fullmatch(name) and wanted not in names:
+            disk.rename(f"{folder}/{name}", f"{folder}/{wanted}")
+            disk.sync_now([], [folder])
 
 
 def _look(names: list[str]) -> _Found:

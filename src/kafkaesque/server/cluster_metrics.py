@@ -117,6 +117,21 @@ CLUSTER_METRICS: tuple[Metric, ...] = (
         read=lambda edge: [((name,), share) for name, share in taken(edge.broker).items()],
     ),
     Metric(
+        name="kafkaesque_repairs_begun_total",
+        text="How often a damaged log began to be mended from another broker.",
+        read=lambda edge: one(edge.broker.repairs.begun),
+    ),
+    Metric(
+        name="kafkaesque_repairs_done_total",
+        text="How often a damaged segment, or a compacted log with damage, was mended.",
+        read=lambda edge: one(edge.broker.repairs.done),
+    ),
+    Metric(
+        name="kafkaesque_repairs_failed_total",
+        text="How often no other broker could mend a damaged log; it is tried again.",
+        read=lambda edge: one(edge.broker.repairs.failed),
+    ),
+    Metric(
         name="kafkaesque_moves",
         text="Partitions that are being moved, in the whole cluster.",
         read=lambda edge: one(len(edge.broker.moves())),

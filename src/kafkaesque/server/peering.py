@@ -16,7 +16,8 @@ import msgspec
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.broker.leaders import LeadersTold
-from kafkaesque.broker.peers import AnswerTo, Beat, Message, ReplyTo
+from kafkaesque.broker.peers import AnswerTo, Beat, Message, RangeTo, ReplyTo
+from kafkaesque.broker.ranges import RangeAnswer, RangeAsked
 from kafkaesque.broker.wall_clocks import ClockTold
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import (
@@ -64,6 +65,7 @@ class Ask(IntEnum):
     REQUEST = 4
     STANDING = 5
     TRANSACTION = 6
+    RANGE = 7
 
 
 class Tell(IntEnum):
@@ -101,6 +103,8 @@ _commands = msgspec.msgpack.Decoder(Command)
 _replies = msgspec.msgpack.Decoder(Reply)
 _questions = msgspec.msgpack.Decoder(transaction_questions.Question)
 _answers = msgspec.msgpack.Decoder(transaction_questions.Answer)
+_ranges_asked = msgspec.msgpack.Decoder(RangeAsked)
+_ranges = msgspec.msgpack.Decoder(RangeAnswer)
 _applications = msgspec.msgpack.Decoder(Application)
 _leaders = msgspec.msgpack.Decoder(LeadersTold)
 _clocks = msgspec.msgpack.Decoder(ClockTold)
@@ -243,6 +247,10 @@ class Peering:
         data = _encode(question)
         self._begin_task(self._ask(target, Ask.TRANSACTION, data, _answers, answer))
 
+    def ask_range(self, target: NodeId, asked: RangeAsked, told: RangeTo) -> None:
+        """Ask another broker for some of a log, and bring the answer back."""
+        self._begin_task(self._ask(target, Ask.RANGE, _encode(asked), _ranges, told))
+
     def _begin_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -331,6 +339,9 @@ class Peering:
             case Ask.TRANSACTION if question.node is not None:
                 self._begin()
                 self._consult(question)
+            case Ask.RANGE if question.node is not None:
+                self._begin()
+                self._give_range(question)
             case Ask.REQUEST if question.node is not None:
                 self.on_request(question)
             case Ask.GOSSIP:
@@ -356,6 +367,14 @@ class Peering:
             question.refuse(f"this broker does not know the question: {error}")
             return
         self._broker.consult(asked, lambda answer: question.reply(_encode(answer)))
+
+    def _give_range(self, question: Question) -> None:
+        try:
+            asked = _ranges_asked.decode(question.data)
+        except msgspec.MsgspecError as error:
+            question.refuse(f"this broker does not know the question: {error}")
+            return
+        question.reply(_encode(self._broker.give_range(asked)))
 
     def _admit(self, question: Question) -> None:
         """Give a broker that joins its number; it becomes a member when it has told of itself."""

@@ -107,6 +107,8 @@ class BrokerClients:
         settings = {"min.insync.replicas": str(copies)}
         if self._world.settings.retention_ms is not None:
             settings["retention.ms"] = str(self._world.settings.retention_ms)
+        if self._world.settings.segment_bytes is not None:
+            settings["segment.bytes"] = str(self._world.settings.segment_bytes)
         broker.create_topic(
             name, 1 + self._chance.randrange(3), settings, answer, replication=replication
         )
@@ -153,7 +155,7 @@ class BrokerClients:
                 offset=place,
                 timestamp_ms=now_ms,
                 key=None,
-                value=f"{self._written}.{place}".encode(),
+                value=f"{self._written}.{place}".encode().ljust(self._world.settings.value_bytes),
             )
             for place in range(1 + self._chance.randrange(3))
         ]

@@ -11,6 +11,7 @@ from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import OldCopyFound
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_node import BrokerNode
+from kafkaesque.sim.broker_rot import Rotting
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.inode import Folder
 from kafkaesque.topic_settings import resolve
@@ -33,6 +34,7 @@ class BrokerMischief:
         self._chance = world.chance
         self._is_stopped = False
         self._images: dict[NodeId, dict[str, Folder]] = {}
+        self.rotting = Rotting(world)
         faults: dict[str, Callable[[], None]] = {
             "kills": self._kill,
             "power_losses": self._lose_power,
@@ -42,6 +44,7 @@ class BrokerMischief:
             "sync_failures": self._fail_sync,
             "clocks": self._set_clock,
             "copies": self._copy,
+            "rot": self.rotting.happen,
         }
         kinds = world.settings.faults
         self._faults = [faults[kind] for kind in kinds if kind in faults]

@@ -16,6 +16,7 @@ from kafkaesque.sim.broker_growth import (
 )
 from kafkaesque.sim.broker_members import GroupMembers
 from kafkaesque.sim.broker_mischief import BrokerMischief
+from kafkaesque.sim.broker_rot import Rotting
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_transactors import Transactors
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -48,9 +49,12 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     end_changes(world, growth)
     settle_members(world, members)
     make_peace(world, clients, transactors)
+    mend_rot(world, mischief.rotting)
     check_end(world, clients)
     transactors.check_end()
     counts = dict(world.counts)
+    brokers = [machine.broker for machine in world.nodes.values() if machine.broker is not None]
+    counts["repairs in the last lives"] = sum(broker.repairs.done for broker in brokers)
     counts["acknowledged"] = sum(clients.acknowledged.values())
     counts["elections"] = sum(len(checks.leaders) for checks in world.groups.values())
     counts["groups"] = len(world.groups)
@@ -130,6 +134,17 @@ def make_peace(world: BrokerWorld, clients: BrokerClients, transactors: Transact
         raise Violation("liveness: partitions of the healed cluster lack replicas")
     if not world.run_until(lambda: is_of_one_mind(world), _PEACE_STEPS_MAX):
         raise Violation("liveness: the brokers of the healed cluster do not come to agree")
+
+
+def mend_rot(world: BrokerWorld, rotting: Rotting) -> None:
+    """Have all that was damaged found; it must be mended, and all copies agree again."""
+
+    def is_done() -> bool:
+        world.heal()
+        return rotting.look_through() and is_of_one_mind(world)
+
+    if not world.run_until(is_done, _PEACE_STEPS_MAX):
+        raise Violation("liveness: a damaged copy of the healed cluster is not mended")
 
 
 def check_end(world: BrokerWorld, clients: BrokerClients) -> None:

@@ -53,6 +53,12 @@ class BrokerSettings:
     retention_ms: int | None = None
     """For how long topics keep records; None leaves it to the broker."""
 
+    segment_bytes: int | None = None
+    """How large segments of topics become; None leaves it to the broker."""
+
+    value_bytes: int = 0
+    """How long the values of records are at least."""
+
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
@@ -70,7 +76,7 @@ KINDS = (
     "moves",
     "drains",
 )
-"""What `draw_brokers` chooses from; `draw_clocks` adds clocks, `draw_copies` old copies."""
+"""What `draw_brokers` chooses from; `draw_clocks`, `draw_copies` and `draw_rot` add more."""
 
 
 CLOCK_APART_MS_MAX = 100
@@ -155,6 +161,41 @@ def draw_copies(seed: int) -> BrokerSettings:
         late_ms=0,
         pause_mean=60,
         faults=(*kept[:2], *("copies" for _ in range(20))),
+    )
+
+
+def draw_rot(seed: int) -> BrokerSettings:
+    """Draw the settings of a seed in which disks lose what was written long ago.
+
+    Nothing is moved: whoever moves a partition to its damaged copy alone has chosen to lose it.
+    """
+    chance = random.Random(seed)
+    drawn = draw_brokers(chance)
+    housekeeping = HousekeepingConfig(
+        repair_look_ms=chance.choice([30, 200]),
+        repair_retry_ms=100,
+        repair_piece_bytes_max=chance.choice([1, 300, 1 << 20]),
+    )
+    faults = [kind for kind in drawn.faults if kind not in ("moves", "drains")]
+    return replace(
+        drawn,
+        brokers=chance.choice([3, 5]),
+        voters=3,
+        late=0,
+        late_ms=0,
+        segment_bytes=1024,
+        value_bytes=200,
+        work_pause_max=chance.choice([2, 8]),
+        pause_mean=100,
+        transactors=0,
+        queries=0,
+        faults=(*faults, *("rot" for _ in range(4))),
+        broker=replace(
+            drawn.broker,
+            housekeeping=housekeeping,
+            # Records are large here: followers must keep up with those who write.
+            raft=replace(drawn.broker.raft, append_bytes_max=100_000, inflight_max=8),
+        ),
     )
 
 

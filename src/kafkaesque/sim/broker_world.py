@@ -9,14 +9,15 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.membership import Membership
-from kafkaesque.broker.peers import AnswerTo, ReplyTo
+from kafkaesque.broker.peers import AnswerTo, RangeTo, ReplyTo
+from kafkaesque.broker.ranges import RangeAnswer, RangeAsked
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.wall_clocks import ClockTold
 from kafkaesque.entry import LogStart, Voters
@@ -39,9 +40,15 @@ from kafkaesque.types import GroupId, NodeId
 _STEPS_AT_ONCE = 20
 _encode = msgspec.msgpack.encode
 _commands = msgspec.msgpack.Decoder(Command)
-_replies = msgspec.msgpack.Decoder(Reply)
 _questions = msgspec.msgpack.Decoder(Question)
-_answers = msgspec.msgpack.Decoder(Answer)
+_ranges_asked = msgspec.msgpack.Decoder(RangeAsked)
+Call: TypeAlias = Literal["command", "transaction", "range"]
+_DECODERS: dict[Call, msgspec.msgpack.Decoder[Any]] = {
+    "command": msgspec.msgpack.Decoder(Reply),
+    "transaction": msgspec.msgpack.Decoder(Answer),
+    "range": msgspec.msgpack.Decoder(RangeAnswer),
+}
+"""What comes back of each kind of call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +59,7 @@ class Asked:
     target: NodeId
     serial: int
     command: bytes
-    is_about_transactions: bool = False
+    kind: Call = "command"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +70,7 @@ class Answered:
     target: NodeId
     serial: int
     reply: bytes
-    is_about_transactions: bool = False
+    kind: Call = "command"
 
 
 Frame: TypeAlias = Message | Beat | LeadersTold | ClockTold | Asked | Answered
@@ -101,15 +108,18 @@ class Carrier:
 
     def consult(self, target: NodeId, question: Question, answer: AnswerTo) -> None:
         """Carry a question about transactions, as a command is carried."""
-        self._ask(target, _encode(question), answer, is_about_transactions=True)
+        self._ask(target, _encode(question), answer, "transaction")
+
+    def ask_range(self, target: NodeId, asked: RangeAsked, told: RangeTo) -> None:
+        """Carry a question for some of a log, as a command is carried."""
+        self._ask(target, _encode(asked), told, "range")
 
     def _ask(
         self,
         target: NodeId,
         data: bytes,
         reply: Callable[[Any], None],
-        *,
-        is_about_transactions: bool = False,
+        kind: Call = "command",
     ) -> None:
         world = self._world
         serial = world.next_serial()
@@ -120,7 +130,7 @@ class Carrier:
             target=target,
             serial=serial,
             command=data,
-            is_about_transactions=is_about_transactions,
+            kind=kind,
         )
         world.network.send("", asked)
 
@@ -130,7 +140,7 @@ class Carrier:
 
         world.schedule(world.settings.ask_ms, give_up)
 
-    def answered(self, serial: int, reply: Reply | Answer) -> None:
+    def answered(self, serial: int, reply: Reply | Answer | RangeAnswer) -> None:
         """Hand a reply to the one who waits for it, if somebody still does."""
         waiting = self._waiting.pop(serial, None)
         if waiting is not None:
@@ -156,6 +166,8 @@ class BrokerWorld:
         self.on_acted: Callable[[NodeId], None] = _ignore
         """Told of every node that did something, after it was checked."""
         self.groups: dict[GroupId, GroupChecks] = {}
+        self.rotten: dict[GroupId, set[NodeId]] = {}
+        """Where files of a group were damaged, until they are known to be mended."""
         self.checks = BrokerChecks(self.groups)
         self.network: Network[Frame] = Network(
             self.settings.network, self.chance, self.schedule, self._deliver
@@ -350,24 +362,27 @@ class BrokerWorld:
                 if frame.serial not in self._asked:  # a connection never doubles
                     self._asked.add(frame.serial)
                     reply = partial(self._reply, frame, machine.life)
-                    if frame.is_about_transactions:
-                        broker.consult(_questions.decode(frame.command), reply)
-                    else:
-                        broker.carry_out(_commands.decode(frame.command), reply)
+                    match frame.kind:
+                        case "transaction":
+                            broker.consult(_questions.decode(frame.command), reply)
+                        case "range":
+                            reply(broker.give_range(_ranges_asked.decode(frame.command)))
+                        case "command":
+                            broker.carry_out(_commands.decode(frame.command), reply)
             case Answered():
-                decoder = _answers if frame.is_about_transactions else _replies
-                self._carriers[machine.node].answered(frame.serial, decoder.decode(frame.reply))
+                reply_of = _DECODERS[frame.kind].decode(frame.reply)
+                self._carriers[machine.node].answered(frame.serial, reply_of)
             case _:
                 broker.deliver(group, frame)
 
-    def _reply(self, asked: Asked, life: int, reply: Reply | Answer) -> None:
+    def _reply(self, asked: Asked, life: int, reply: Reply | Answer | RangeAnswer) -> None:
         if self.nodes[asked.target].life == life:
             answer = Answered(
                 source=asked.target,
                 target=asked.source,
                 serial=asked.serial,
                 reply=_encode(reply),
-                is_about_transactions=asked.is_about_transactions,
+                kind=asked.kind,
             )
             self.network.send("", answer)
 
@@ -389,7 +404,8 @@ class BrokerWorld:
     def _opened(self, replica: Replica) -> None:
         group = replica.group
         if group not in self.groups:
-            self.groups[group] = GroupChecks(group, frozenset())
+            rotten = self.rotten.setdefault(group, set())
+            self.groups[group] = GroupChecks(group, rotten)
             # What machines live on is compacted by the brokers themselves.
             topic = group.split(".")[0]
             self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)

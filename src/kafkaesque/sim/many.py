@@ -10,7 +10,7 @@ from itertools import islice
 
 from kafkaesque.sim.broker_run import STEPS as BROKER_STEPS
 from kafkaesque.sim.broker_run import run_brokers
-from kafkaesque.sim.broker_settings import draw_clocks, draw_copies
+from kafkaesque.sim.broker_settings import draw_clocks, draw_copies, draw_rot
 from kafkaesque.sim.run import STEPS, Report, run_seed
 from kafkaesque.sim.settings import draw_narrow
 
@@ -32,13 +32,16 @@ class Kind(StrEnum):
     COPIES = "copies"
     """Whole brokers whose machines are restored from images of their disks."""
 
+    ROT = "rot"
+    """Whole brokers whose disks lose what was written long ago."""
+
     @property
     def steps(self) -> int:
         """How long a seed is troubled by default."""
         return STEPS if self in (Kind.LOGS, Kind.NARROW) else BROKER_STEPS
 
 
-_DRAWN = {Kind.CLOCKS: draw_clocks, Kind.COPIES: draw_copies}
+_DRAWN = {Kind.CLOCKS: draw_clocks, Kind.COPIES: draw_copies, Kind.ROT: draw_rot}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

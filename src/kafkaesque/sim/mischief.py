@@ -11,8 +11,9 @@ from functools import partial
 from kafkaesque.broker.replica import Replica
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, LogError, RaftError
-from kafkaesque.log.compaction import CompactionRules, Step, compact
+from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.journal import Journal
+from kafkaesque.log.steps import Step
 from kafkaesque.raft.quorum import majority
 from kafkaesque.sim.node import SimNode
 from kafkaesque.sim.world import World

@@ -1,0 +1,376 @@
+"""What is good of a damaged log that has no other copy, and how the rest is given up.
+
+For a stopped broker and a person who decides. `find_losses` reads everything that was ever synced
+and changes nothing. `give_up` writes damaged segments anew without what cannot be read, and leaves
+a hole there, as compaction does: consumers go on behind it, and all other offsets stay.
+
+The order makes every crash harmless: what is given up is written down; the journal says that the
+log may have holes; each file is swapped as `log/mending.py` does; the journal learns the new size
+of the last one; the notes of damage go. Whoever is interrupted begins again.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import msgspec
+
+from kafkaesque.errors import BatchError, LogError, NewerFormat
+from kafkaesque.log.damage import DAMAGED_SUFFIX, next_serial, save_damage
+from kafkaesque.log.disk import Disk, File
+from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.journal import Journal
+from kafkaesque.log.journal_records import GroupState, HolesAllowed, synced_record
+from kafkaesque.log.segment import (
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    MENDED_SUFFIX,
+    SEGMENT_NAME,
+    SyncedPoint,
+    stem_of,
+)
+from kafkaesque.log.segments_recovery import finish_swaps
+from kafkaesque.record.crc import crc32c
+from kafkaesque.record.view import HEADER, HEADER_BYTES, MAGIC, BatchView
+from kafkaesque.types import GroupId, Offset, Term
+
+FORMAT = 1
+NAME = "given-up"
+GIVEN_UP_MAX = 1000
+"""Ranges that are remembered of one log: the newest ones."""
+
+_NEW_NAME = "given-up.new"
+_MAGIC = b"KQGU"
+_HEAD = struct.Struct(">4sHII")
+_SEARCH_BYTES = 1 << 20
+_COPY_BYTES = 1 << 20
+_MAGIC_AT = 16
+_REPAIR_SUFFIX = ".repair"
+
+
+class Loss(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """Offsets [first, end) that cannot be read any more."""
+
+    first: Offset
+    end: Offset
+    bytes: int
+    """How many bytes of the file are no good; 0 where they are missing."""
+
+    file: str
+
+    @property
+    def records(self) -> int:
+        """How many records there were, unless some had been compacted away before."""
+        return self.end - self.first
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    """One segment as it is to be."""
+
+    base: Offset
+    runs: tuple[tuple[int, int], ...]
+    """What is kept of it: positions [from, to)."""
+
+    is_changed: bool
+    size: int
+    """Of what was synced, and is kept."""
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """What a log has lost, and what its files are to become."""
+
+    losses: tuple[Loss, ...]
+    files: tuple[_File, ...]
+    strays: tuple[str, ...]
+    """Index files without a segment."""
+
+    is_point_wrong: bool
+    """Whether the journal believes the last synced file to be longer than it is, or will be."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is nothing to be done."""
+        return not (self.losses or self.strays or self.is_point_wrong or self._has_changes)
+
+    @property
+    def _has_changes(self) -> bool:
+        return any(file.is_changed for file in self.files)
+
+
+def survey(disk: Disk, group: GroupId, state: GroupState) -> Survey:
+    """Read all of a log that was synced, and say what is lost; nothing is changed.
+
+    But for a swap that was interrupted: it is finished, as a start of the broker would do.
+    """
+    with disk_errors(group):
+        finish_swaps(disk, group)
+    synced = state.synced
+    if synced is None:
+        return Survey(losses=(), files=(), strays=(), is_point_wrong=False)
+    start = state.marks.start.offset
+    names = disk.list(group)
+    matches = [match for match in map(SEGMENT_NAME.fullmatch, names) if match and not match[3]]
+    bases = sorted(int(match[1]) for match in matches if match[2] == LOG_SUFFIX)
+    bases = [base for base in bases if base <= synced.segment_base]
+    first = max((base for base in bases if base <= start), default=start)
+    wanted = sorted({first, synced.segment_base, *(base for base in bases if base > first)})
+    losses: list[Loss] = []
+    files: list[_File] = []
+    for place, base in enumerate(wanted):
+        is_last = base == synced.segment_base
+        end = synced.end_offset if is_last else wanted[place + 1]
+        limit = synced.position if is_last else None
+        file, lost = _survey_file(disk, group, base, end, state, limit, is_there=base in bases)
+        files.append(file)
+        losses += [one for one in lost if one.end > start]
+    strays = tuple(
+        match[0]
+        for match in matches
+        if match[2] != LOG_SUFFIX
+        and first < int(match[1]) < synced.segment_base
+        and int(match[1]) not in bases
+    )
+    is_wrong = files[-1].size != synced.position
+    return Survey(losses=tuple(losses), files=tuple(files), strays=strays, is_point_wrong=is_wrong)
+
+
+def give_up(disk: Disk, journal: Journal, group: GroupId, found: Survey) -> None:
+    """Let the log go on without what is lost, durably."""
+    state = journal.groups[group]
+    synced = state.synced
+    assert synced is not None, "what was never synced is not damaged"
+    if found.losses:
+        known = load_given_up(disk, group)
+        new = [loss for loss in found.losses if loss not in known]
+        _save(disk, group, (*known, *new)[-GIVEN_UP_MAX:])
+    if not state.has_holes:
+        journal.add(HolesAllowed(group=group))
+        journal.write_now()
+    with disk_errors(group):
+        for name in found.strays:
+            _put_aside(disk, group, name)
+        for file in found.files:
+            if file.is_changed:
+                _rewrite(disk, group, file)
+    point = SyncedPoint(
+        segment_base=synced.segment_base,
+        position=found.files[-1].size,
+        end_offset=synced.end_offset,
+    )
+    if point != synced:
+        journal.add(synced_record(group, point))
+        journal.write_now()
+    save_damage(disk, group, ())
+
+
+def load_given_up(disk: Disk, group: GroupId) -> tuple[Loss, ...]:
+    """Return what was given up of a log; a file that cannot be read tells of nothing."""
+    path = f"{group}/{NAME}"
+    with disk_errors(path):
+        if NAME not in disk.list(group):
+            return ()
+        file = disk.open(path)
+        data = file.read(0, file.size())
+        file.close()
+    if len(data) >= _HEAD.size:
+        magic, version, crc, length = _HEAD.unpack_from(data)
+        if magic == _MAGIC and version > FORMAT:
+            raise NewerFormat(path, version, FORMAT)
+        state = data[_HEAD.size :]
+        if magic == _MAGIC and len(state) == length and crc32c(state) == crc:
+            with suppress(msgspec.MsgspecError):
+                return msgspec.msgpack.decode(state, type=tuple[Loss, ...])
+    return ()
+
+
+def _save(disk: Disk, group: GroupId, losses: tuple[Loss, ...]) -> None:
+    state = msgspec.msgpack.encode(losses)
+    new = f"{group}/{_NEW_NAME}"
+    with disk_errors(new):
+        with suppress(FileNotFoundError):
+            disk.remove(new)
+        file = disk.create(new)
+        file.write(0, _HEAD.pack(_MAGIC, FORMAT, crc32c(state), len(state)) + state)
+        disk.sync_now([file], [])
+        file.close()
+        disk.rename(new, f"{group}/{NAME}")
+        disk.sync_now([], [group])
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _survey_file(
+    disk: Disk,
+    group: GroupId,
+    base: Offset,
+    end: Offset,
+    state: GroupState,
+    limit: int | None,
+    *,
+    is_there: bool,
+) -> tuple[_File, list[Loss]]:
+    """Look through one file, of which the first `limit` bytes were synced, or all."""
+    path = stem_of(group, base) + LOG_SUFFIX
+    if not is_there:
+        lost = [Loss(first=base, end=end, bytes=0, file=path)] if end > base else []
+        return _File(base=base, runs=(), is_changed=True, size=0), lost
+    with disk_errors(path):
+        file = disk.open(path)
+        try:
+            size = file.size()
+            synced = size if limit is None else min(limit, size)
+            scan = _Scan(file, path, synced, base, end, state)
+            runs = scan.run()
+        finally:
+            file.close()
+    kept = sum(to - start for start, to in runs)
+    if limit is not None and size > synced:
+        runs = [*runs, (synced, size)]  # not synced: recovery looks at it
+    is_changed = kept != synced
+    return _File(base=base, runs=tuple(runs), is_changed=is_changed, size=kept), scan.losses
+
+
+class _Scan:
+    """Walks over a file, also over what is no good of it."""
+
+    def __init__(
+        self,
+        file: File,
+        path: str,
+        size: int,
+        base: Offset,
+        end: Offset,
+        state: GroupState,
+    ) -> None:
+        self.losses: list[Loss] = []
+        self._file = file
+        self._path = path
+        self._size = size
+        self._end = end
+        self._has_holes = state.has_holes
+        self._start = state.marks.start.offset
+        self._term_of: Callable[[Offset], Term] = state.marks.term_of_record
+        self._expected = base
+
+    def run(self) -> list[tuple[int, int]]:
+        """Return the good runs of the file, and note what is lost between and behind them."""
+        runs: list[tuple[int, int]] = []
+        position = begun = 0
+        while position < self._size:  # ends: each turn moves on
+            view = self._batch(position)
+            if view is None:
+                if position > begun:
+                    runs.append((begun, position))
+                position = begun = self._skip(position)
+                continue
+            if view.base_offset > self._expected and not self._has_holes:
+                self._lose(view.base_offset, 0)
+            self._expected = view.end_offset
+            position += view.size
+        if position > begun:
+            runs.append((begun, position))
+        if self._expected < self._end and not self._has_holes:
+            self._lose(self._end, 0)
+        return runs
+
+    def _skip(self, position: int) -> int:
+        """Return where the next good batch begins behind a bad one, or the end."""
+        for at in self._candidates(position + 1):
+            view = self._batch(at)
+            if view is not None:
+                self._lose(view.base_offset, at - position)
+                return at
+        self._lose(self._end, self._size - position)
+        self._expected = self._end
+        return self._size
+
+    def _lose(self, end: Offset, size: int) -> None:
+        if end <= self._expected:
+            return  # rubbish between two batches
+        self.losses.append(Loss(first=self._expected, end=end, bytes=size, file=self._path))
+        self._expected = end
+
+    def _candidates(self, position: int) -> Iterator[int]:
+        """Yield the places from `position` on that have a batch's magic where it should be."""
+        at = position + _MAGIC_AT
+        while at < self._size:
+            data = self._file.read(at, min(_SEARCH_BYTES, self._size - at))
+            if not data:
+                return
+            found = data.find(MAGIC)
+            while found >= 0:
+                yield at + found - _MAGIC_AT
+                found = data.find(MAGIC, found + 1)
+            at += len(data)
+
+    def _batch(self, position: int) -> BatchView | None:
+        """Return the batch at a place, if it is one, whole and of this place in the log."""
+        if self._size - position < HEADER_BYTES:
+            return None
+        head = self._file.read(position, HEADER_BYTES)
+        if len(head) < HEADER_BYTES:
+            return None
+        base, length, term, magic, *_ = HEADER.unpack(head)
+        if magic != MAGIC or not self._expected <= base < self._end:
+            return None
+        size = length + 12
+        if not HEADER_BYTES <= size <= self._size - position:
+            return None
+        if base >= self._start and term != self._term_of(base):
+            return None
+        try:
+            view = BatchView(self._file.read(position, size))
+            view.check_crc()
+        except BatchError:
+            return None
+        return view if view.end_offset <= self._end else None
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _rewrite(disk: Disk, group: GroupId, file: _File) -> None:
+    """Write a segment without what is no good of it, and let it take the place of the old one."""
+    stem = stem_of(group, file.base)
+    path = stem + LOG_SUFFIX
+    name = path.rpartition("/")[2]
+    with suppress(FileNotFoundError):
+        disk.remove(path + _REPAIR_SUFFIX)
+    new = disk.create(path + _REPAIR_SUFFIX)
+    try:
+        if file.runs:
+            _copy(disk, path, file.runs, new)
+        for suffix in INDEX_SUFFIXES:  # they are made again when they are needed
+            with suppress(FileNotFoundError):
+                disk.remove(stem + suffix)
+        disk.sync_now([new], [])
+    finally:
+        new.close()
+    disk.rename(path + _REPAIR_SUFFIX, path + MENDED_SUFFIX)
+    disk.sync_now([], [group])
+    if name in disk.list(group):
+        _put_aside(disk, group, name)
+    disk.rename(path + MENDED_SUFFIX, path)
+    disk.sync_now([], [group])
+
+
+def _copy(disk: Disk, path: str, runs: tuple[tuple[int, int], ...], new: File) -> None:
+    old = disk.open(path)
+    at = 0
+    try:
+        for position, end in runs:
+            while position < end:  # ends: an empty read raises
+                data = old.read(position, min(_COPY_BYTES, end - position))
+                if not data:
+                    raise LogError(f"{path} became shorter while it was read")
+                new.write(at, data)
+                at += len(data)
+                position += len(data)
+    finally:
+        old.close()
+
+
+def _put_aside(disk: Disk, group: GroupId, name: str) -> None:
+    serial = next_serial(disk.list(group))
+    disk.rename(f"{group}/{name}", f"{group}/{name}.{serial}{DAMAGED_SUFFIX}")

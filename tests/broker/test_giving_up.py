@@ -1,0 +1,206 @@
+"""The only copy of a log goes on without what its disk lost: as little as can be, and no crash."""
+
+import pytest
+
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import OffsetOutOfRange, PartitionOffline
+from kafkaesque.log.damage import load_damage
+from kafkaesque.log.giving_up import Loss, Survey, give_up, load_given_up, survey
+from kafkaesque.log.journal import Journal
+from kafkaesque.record.read import read_records
+from kafkaesque.record.view import split_batches
+from kafkaesque.sim.disk import PowerLost
+from kafkaesque.sim.inode import CrashPolicy
+from kafkaesque.types import Offset
+from tests.broker.nodes import GROUP
+from tests.broker.partitions import PartitionNode, build
+from tests.broker.test_damage import COUNT, HARMS, Harm, filled, read_until_error
+from tests.log.logs import TINY
+
+ONE_BATCH = [what for what in HARMS if what.startswith(("a bit", "a high bit", "a batch"))]
+
+
+def stopped_after(*harms: Harm) -> PartitionNode:
+    """A node that is stopped, and whose disk did its worst."""
+    node = filled(alone=True)
+    node.partition.producers.stop()
+    node.store.close()
+    node.disk.kill()
+    for harm in harms:
+        harm(node)
+    files = [node.disk.open(f"{GROUP}/{name}") for name in node.disk.list(GROUP)]
+    node.disk.sync_now(files, [GROUP])
+    return node
+
+
+def looked(node: PartitionNode) -> Survey:
+    journal = Journal.open(node.disk, TINY)
+    found = survey(node.disk, GROUP, journal.groups[GROUP])
+    journal.close()
+    return found
+
+
+def repair(node: PartitionNode) -> None:
+    journal = Journal.open(node.disk, TINY)
+    give_up(node.disk, journal, GROUP, survey(node.disk, GROUP, journal.groups[GROUP]))
+    journal.close()
+
+
+def lost(found: Survey) -> list[Offset]:
+    return [offset for loss in found.losses for offset in range(loss.first, loss.end)]
+
+
+def read_on(node: PartitionNode) -> list[Offset]:
+    """Read to the end, as a consumer does that passes over holes."""
+    seen: list[Offset] = []
+    offset = 0
+    while offset < COUNT:
+        data = node.partition.read(offset, 1 << 10)
+        if not data:  # the hole is at the end: what comes next lies behind it
+            return seen
+        for view in split_batches(data):
+            for record in read_records(view):
+                if offset <= record.offset < COUNT:
+                    assert record.value == b"%d" % record.offset
+                    seen.append(record.offset)
+            offset = max(offset, view.end_offset)
+    return seen
+
+
+def serve(node: PartitionNode) -> None:
+    node.start()
+    node.lead()
+
+
+def first_segment_gone(node: PartitionNode) -> None:
+    node.disk.remove(node.segment(0))
+
+
+def last_segment_short(node: PartitionNode) -> None:
+    file = node.disk.open(node.segment(-1))
+    file.truncate(file.size() - 10)
+    file.close()
+
+
+def last_segment_gone(node: PartitionNode) -> None:
+    node.disk.remove(node.segment(-1))
+
+
+ALL_HARMS = {
+    **HARMS,
+    "the first segment gone": first_segment_gone,
+    "the last segment short": last_segment_short,
+    "the last segment gone": last_segment_gone,
+}
+
+
+@pytest.mark.parametrize("what", ALL_HARMS)
+def test_all_that_is_good_stays_where_it_was_and_the_rest_is_passed_over(what: str) -> None:
+    node = stopped_after(ALL_HARMS[what])
+    before = {name: node.disk.open(f"{GROUP}/{name}") for name in node.disk.list(GROUP)}
+    bytes_before = {name: file.read(0, file.size()) for name, file in before.items()}
+    found = looked(node)
+    assert bytes_before == {
+        name: node.disk.open(f"{GROUP}/{name}").read(0, 1 << 20) for name in node.disk.list(GROUP)
+    }, "looking changes nothing"
+    gone = lost(found)
+    assert gone, "something is lost"
+    if what in ONE_BATCH:
+        assert len(gone) == 1, "one batch of one record was damaged"
+    repair(node)
+    assert looked(node).is_whole
+    serve(node)
+    assert read_on(node) == [offset for offset in range(COUNT) if offset not in gone]
+    assert node.replica.damage.given_up == found.losses
+    assert not node.replica.damage.found
+    assert node.replica.log.end_offset == COUNT
+    outcomes: list[Outcome] = []
+    node.partition.append(memoryview(build(b"%d" % COUNT)), outcomes.append)
+    node.sync()
+    assert outcomes == [Outcome.COMMITTED]
+    node.stop_and_start()
+    assert read_on(node) == [offset for offset in range(COUNT) if offset not in gone]
+    kept = [name for name in node.disk.list(GROUP) if name.endswith(".damaged")]
+    assert all(
+        node.disk.open(f"{GROUP}/{name}").read(0, 1 << 20)
+        == bytes_before[name.rpartition(".")[0].rpartition(".")[0]]
+        for name in kept
+    ), "what was damaged is kept as it was"
+
+
+def test_a_log_that_is_whole_needs_nothing() -> None:
+    assert looked(stopped_after()).is_whole
+
+
+@pytest.mark.parametrize(
+    "what", ["a bit in the records", "a segment deleted", "the last segment short"]
+)
+def test_whoever_loses_power_meanwhile_can_begin_again(what: str) -> None:
+    operation = 0
+    expected = lost(looked(stopped_after(ALL_HARMS[what])))
+    while True:
+        operation += 1
+        node = stopped_after(ALL_HARMS[what])
+        node.disk.crash_after = node.disk.operations + operation
+        try:
+            repair(node)
+        except PowerLost:
+            node.disk.crash(CrashPolicy.TORN)
+        else:
+            break
+        repair(node)
+        serve(node)
+        assert read_on(node) == [offset for offset in range(COUNT) if offset not in expected]
+        told = load_given_up(node.disk, GROUP)
+        assert [at for loss in told for at in range(loss.first, loss.end)] == expected
+    assert operation > 5
+
+
+@pytest.mark.complains("damage_found partition=orders offset=*")
+def test_a_lone_copy_with_several_damaged_places_gives_all_that_is_good() -> None:
+    """Without `log repair`: an error at each place, and no word that an offset is not there."""
+
+    def flip(place: int) -> Harm:
+        def harm(node: PartitionNode) -> None:
+            file = node.disk.open(node.segment(place))
+            file.write(70, b"!!!!!!!!")
+            file.close()
+
+        return harm
+
+    node = stopped_after(flip(0), flip(2))
+    gone = lost(looked(node))
+    serve(node)
+    assert read_until_error(node) == list(range(gone[0]))
+    readable, refused = [], []
+    for offset in range(COUNT):
+        try:
+            data = node.partition.read(offset, 1)
+        except PartitionOffline:
+            refused.append(offset)
+        except OffsetOutOfRange:
+            pytest.fail("a client would go elsewhere and hide the loss")
+        else:
+            assert next(split_batches(data)).base_offset == offset
+            readable.append(offset)
+    assert set(gone) <= set(refused)
+    assert readable[-1] == COUNT - 1
+    assert {one.offset for one in node.replica.damage.found} >= {gone[0]}
+    node.partition.producers.stop()
+    node.store.close()
+    node.disk.kill()
+    repair(node)
+    assert load_damage(node.disk, GROUP) == ()
+    serve(node)
+    assert read_on(node) == [offset for offset in range(COUNT) if offset not in gone]
+
+
+def test_what_was_given_up_is_remembered_and_not_twice() -> None:
+    node = stopped_after(HARMS["a bit in the records"])
+    found = looked(node)
+    repair(node)
+    repair(node)
+    assert load_given_up(node.disk, GROUP) == found.losses
+    assert len([name for name in node.disk.list(GROUP) if name.endswith(".damaged")]) == 1
+    (loss,) = found.losses
+    assert isinstance(loss, Loss) and loss.records == 1 and loss.bytes > 60

@@ -1,0 +1,88 @@
+"""Planted bugs in how damaged logs are mended; the scripted tests are to notice."""
+
+from kafkaesque.sim.many import Kind
+from tests.mutants.mutation import Mutant
+
+_RANGES = "kafkaesque.broker.ranges"
+_REPAIRS = "kafkaesque.broker.repairs"
+_MENDING = "kafkaesque.log.mending:Mending"
+
+REPAIR_MUTANTS = (
+    Mutant(
+        name="a source gives a range in which it has noted damage",
+        target=f"{_RANGES}:_refusal",
+        old="if not is_whole(replica, asked.first, asked.end):",
+        new="if False:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a source gives what it has read unseen",
+        target=f"{_RANGES}:_read",
+        old="read_sound(replica, asked.first, bytes_max, first_always=True, end=asked.end)",
+        new="replica.log.segments.read(asked.first, bytes_max)",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a source gives what is not committed",
+        target=f"{_RANGES}:_refusal",
+        old="if asked.end > replica.settled_offset:",
+        new="if False:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="pieces are swapped in unseen",
+        target=f"{_MENDING}.add",
+        old="if damage is not None:",
+        new="if False:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="damage is forgotten before what mends it is in place",
+        target=f"{_REPAIRS}:_Attempt._fill",
+        old="yield from mending.finish()",
+        new="replica.damage.clear(gap.base, gap.end); yield from mending.finish()",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="what is not committed is mended",
+        target=f"{_REPAIRS}:_settled_below",
+        old="min(replica.settled_offset, replica.log.mendable_below)",
+        new="replica.log.end_offset",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="of a compacted log only the damaged segment is taken from a peer",
+        target=f"{_REPAIRS}:Repairs._mend",
+        old="if replica.has_holes:",
+        new="if False:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a replica leads again while some of its damage is left",
+        target="kafkaesque.broker.replica:Replica.mended",
+        old="not self.damage.found",
+        new="True",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="recovery does not finish a swap that was interrupted",
+        target="kafkaesque.log.segments_recovery:finish_swaps",
+        old="and wanted not in names",
+        new="and False",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="good batches behind a bad one are given up, too",
+        target="kafkaesque.log.giving_up:_Scan._candidates",
+        old="at = position + _MAGIC_AT",
+        new="at = self._size",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a damaged file is not kept when what is good of it is written anew",
+        target="kafkaesque.log.giving_up:_rewrite",
+        old="_put_aside(disk, group, name)",
+        new="disk.remove(path)",
+        world=Kind.ROT,
+    ),
+)

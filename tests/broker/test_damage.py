@@ -101,6 +101,14 @@ HARMS: dict[str, Harm] = {
     "two segments swapped": _swap,
     "a segment deleted": _delete,
 }
+AT_START = (
+    "a batch cut out",
+    "a truncated segment",
+    "zeros",
+    "two segments swapped",
+    "a segment deleted",
+)
+"""What the seals tell before anybody reads it."""
 
 
 def filled(*, alone: bool) -> PartitionNode:
@@ -127,7 +135,9 @@ def harm(node: PartitionNode, what: str) -> None:
     node.partition.producers.stop()
     node.restart(after=lambda: HARMS[what](node))
     node.lead()
-    lead_again(node)
+    assert bool(node.replica.damage.found) is (what in AT_START)
+    if what not in AT_START:
+        lead_again(node)
 
 
 def read_all(node: PartitionNode, first: Offset = 0) -> list[Offset]:
@@ -157,7 +167,8 @@ def test_a_damaged_leader_of_three_leads_no_more_and_keeps_its_vote(what: str) -
     node.sync()
     raft = node.replica.raft
     assert raft.role is Role.FOLLOWER and node.replica.error is None
-    assert [m.target for m in node.sent if isinstance(m, TimeoutNow)] == [2]
+    handed_to = [m.target for m in node.sent if isinstance(m, TimeoutNow)]
+    assert handed_to == ([] if what in AT_START else [2])
     assert node.replica.damage.found
     assert node.replica.log.end_offset == COUNT
     for _ in range(2):

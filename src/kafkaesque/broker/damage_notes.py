@@ -18,6 +18,13 @@ class DamageNotes:
         self._log = of
         segments = of.segments
         self._noted = load_damage(segments.disk, segments.folder)
+        if segments.seals.lost is not None:
+            log.warning("seals_lost partition=%s reason=%s", group, segments.seals.lost)
+        for error in segments.found:
+            self.add(error.offset or 0, error)
+        if of.has_holes:
+            for one in self.found:
+                segments.doubt(one.offset, one.reason)
 
     @property
     def found(self) -> tuple[Damage, ...]:
@@ -30,6 +37,7 @@ class DamageNotes:
     def add(self, offset: Offset, error: CorruptLog) -> None:
         """Note that what begins at `offset` cannot be read; one that is known is not news."""
         found = self.found
+        offset = max(offset, self._log.start.first_offset)  # what is before that is gone anyway
         if len(found) >= NOTES_MAX or any(one.offset == offset for one in found):
             return
         self._noted = (*found, Damage(offset=offset, reason=str(error)))

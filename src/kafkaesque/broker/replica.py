@@ -204,7 +204,10 @@ class Replica:
             return
         settled = min(self.raft.commit, log.stable)
         if settled >= log.start.index and low <= log.offset_at(settled):
-            log.trim(low)
+            try:
+                log.trim(low)
+            except CorruptLog as error:  # the batch at the new start is lost: it stays for now
+                self.damaged(error, low)
 
     def _on_trimmed(self) -> None:
         """Let the followers of a group at rest hear of it, too."""
@@ -323,6 +326,8 @@ class Replica:
         The replica keeps its log and its vote, so that the group loses none, and does not lead any
         more, also after a restart. The only voter goes on: nobody else has what is good of it.
         """
+        if offset is None:
+            offset = error.offset
         self.damage.add(self.log.start.first_offset if offset is None else offset, error)
         self.raft.may_lead = False
         if self.error is None and self.raft.leadership is not None:

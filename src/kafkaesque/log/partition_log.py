@@ -209,6 +209,11 @@ class PartitionLog:
         return self._segments
 
     @property
+    def has_holes(self) -> bool:
+        """Whether offsets may be missing; if not, a missing one is damage."""
+        return self._visible.has_holes
+
+    @property
     def compactable_below(self) -> Offset:
         """Segments below this offset may be rewritten: no synced point can refer to them.
 
@@ -328,6 +333,11 @@ class PartitionLog:
         if self._is_out:
             return None
         self._noted_base = self._captured_base
+        try:
+            self._segments.synced()
+        except LogError as error:
+            self._fail(error)
+            return None
         self._operations.round_done()
         if self.error is None:
             self._stability.synced(self._captured)

@@ -32,6 +32,7 @@ from kafkaesque.broker.peers import AnswerTo, NoPeers, Peers, ReplyTo
 from kafkaesque.broker.producer_ids import Give, ProducerIds
 from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.replica_set import ReplicaSet
+from kafkaesque.broker.scrub import Scrubber
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Topics, group_of
@@ -115,6 +116,7 @@ class Broker:
         self.leaders.on_change = self._waits.changed
         self.clocks = WallClocks(node, clock, config.housekeeping, self._peers.tell)
         self._housekeeper = Housekeeper(clock, config.housekeeping, self.clocks)
+        self.scrubber = Scrubber(clock, config.housekeeping, self.replicas.by_group)
         self._producer_ids = ProducerIds(config.producers.ids_per_block, self._take_producer_ids)
         # While topics may come and go: those that were deleted meanwhile are not yielded.
         self.sweep = ProducerSweep(
@@ -216,6 +218,7 @@ class Broker:
         self._store.flusher.settle()
         self.clocks.tick(set(self._others()) - self.replicas.removed)
         self._housekeeper.tick()
+        self.scrubber.tick()
         self.sweep.step()
         self.flush()
 
@@ -271,6 +274,7 @@ class Broker:
     def stop(self) -> None:
         """Stop cleanly."""
         self._housekeeper.stop()
+        self.scrubber.stop()
         self.sweep.stop()
         self._committed.stop()
         self.coordinators.stop()

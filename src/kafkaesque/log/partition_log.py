@@ -40,6 +40,7 @@ from kafkaesque.log.journal_records import (
 )
 from kafkaesque.log.opening import recover_segments
 from kafkaesque.log.operations import Operation, Operations, Wait, one_round
+from kafkaesque.log.seals import Seal
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.snapshot import drop_beyond
 from kafkaesque.log.stability import Stability
@@ -303,6 +304,12 @@ class PartitionLog:
         """Close the active segment, so that it may be dropped or compacted; raises DiskFull."""
         if not self._is_out and not self._operations:
             self._segments.roll()
+            self._flusher.request(self)
+
+    def seal(self, seal: Seal) -> None:
+        """Keep the seal of a closed segment that had none, and was read through."""
+        if not self._is_out:
+            self._segments.seals.put(seal)
             self._flusher.request(self)
 
     def install(self, start: LogStart) -> None:

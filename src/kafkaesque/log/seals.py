@@ -104,6 +104,19 @@ def is_like(file: File, size: int, seal: Seal) -> bool:
     return crc32c(first) == seal.first and crc32c(last) == seal.last
 
 
+def decode_seals(path: str, data: bytes) -> list[Seal] | None:
+    """Return what a file of seals holds, by base; None if it is damaged. Raises NewerFormat."""
+    state = data[_HEADER.size :]
+    if len(data) >= _HEADER.size:
+        magic, version, crc, length = _HEADER.unpack_from(data)
+        if magic == _MAGIC and version > FORMAT:
+            raise NewerFormat(path, version, FORMAT)
+        if magic == _MAGIC and len(state) == length and crc32c(state) == crc:
+            with suppress(msgspec.MsgspecError):
+                return _decoder.decode(state)
+    return None
+
+
 class Seals:
     """The seals of one log by the base of their segments; a change is saved when its owner says so.
 
@@ -131,22 +144,13 @@ class Seals:
             file = disk.open(path)
             data = file.read(0, file.size())
             file.close()
-        for seal in seals._decoded(path, data):
+        found = decode_seals(path, data)
+        if found is None:
+            seals.lost = f"{path} is damaged"
+            seals.is_dirty = True
+        for seal in found or ():
             seals._by_base[seal.base] = (*seals.of(seal.base), seal)
         return seals
-
-    def _decoded(self, path: str, data: bytes) -> list[Seal]:
-        state = data[_HEADER.size :]
-        if len(data) >= _HEADER.size:
-            magic, version, crc, length = _HEADER.unpack_from(data)
-            if magic == _MAGIC and version > FORMAT:
-                raise NewerFormat(path, version, FORMAT)
-            if magic == _MAGIC and len(state) == length and crc32c(state) == crc:
-                with suppress(msgspec.MsgspecError):
-                    return _decoder.decode(state)
-        self.lost = f"{path} is damaged"
-        self.is_dirty = True
-        return []
 
     # ── what is known ────────────────────────────────────────────────────────────────────────
 

@@ -114,6 +114,21 @@ def test_a_segment_that_was_cut_is_not_sealed_by_what_it_held_before() -> None:
     assert not recover(disk, stopped(log)).found
 
 
+def test_seals_of_what_was_behind_the_synced_point_are_gone_after_a_start() -> None:
+    disk = a_disk()
+    log = a_log(disk, batches=2)
+    point = sync(log)
+    append(log, 28)
+    sync(log)
+    sync(log)
+    assert [one.base for one in Seals.load(disk, FOLDER).all()] == [0, 12, 24, 36]
+    disk.open(path(12)).truncate(3 * a_batch(12).size)  # torn, as far as anybody can tell
+    log = recover(disk, point)
+    assert (log.end_offset, log.found) == (18, ())
+    assert [one.base for one in log.seals.all()] == [0]
+    assert Seals.load(disk, FOLDER).all() == [], "before the point can move on"
+
+
 def test_a_log_that_begins_anew_has_no_seals() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)

@@ -40,6 +40,9 @@ class DamageNotes:
         offset = max(offset, self._log.start.first_offset)  # what is before that is gone anyway
         if len(found) >= NOTES_MAX or any(one.offset == offset for one in found):
             return
+        span = self._log.segments.doubted(offset)
+        if span is not None and any(span[0] <= one.offset < span[1] for one in found):
+            return  # one note is enough for a segment that is known as damaged
         self._noted = (*found, Damage(offset=offset, reason=str(error)))
         log.error("damage_found partition=%s offset=%d reason=%s", self._group, offset, error)
         segments = self._log.segments

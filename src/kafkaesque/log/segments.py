@@ -426,6 +426,16 @@ class Segments:
         """Return the offset at which the next segment begins, for a closed one."""
         return self._bases[bisect_right(self._bases, segment.base)]
 
+    def next_base(self, offset: Offset) -> Offset:
+        """Return where the segment behind that of `offset` begins; the log's end if none does."""
+        number = bisect_right(self._bases, offset)
+        return self._bases[number] if number < len(self._bases) else self.end_offset
+
+    def doubted(self, offset: Offset) -> tuple[Offset, Offset] | None:
+        """Return the offsets [base, end) of the segment of `offset`, if it is known as damaged."""
+        segment = self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
+        return None if segment.damage is None else (segment.base, self.end_of(segment))
+
     def doubt(self, offset: Offset, reason: str) -> None:
         """Give out nothing of the closed segment of `offset`, where nobody else would notice."""
         segment = self._segments[bisect_right(self._bases, offset) - 1]

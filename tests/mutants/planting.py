@@ -13,6 +13,7 @@ from tests.mutants.planted_copies import COPY_MUTANTS
 from tests.mutants.planted_install import INSTALL_MUTANTS
 from tests.mutants.planted_links import LINK_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
+from tests.mutants.planted_seals import SEAL_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
 
 PLANTED: Sequence[Mutant] = (
@@ -27,5 +28,6 @@ PLANTED: Sequence[Mutant] = (
     *CLOCK_MUTANTS,
     *LINK_MUTANTS,
     *COPY_MUTANTS,
+    *SEAL_MUTANTS,
 )
 """In the order in which they are hunted."""

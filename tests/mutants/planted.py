@@ -358,7 +358,7 @@ MUTANTS = (
     # ── producers ────────────────────────────────────────────────────────────────────────────
     Mutant(
         name="what is known of producers is not rebuilt from the log",
-        target=f"{_KEEPER}._catch_up",
+        target=f"{_KEEPER}._apply",
         old="self._producers.apply(view, view.base_offset, now_ms)",
         new="pass",
     ),

@@ -50,11 +50,13 @@ class OffsetOutOfRange(LogError):
 class CorruptLog(LogError):
     """Synced bytes are not what was written; they are never cut, but refilled or repaired."""
 
-    def __init__(self, path: str, position: int, reason: str) -> None:
+    def __init__(self, path: str, position: int, reason: str, *, offset: int | None = None) -> None:
         super().__init__(f"{path} is damaged at byte {position}: {reason}")
         self.path = path
         self.position = position
         self.reason = reason
+        self.offset = offset
+        """No later than the first record that is not what was written; None if not known."""
 
 
 class RepairFailed(LogError):

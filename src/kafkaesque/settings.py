@@ -74,6 +74,7 @@ _RANGES: Mapping[str, tuple[int, int]] = {
     "groups.consumer_hasty_heartbeat_ms": (1, _INT32_MAX),
     "transactions.state_partitions": (1, _PARTITIONS_MAX),
     "housekeeping.dirty_share_min": (0, 1),
+    "housekeeping.scrub_bytes_per_second": (0, _INT64_MAX),
     # The gateway's own requests carry these in 32 bits.
     "text.fetch_bytes": (1, _INT32_MAX),
     "text.timeout_ms": (1, _INT32_MAX),

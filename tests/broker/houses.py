@@ -7,6 +7,7 @@ from dataclasses import replace
 from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.log_settings import configure_log
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.scrub import Scrubber
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.wall_clocks import ClockTold, WallClocks
 from kafkaesque.broker.watermark import Outcome
@@ -48,7 +49,8 @@ class House:
         self.store = Store.open(self.disk, SMALL, self.clock, 1, self.failures.append)
         self.clocks = WallClocks(1, self.clock, self.config, self.told.append)
         self.keeper = Housekeeper(self.clock, self.config, self.clocks)
-        self.replicas = {}
+        self.replicas: dict[GroupId, Replica] = {}
+        self.scrubber = Scrubber(self.clock, self.config, self.replicas)
         for number in range(groups):
             group = f"orders/{number}"
             if group in self.store.journal.groups:
@@ -93,6 +95,7 @@ class House:
             self.store.flusher.settle()
             self.clocks.tick(self.others)
             self.keeper.tick()
+            self.scrubber.tick()
             self.store.flusher.kick()
 
     def pass_time(self, ms: int, *, ticks: int = 40) -> None:

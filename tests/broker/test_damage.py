@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kafkaesque.broker.watermark import Outcome
+from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import CorruptLog, NotLeader, OffsetOutOfRange, PartitionOffline
 from kafkaesque.log.damage import Damage, load_damage, save_damage
 from kafkaesque.raft.messages import TimeoutNow, VoteRequest, VoteResponse
@@ -12,8 +13,8 @@ from kafkaesque.raft.raft import Role
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import HEADER, split_batches
 from kafkaesque.types import Offset
-from tests.broker.nodes import GROUP, THREE
-from tests.broker.partitions import PartitionNode, build
+from tests.broker.nodes import GROUP, THREE, append
+from tests.broker.partitions import OFTEN, PartitionNode, build
 
 COUNT = 60
 FIELDS = (
@@ -101,11 +102,19 @@ HARMS: dict[str, Harm] = {
     "two segments swapped": _swap,
     "a segment deleted": _delete,
 }
+AT_START = (
+    "a batch cut out",
+    "a truncated segment",
+    "zeros",
+    "two segments swapped",
+    "a segment deleted",
+)
+"""What the seals tell before anybody reads it."""
 
 
-def filled(*, alone: bool) -> PartitionNode:
+def filled(*, alone: bool, config: ProducerConfig = OFTEN) -> PartitionNode:
     """A leader whose log has several segments; each record is the number of its offset."""
-    node = PartitionNode() if alone else PartitionNode(THREE)
+    node = PartitionNode(config=config) if alone else PartitionNode(THREE, config=config)
     if not alone:
         node.elect()
     for number in range(COUNT):
@@ -127,7 +136,9 @@ def harm(node: PartitionNode, what: str) -> None:
     node.partition.producers.stop()
     node.restart(after=lambda: HARMS[what](node))
     node.lead()
-    lead_again(node)
+    assert bool(node.replica.damage.found) is (what in AT_START)
+    if what not in AT_START:
+        lead_again(node)
 
 
 def read_all(node: PartitionNode, first: Offset = 0) -> list[Offset]:
@@ -157,7 +168,8 @@ def test_a_damaged_leader_of_three_leads_no_more_and_keeps_its_vote(what: str) -
     node.sync()
     raft = node.replica.raft
     assert raft.role is Role.FOLLOWER and node.replica.error is None
-    assert [m.target for m in node.sent if isinstance(m, TimeoutNow)] == [2]
+    handed_to = [m.target for m in node.sent if isinstance(m, TimeoutNow)]
+    assert handed_to == ([] if what in AT_START else [2])
     assert node.replica.damage.found
     assert node.replica.log.end_offset == COUNT
     for _ in range(2):
@@ -198,6 +210,47 @@ def test_the_only_replica_shows_what_is_good_and_an_error_where_it_is_not(what: 
     node.partition.append(memoryview(build(b"more")), outcomes.append)
     node.sync()
     assert outcomes == [Outcome.COMMITTED], "it is still written to"
+
+
+SELDOM = ProducerConfig(snapshot_bytes=1 << 30, snapshot_at_stop_bytes=1 << 30)
+"""Producers are known by reading the whole log."""
+
+
+@pytest.mark.parametrize("what", HARMS)
+@pytest.mark.complains("damage_found partition=orders offset=*")
+def test_the_only_replica_leads_although_it_cannot_read_of_all_producers(what: str) -> None:
+    node = filled(alone=True, config=SELDOM)
+    node.restart(after=lambda: HARMS[what](node))
+    node.lead()
+    assert node.replica.error is None
+    behind = int(node.segment(3).split("/")[1].removesuffix(".log"))
+    assert read_all(node, behind) == list(range(behind, COUNT))
+    assert node.send(build(b"more"))[1] == [Outcome.COMMITTED]
+
+
+@pytest.mark.parametrize("what", HARMS)
+@pytest.mark.complains("damage_found partition=orders offset=*")
+def test_a_follower_that_cannot_read_of_all_producers_keeps_its_vote(what: str) -> None:
+    node = filled(alone=False, config=SELDOM)
+    node.restart(after=lambda: HARMS[what](node))
+    node.lead()
+    raft = node.replica.raft
+    node.step(append(raft.term + 1, raft.end, prev_term=raft.term, commit=raft.end))
+    assert raft.commit == raft.end
+    for _ in range(20):
+        node.upkeep()
+    assert (node.replica.error, node.replica.log.end_offset) == (None, COUNT)
+    request = VoteRequest(
+        source=2,
+        target=1,
+        term=raft.term + 1,
+        is_pre=False,
+        is_forced=True,
+        last_term=raft.term,
+        end=raft.end,
+    )
+    node.step(request)
+    assert [m.is_granted for m in node.sent if isinstance(m, VoteResponse)] == [True]
 
 
 def read_until_error(node: PartitionNode) -> list[Offset]:

@@ -74,6 +74,7 @@ def append(log: Segments, count: int, *, term: Term = 1) -> None:
 def sync(log: Segments) -> SyncedPoint:
     point = log.point()
     log.disk.sync_now(*log.take_dirty())
+    log.synced()
     return point
 
 

@@ -44,7 +44,10 @@ WRITTEN: list[tuple[JournalRecord, list[object]]] = [
     (TermMarked(group="g", index=12, term=7), [3, "g", 12, 7]),
     (mark_record("g", 13, 7, THEM), [4, "g", 13, 7, [1, 4], [5], 0]),
     (MarksCut(group="g", index=13), [5, "g", 13]),
-    (SyncedTo(group="g", segment_base=0, position=99, end_offset=10), [6, "g", 0, 99, 10]),
+    (
+        SyncedTo(group="g", segment_base=0, position=99, end_offset=10, checksum=7),
+        [6, "g", 0, 99, 10, 7],
+    ),
     (RecoverySet(group="g", is_recovering=True), [7, "g", True]),
     (GroupForgotten(group="g"), [8, "g"]),
     (HolesAllowed(group="g"), [9, "g"]),

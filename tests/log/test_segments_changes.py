@@ -134,14 +134,15 @@ def test_dirty_is_what_was_written_since_the_last_call() -> None:
     assert log.take_dirty() == ([], [])
 
 
-def test_a_roll_makes_the_closed_segment_and_its_indexes_and_the_folder_dirty() -> None:
+def test_a_roll_makes_the_closed_segment_its_indexes_its_seal_and_the_folder_dirty() -> None:
     log = a_log()
     log.take_dirty()
     while len(list(log.each_info())) < 2:
         append(log, 1)
     files, folders = log.take_dirty()
     active = list(log.each_info())[1].base
-    wanted = {path(0), path(0, ".index"), path(0, ".timeindex"), path(active)}
+    seals = f"{FOLDER}/seals.new"
+    wanted = {path(0), path(0, ".index"), path(0, ".timeindex"), path(active), seals}
     assert ({file.path for file in files}, folders) == (wanted, [FOLDER])
 
 

@@ -78,6 +78,7 @@ class Scenario:
     def sync(self) -> None:
         point = self.log.point()
         self.disk.sync_now(*self.log.take_dirty())
+        self.log.synced()
         self.synced = point
 
     def truncate(self, offset: Offset) -> None:
@@ -113,6 +114,7 @@ class Scenario:
         )
 
     def check(self) -> None:
+        assert not self.log.found, "a crash is not taken for damage"
         found = {
             record.offset: record
             for data in contents(self.log)

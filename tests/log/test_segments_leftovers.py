@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.errors import CorruptLog
+from kafkaesque.log.seals import Seals
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.segments_recovery import discard_segments
 from kafkaesque.sim.disk import CrashPolicy, SimDisk
@@ -81,7 +82,8 @@ def test_a_reset_that_was_interrupted_is_completed() -> None:
                     disk.remove(path(info.base, suffix))
         log = recover(disk, point, start=500)
         assert (log.first_base, log.end_offset, contents(log)) == (500, 500, [])
-        assert names(disk) == [f"{500:020d}.log"]
+        assert names(disk) == [f"{500:020d}.log", "seals"]
+        assert Seals.load(disk, FOLDER).all() == []
 
 
 def test_unfinished_compactions_are_removed_and_unknown_files_are_not() -> None:
@@ -107,11 +109,12 @@ def test_the_age_of_the_open_segment_survives_a_restart() -> None:
     assert [info.base for info in list(log.each_info())] == [0, 2]
 
 
-def test_holes_between_segments_before_the_synced_point_are_legal() -> None:
+def test_without_seals_a_hole_between_segments_may_be_one_that_was_compacted_away() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
     second = list(log.each_info())[1]
     point = stopped(log)
+    disk.remove(f"{FOLDER}/seals")
     for suffix in (".log", ".index", ".timeindex"):
         disk.remove(path(second.base, suffix))
     log = recover(disk, point)

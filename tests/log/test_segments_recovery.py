@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.errors import CorruptLog
-from kafkaesque.log.segments import Segments, SyncedPoint
+from kafkaesque.log.segments import SegmentInfo, Segments, SyncedPoint
 from kafkaesque.record.view import HEADER_BYTES, stamp
 from kafkaesque.sim.disk import CrashPolicy, SimDisk
 from tests.log.logs import (
@@ -309,21 +309,43 @@ def test_a_missing_synced_segment_is_damage() -> None:
     assert refused(disk, point).path == path(point.segment_base)
 
 
-def test_a_missing_earlier_segment_is_damage_if_its_index_remains() -> None:
+@pytest.mark.parametrize("has_seals", [True, False])
+def test_a_missing_earlier_segment_is_lost_and_the_log_is_not(*, has_seals: bool) -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)
-    second = list(log.each_info())[1].base
+    second = list(log.each_info())[1]
     point = stopped(log)
-    disk.remove(path(second))
-    assert refused(disk, point).path == path(second)
+    disk.remove(path(second.base))
+    if not has_seals:  # then its index tells
+        disk.remove(f"{FOLDER}/seals")
+    check_lost(recover(disk, point), second)
 
 
-def test_a_missing_first_segment_is_damage() -> None:
+@pytest.mark.parametrize("has_seals", [True, False])
+def test_a_missing_first_segment_is_lost_and_the_log_is_not(*, has_seals: bool) -> None:
     disk = a_disk()
-    point = stopped(a_log(disk, batches=30))
+    log = a_log(disk, batches=30)
+    first = next(log.each_info())
+    point = stopped(log)
     for suffix in (".log", ".index", ".timeindex"):
         disk.remove(path(0, suffix))
-    assert refused(disk, point).path == path(0)
+    if not has_seals:
+        disk.remove(f"{FOLDER}/seals")
+    check_lost(recover(disk, point), first)
+
+
+def check_lost(log: Segments, lost: SegmentInfo) -> None:
+    """One segment is gone, the others and the log's end are not; also the next time."""
+    (damage,) = log.found
+    assert (damage.path, damage.offset) == (path(lost.base), lost.base)
+    assert (log.first_base, log.end_offset) == (0, 60)
+    with pytest.raises(CorruptLog):
+        log.read(lost.base, 1)
+    assert bases(log.read(lost.end, 1)) == [lost.end]
+    point = stopped(log)
+    assert isinstance(log.disk, SimDisk)
+    again = recover(log.disk, point)
+    assert [one.offset for one in again.found] == [lost.base]
 
 
 def test_an_empty_folder_with_a_synced_point_is_damage() -> None:

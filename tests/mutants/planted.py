@@ -315,14 +315,14 @@ MUTANTS = (
     Mutant(
         name="retention deletes what is not committed",
         target="kafkaesque.broker.housekeeper:Housekeeper._delete",
-        old="below=_settled_offset(watched.replica),",
+        old="below=watched.replica.settled_offset,",
         new="below=log.end_offset,",
     ),
     Mutant(
         name="compaction leaves an index beside batches that it does not fit",
         target="kafkaesque.log.segment:Segment.hide_index",
-        old="self.index.remove_files()",
-        new="self.index",
+        old="index.remove_files()",
+        new="pass",
     ),
     Mutant(
         name="compaction removes the segment in which the log begins",
@@ -358,7 +358,7 @@ MUTANTS = (
     # ── producers ────────────────────────────────────────────────────────────────────────────
     Mutant(
         name="what is known of producers is not rebuilt from the log",
-        target=f"{_KEEPER}._catch_up",
+        target=f"{_KEEPER}._apply",
         old="self._producers.apply(view, view.base_offset, now_ms)",
         new="pass",
     ),

@@ -14,6 +14,7 @@ from tests.mutants.planted_install import INSTALL_MUTANTS
 from tests.mutants.planted_links import LINK_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
 from tests.mutants.planted_repairs import REPAIR_MUTANTS
+from tests.mutants.planted_seals import SEAL_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
 
 PLANTED: Sequence[Mutant] = (
@@ -29,5 +30,6 @@ PLANTED: Sequence[Mutant] = (
     *LINK_MUTANTS,
     *COPY_MUTANTS,
     *REPAIR_MUTANTS,
+    *SEAL_MUTANTS,
 )
 """In the order in which they are hunted."""

@@ -248,7 +248,7 @@ def test_a_leader_that_reads_its_damage_hands_over_is_mended_and_may_lead_again(
     wait(world, lambda: copy(world, node).is_serving)
 
 
-@pytest.mark.parametrize("seed", [4, 8])
+@pytest.mark.parametrize("seed", [9, 21])
 def test_damage_to_any_minority_is_found_and_mended(seed: int) -> None:
     result = try_seed(seed, 6_000, Kind.ROT)
     assert not isinstance(result, Failure), result.trace

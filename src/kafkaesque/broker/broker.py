@@ -34,6 +34,7 @@ from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.ranges import RangeAnswer, RangeAsked, give_range
 from kafkaesque.broker.repairs import Repairs
 from kafkaesque.broker.replica_set import ReplicaSet
+from kafkaesque.broker.scrub import Scrubber
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topics import Answer, Topics, group_of
@@ -120,6 +121,7 @@ class Broker:
         self.repairs = Repairs(
             node, self.replicas, self._housekeeper, self._peers, clock, config.housekeeping
         )
+        self.scrubber = Scrubber(clock, config.housekeeping, self.replicas.by_group)
         self._producer_ids = ProducerIds(config.producers.ids_per_block, self._take_producer_ids)
         # While topics may come and go: those that were deleted meanwhile are not yielded.
         self.sweep = ProducerSweep(
@@ -222,6 +224,7 @@ class Broker:
         self.clocks.tick(set(self._others()) - self.replicas.removed)
         self._housekeeper.tick()
         self.repairs.tick()
+        self.scrubber.tick()
         self.sweep.step()
         self.flush()
 
@@ -282,6 +285,7 @@ class Broker:
         """Stop cleanly."""
         self._housekeeper.stop()
         self.repairs.stop()
+        self.scrubber.stop()
         self.sweep.stop()
         self._committed.stop()
         self.coordinators.stop()

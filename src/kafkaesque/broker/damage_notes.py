@@ -22,6 +22,13 @@ class DamageNotes:
         self._noted = load_damage(segments.disk, segments.folder)
         self.given_up = load_given_up(segments.disk, segments.folder)
         """What a person has given up of this log (`kafkaesque log repair`)."""
+        if segments.seals.lost is not None:
+            log.warning("seals_lost partition=%s reason=%s", group, segments.seals.lost)
+        for error in segments.found:
+            self.add(error.offset or 0, error)
+        if of.has_holes:
+            for one in self.found:
+                segments.doubt(one.offset, one.reason)
 
     @property
     def found(self) -> tuple[Damage, ...]:
@@ -39,7 +46,8 @@ class DamageNotes:
         first = self._log.start.first_offset
         name = SEGMENT_NAME.fullmatch(error.path.rpartition("/")[2])
         base = first if name is None else int(name[1])
-        return max(base, first if offset is None else offset)
+        wanted = error.offset if offset is None else offset
+        return max(base, first if wanted is None else wanted)
 
     def clear(self, first: Offset, end: Offset) -> None:
         """Forget damage in [first, end), where all is whole again, durably; raises LogError."""
@@ -50,8 +58,12 @@ class DamageNotes:
     def add(self, offset: Offset, error: CorruptLog) -> None:
         """Note that what begins at `offset` cannot be read; one that is known is not news."""
         found = self.found
+        offset = max(offset, self._log.start.first_offset)  # what is before that is gone anyway
         if len(found) >= NOTES_MAX or any(one.offset == offset for one in found):
             return
+        span = self._log.segments.doubted(offset)
+        if span is not None and any(span[0] <= one.offset < span[1] for one in found):
+            return  # one note is enough for a segment that is known as damaged
         self._noted = (*found, Damage(offset=offset, reason=str(error)))
         log.error("damage_found partition=%s offset=%d reason=%s", self._group, offset, error)
         segments = self._log.segments

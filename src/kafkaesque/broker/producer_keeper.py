@@ -70,6 +70,8 @@ class ProducerKeeper:
         """From here on the log is needed to rebuild the state: what precedes may go."""
         self._offered: tuple[Offset, bytes] | None = None
         """What followers are being told of the time before the start of the log."""
+        self._stuck_at: Offset | None = None
+        """Where the log is damaged, of one who does not lead."""
         self._seen: _Place | None = None
         """Where the log was when there was nothing left to do but to let time pass."""
         self._drop_unusable()
@@ -290,10 +292,18 @@ class ProducerKeeper:
     def _follow_on(self) -> bool:
         """Apply a slice of what is committed; return whether there is more.
 
-        A replica whose log is damaged goes on when that is mended.
+        A replica whose log is damaged waits there until it is mended: it does not lead anyway, and
+        votes all the same.
         """
+        is_stuck = self._stuck_at == self._applied and bool(self._replica.damage.found)
+        if is_stuck and self._producers is not None:
+            return False
         try:
             return self._catch_up(self._settled_offset())
+        except CorruptLog as error:
+            self._replica.damaged(error, self._applied)
+            self._stuck_at = self._applied
+            return False
         except LogError as error:
             self._stop(error)
             return False
@@ -307,7 +317,19 @@ class ProducerKeeper:
         if self._applied >= end:
             return False
         before = self._applied
-        now_ms = self._clock.now_ms()
+        try:
+            self._apply(end)
+        except CorruptLog as error:
+            if not self._replica.is_alone:
+                raise
+            # Nobody else has what is lost, and what follows is worth more than its producers.
+            self._replica.damaged(error, self._applied)
+            self._applied = min(end, log.segments.next_base(self._applied))
+        return before < self._applied < end
+
+    def _apply(self, end: Offset) -> None:
+        log, now_ms = self._replica.log, self._clock.now_ms()
+        assert self._producers is not None
         try:
             data = log.segments.read(self._applied, _READ_BYTES)
             for view in split_batches(data):
@@ -321,7 +343,6 @@ class ProducerKeeper:
             raise CorruptLog(self._replica.group, self._applied, str(error)) from error
         if not data:
             self._applied = end  # behind the last batch compaction left a hole
-        return before < self._applied < end
 
     def _load(self) -> None:
         """Begin with the newest snapshot, or with nothing at the start of the log.

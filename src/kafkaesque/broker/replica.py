@@ -204,7 +204,10 @@ class Replica:
             return
         settled = min(self.raft.commit, log.stable)
         if settled >= log.start.index and low <= log.offset_at(settled):
-            log.trim(low)
+            try:
+                log.trim(low)
+            except CorruptLog as error:  # the batch at the new start is lost: it stays for now
+                self.damaged(error, low)
 
     def _on_trimmed(self) -> None:
         """Let the followers of a group at rest hear of it, too."""

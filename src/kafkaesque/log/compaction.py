@@ -29,7 +29,9 @@ from kafkaesque.config import RecordLimits
 from kafkaesque.errors import BatchError, CorruptLog
 from kafkaesque.log.disk import File
 from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.seals import Seal, Sealing
 from kafkaesque.log.segment import Segment
+from kafkaesque.log.segment_check import is_same
 from kafkaesque.log.segment_index import CLEANED_SUFFIX, SegmentIndex
 from kafkaesque.log.segments import Segments
 from kafkaesque.log.steps import Step, synced, write_index
@@ -128,26 +130,32 @@ class _Pass:
                 disk.remove(path)  # a pass was given up here
             file = disk.create(path)
         try:
-            index = yield from self._write(segment, file)
+            index, seal = yield from self._write(segment, file)
             yield from synced(self._segments, [file], [])
             if file.size() == 0 and not self._segments.is_first(segment):
                 yield from self._remove(segment)
             else:
-                yield from self._replace(segment, path, index)
+                yield from self._replace(segment, path, index, seal)
         finally:
             file.close()
             with disk_errors(path), suppress(FileNotFoundError):
                 disk.remove(path)
 
-    def _replace(self, segment: Segment, path: str, index: SegmentIndex) -> Iterator[Step]:
-        """Let the new file take the old one's place, then write its indexes."""
+    def _replace(
+        self, segment: Segment, path: str, index: SegmentIndex, seal: Seal
+    ) -> Iterator[Step]:
+        """Let the new file take the old one's place, then write its indexes.
+
+        A crash leaves the old one or the new one, so both have a seal before.
+        """
         folder = self._segments.folder
         try:
             if self._segments.holds(segment):
                 self._segments.hide_index(segment)
-                yield from synced(self._segments, [], [folder])
+                self._segments.seals.expect(seal)
+                yield from self._save_seals()
             if self._segments.holds(segment):
-                self._segments.replace(segment, path, index)
+                self._segments.replace(segment, path, index, seal)
                 yield from synced(self._segments, [], [folder])
             if self._segments.holds(segment) and segment.size:
                 yield from write_index(self._segments, segment)
@@ -160,19 +168,41 @@ class _Pass:
         try:
             if self._segments.holds(segment) and not self._segments.is_first(segment):
                 self._segments.hide_index(segment)
-                yield from synced(self._segments, [], [folder])
+                self._segments.seals.forget([segment.base])
+                yield from self._save_seals()
             if self._segments.holds(segment) and not self._segments.is_first(segment):
                 self._segments.remove(segment)
                 yield from synced(self._segments, [], [folder])
         finally:
             segment.is_index_hidden = False
 
-    def _write(self, segment: Segment, file: File) -> Generator[Step, None, SegmentIndex]:
-        """Write what is kept of the segment; returns the index of that."""
+    def _save_seals(self) -> Iterator[Step]:
+        """Make the seals durable, and with them that index files are gone."""
+        seals, folder = self._segments.seals, self._segments.folder
+        while seals.is_saving:
+            yield Step.WAITED
+        if seals.is_dirty:
+            file = seals.begin_saving()
+            is_synced = False
+            try:
+                yield from synced(self._segments, [file], [])
+                is_synced = True
+            finally:
+                if not is_synced:
+                    seals.give_up_saving()
+            seals.finish_saving(file)
+        yield from synced(self._segments, [], [folder])
+
+    def _write(
+        self, segment: Segment, file: File
+    ) -> Generator[Step, None, tuple[SegmentIndex, Seal]]:
+        """Write what is kept of the segment; returns index and seal of that."""
         index = segment.new_index()
         position = 0
+        old, new = Sealing(), Sealing()
         for view in self._batches(segment):
             yield Step.WORKED
+            old.note(view.data, view.size)
             records = self._records(segment, view)
             kept = self._kept(segment, view, records)
             if len(kept) == len(records):
@@ -184,8 +214,28 @@ class _Pass:
             with disk_errors(file.path):
                 file.write(position, batch)
             index.note(view.base_offset, BatchView(batch).max_timestamp_ms, position)
+            new.note(batch, len(batch))
             position += len(batch)
-        return index
+        self._check_seal(segment, old)
+        return index, new.seal(segment.base, self._end_of(segment))
+
+    def _check_seal(self, segment: Segment, read: Sealing) -> None:
+        """Raise unless what was read is what was sealed: a damaged offset must not be sealed anew.
+
+        What was not sealed is now.
+        """
+        if not self._segments.holds(segment):
+            return  # it was not read to its end
+        seals = self._segments.seals.of(segment.base)
+        found = read.seal(segment.base, self._end_of(segment))
+        if not seals:
+            self._segments.seals.put(found)
+        elif not any(is_same(found, seal) for seal in seals):
+            reason = "its batches are not those of its seal"
+            raise CorruptLog(segment.path, 0, reason, offset=segment.base)
+
+    def _end_of(self, segment: Segment) -> Offset:
+        return self._segments.end_of(segment) if self._segments.holds(segment) else segment.base
 
     def _kept(self, segment: Segment, view: BatchView, records: list[Record]) -> list[Record]:
         if view.is_control:
@@ -217,7 +267,8 @@ class _Pass:
         try:
             return read_records(view, self._rules.limits)
         except BatchError as error:
-            raise CorruptLog(segment.path, 0, f"batch {view.base_offset}: {error}") from error
+            reason = f"batch {view.base_offset}: {error}"
+            raise CorruptLog(segment.path, 0, reason, offset=view.base_offset) from error
 
 
 def _short(key: bytes) -> bytes:

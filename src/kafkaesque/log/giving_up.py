@@ -5,8 +5,9 @@ and changes nothing. `give_up` writes damaged segments anew without what cannot 
 a hole there, as compaction does: consumers go on behind it, and all other offsets stay.
 
 The order makes every crash harmless: what is given up is written down; the journal says that the
-log may have holes; each file is swapped as `log/mending.py` does; the journal learns the new size
-of the last one; the notes of damage go. Whoever is interrupted begins again.
+log may have holes; each file is swapped as `log/mending.py` does, when both what it is and what it
+becomes have a seal; the journal learns the new size of the last one; the notes of damage go. Who is
+interrupted begins again.
 """
 
 import struct
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import msgspec
+from msgspec.structs import replace
 
 from kafkaesque.errors import BatchError, LogError, NewerFormat
 from kafkaesque.log.damage import DAMAGED_SUFFIX, next_serial, save_damage
@@ -21,14 +23,15 @@ from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import GroupState, HolesAllowed, synced_record
+from kafkaesque.log.seals import Seal, Sealing, Seals
 from kafkaesque.log.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     MENDED_SUFFIX,
     SEGMENT_NAME,
-    SyncedPoint,
     stem_of,
 )
+from kafkaesque.log.segment_check import is_same
 from kafkaesque.log.segments_recovery import finish_swaps
 from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import HEADER, HEADER_BYTES, MAGIC, BatchView
@@ -75,6 +78,9 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Of what was synced, and is kept."""
 
+    seal: Seal | None
+    """Of what is kept; None for the last one, which is not closed."""
+
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """What a log has lost, and what its files are to become."""
@@ -113,7 +119,9 @@ def survey(disk: Disk, group: GroupId, state: GroupState) -> Survey:
     bases = sorted(int(match[1]) for match in matches if match[2] == LOG_SUFFIX)
     bases = [base for base in bases if base <= synced.segment_base]
     first = max((base for base in bases if base <= start), default=start)
-    wanted = sorted({first, synced.segment_base, *(base for base in bases if base > first)})
+    seals = Seals.load(disk, group)
+    known = {*bases, *(seal.base for seal in seals.all() if seal.base < synced.segment_base)}
+    wanted = sorted({first, synced.segment_base, *(base for base in known if base > first)})
     losses: list[Loss] = []
     files: list[_File] = []
     for place, base in enumerate(wanted):
@@ -121,6 +129,11 @@ def survey(disk: Disk, group: GroupId, state: GroupState) -> Survey:
         end = synced.end_offset if is_last else wanted[place + 1]
         limit = synced.position if is_last else None
         file, lost = _survey_file(disk, group, base, end, state, limit, is_there=base in bases)
+        if not file.is_changed and _is_unlike(file, seals):
+            # In a log with holes nothing but the seal tells that something is missing, not what.
+            path = stem_of(group, base) + LOG_SUFFIX
+            lost = lost or [Loss(first=base, end=end, bytes=0, file=path)]
+            file = replace(file, is_changed=True)
         files.append(file)
         losses += [one for one in lost if one.end > start]
     strays = tuple(
@@ -146,17 +159,16 @@ def give_up(disk: Disk, journal: Journal, group: GroupId, found: Survey) -> None
     if not state.has_holes:
         journal.add(HolesAllowed(group=group))
         journal.write_now()
+    seals = Seals.load(disk, group)
     with disk_errors(group):
         for name in found.strays:
             _put_aside(disk, group, name)
         for file in found.files:
             if file.is_changed:
-                _rewrite(disk, group, file)
-    point = SyncedPoint(
-        segment_base=synced.segment_base,
-        position=found.files[-1].size,
-        end_offset=synced.end_offset,
-    )
+                _rewrite(disk, group, file, seals)
+    last = found.files[-1]
+    checksum = None if last.is_changed else synced.checksum
+    point = replace(synced, position=last.size, checksum=checksum)
     if point != synced:
         journal.add(synced_record(group, point))
         journal.write_now()
@@ -214,7 +226,8 @@ def _survey_file(
     path = stem_of(group, base) + LOG_SUFFIX
     if not is_there:
         lost = [Loss(first=base, end=end, bytes=0, file=path)] if end > base else []
-        return _File(base=base, runs=(), is_changed=True, size=0), lost
+        seal = Sealing().seal(base, end) if limit is None else None
+        return _File(base=base, runs=(), is_changed=True, size=0, seal=seal), lost
     with disk_errors(path):
         file = disk.open(path)
         try:
@@ -228,7 +241,16 @@ def _survey_file(
     if limit is not None and size > synced:
         runs = [*runs, (synced, size)]  # not synced: recovery looks at it
     is_changed = kept != synced
-    return _File(base=base, runs=tuple(runs), is_changed=is_changed, size=kept), scan.losses
+    seal = scan.sealing.seal(base, end) if limit is None else None
+    found = _File(base=base, runs=tuple(runs), is_changed=is_changed, size=kept, seal=seal)
+    return found, scan.losses
+
+
+def _is_unlike(file: _File, seals: Seals) -> bool:
+    """Tell whether a file of good batches is not the one that was sealed."""
+    known = seals.of(file.base)
+    seal = file.seal
+    return seal is not None and bool(known) and not any(is_same(seal, one) for one in known)
 
 
 class _Scan:
@@ -244,6 +266,7 @@ class _Scan:
         state: GroupState,
     ) -> None:
         self.losses: list[Loss] = []
+        self.sealing = Sealing()
         self._file = file
         self._path = path
         self._size = size
@@ -267,6 +290,7 @@ class _Scan:
             if view.base_offset > self._expected and not self._has_holes:
                 self._lose(view.base_offset, 0)
             self._expected = view.end_offset
+            self.sealing.note(view.data, view.size)
             position += view.size
         if position > begun:
             runs.append((begun, position))
@@ -330,7 +354,7 @@ class _Scan:
 # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _rewrite(disk: Disk, group: GroupId, file: _File) -> None:
+def _rewrite(disk: Disk, group: GroupId, file: _File, seals: Seals) -> None:
     """Write a segment without what is no good of it, and let it take the place of the old one."""
     stem = stem_of(group, file.base)
     path = stem + LOG_SUFFIX
@@ -347,12 +371,21 @@ def _rewrite(disk: Disk, group: GroupId, file: _File) -> None:
         disk.sync_now([new], [])
     finally:
         new.close()
+    if file.seal is not None:
+        if seals.of(file.base):
+            seals.expect(file.seal)
+        else:
+            seals.put(file.seal)
+        seals.save_now()
     disk.rename(path + _REPAIR_SUFFIX, path + MENDED_SUFFIX)
     disk.sync_now([], [group])
     if name in disk.list(group):
         _put_aside(disk, group, name)
     disk.rename(path + MENDED_SUFFIX, path)
     disk.sync_now([], [group])
+    if file.seal is not None:
+        seals.put(file.seal)
+        seals.save_now()
 
 
 def _copy(disk: Disk, path: str, runs: tuple[tuple[int, int], ...], new: File) -> None:

@@ -68,6 +68,7 @@ class SyncedTo(_Record, tag=6, kw_only=True, frozen=True):
     segment_base: Offset
     position: int
     end_offset: Offset
+    checksum: int | None = None
 
 
 class RecoverySet(_Record, tag=7, kw_only=True, frozen=True):
@@ -198,6 +199,7 @@ class GroupState:
                     segment_base=record.segment_base,
                     position=record.position,
                     end_offset=record.end_offset,
+                    checksum=record.checksum,
                 )
             case RecoverySet():
                 self.is_recovering = record.is_recovering
@@ -290,6 +292,7 @@ def synced_record(group: GroupId, point: SyncedPoint) -> SyncedTo:
         segment_base=point.segment_base,
         position=point.position,
         end_offset=point.end_offset,
+        checksum=point.checksum,
     )
 
 

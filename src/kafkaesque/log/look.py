@@ -62,17 +62,20 @@ DEPTH_MAX = 4
 Seen = SeenBatch | SeenIndex | SeenGroup | Damage
 
 
-class _ReadOnly:
-    """A file that can only be read; as much of `log.disk.File` as a Window needs."""
+class ReadOnly:
+    """A file that can only be read; as much of `log.disk.File` as its readers need."""
 
     def __init__(self, path: Path) -> None:
+        self.path = str(path)
         self._stream = path.open("rb")
 
     def read(self, position: int, length: int) -> bytes:
+        """Return up to `length` bytes from `position`; fewer only at the end of the file."""
         self._stream.seek(position)
         return self._stream.read(length)
 
     def close(self) -> None:
+        """Close the file."""
         self._stream.close()
 
 
@@ -114,7 +117,7 @@ def look_at_journal(path: Path) -> Iterator[SeenGroup | Damage]:
 def look_at_segment(path: Path) -> Iterator[SeenBatch | SeenIndex | Damage]:
     """Yield the batches of a segment up to the first that is damaged, then its indexes."""
     size = path.stat().st_size
-    file = _ReadOnly(path)
+    file = ReadOnly(path)
     try:
         window = Window(file, size)  # type: ignore[arg-type]  # it only reads
         yield from _batches(path, window, size)

@@ -40,6 +40,7 @@ from kafkaesque.log.journal_records import (
 )
 from kafkaesque.log.opening import recover_segments
 from kafkaesque.log.operations import Operation, Operations, Wait, one_round
+from kafkaesque.log.seals import Seal
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.snapshot import drop_beyond
 from kafkaesque.log.stability import Stability
@@ -209,6 +210,11 @@ class PartitionLog:
         return self._segments
 
     @property
+    def has_holes(self) -> bool:
+        """Whether offsets may be missing; if not, a missing one is damage."""
+        return self._visible.has_holes
+
+    @property
     def compactable_below(self) -> Offset:
         """Segments below this offset may be rewritten: no synced point can refer to them.
 
@@ -310,6 +316,12 @@ class PartitionLog:
             self._segments.roll()
             self._flusher.request(self)
 
+    def seal(self, seal: Seal) -> None:
+        """Keep the seal of a closed segment that had none, and was read through."""
+        if not self._is_out:
+            self._segments.seals.put(seal)
+            self._flusher.request(self)
+
     def install(self, start: LogStart) -> None:
         """Throw everything away and begin anew at `start`."""
         self._visible.begin_anew(start)
@@ -338,6 +350,11 @@ class PartitionLog:
         if self._is_out:
             return None
         self._noted_base = self._captured_base
+        try:
+            self._segments.synced()
+        except LogError as error:
+            self._fail(error)
+            return None
         self._operations.round_done()
         if self.error is None:
             self._stability.synced(self._captured)

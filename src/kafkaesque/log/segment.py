@@ -14,9 +14,11 @@ from kafkaesque.config import LogConfig
 from kafkaesque.errors import BatchError, CorruptLog, DiskFailed, DiskFull
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors, translate
+from kafkaesque.log.seals import STAMP_BYTES, Seal
 from kafkaesque.log.segment_index import SegmentIndex, peek_newest
 from kafkaesque.log.time_index import NO_TIMESTAMP
 from kafkaesque.log.window import SCAN_BYTES, BadBatch, Window
+from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import HEADER_BYTES, BatchView, peek_span
 from kafkaesque.types import Buffer, Offset
 
@@ -64,6 +66,8 @@ class SyncedPoint(Struct, frozen=True, kw_only=True):
     segment_base: Offset
     position: int
     end_offset: Offset
+    checksum: int | None = None
+    """That of the segment up to here, see `Segment.checksum`."""
 
 
 class SegmentInfo(Struct, frozen=True, kw_only=True):
@@ -81,7 +85,9 @@ class Segment:
     """A file of batches with its indexes, which are loaded on first use.
 
     `size` is how much of the file counts: a failed append may leave bytes behind it. `end` is the
-    end offset of the last batch; only the segment that is appended to knows it.
+    end offset of the last batch; only the segment that is appended to knows it. `checksum` is over
+    the stamps of all batches (`log/seals.py`), None if it is not known without reading them.
+    `damage` says what is wrong with a segment of which only `size` bytes are what was written.
     """
 
     __slots__ = (
@@ -93,6 +99,8 @@ class Segment:
         "_tail",
         "_tail_base",
         "base",
+        "checksum",
+        "damage",
         "end",
         "file",
         "first_append_ms",
@@ -120,6 +128,8 @@ class Segment:
         self.end = base
         self.file = file
         self.size = 0
+        self.checksum: int | None = 0
+        self.damage: str | None = None
         self.first_append_ms = 0
         self.modified_ms = 0
         self.is_closed = False
@@ -141,13 +151,19 @@ class Segment:
         with disk_errors(path):
             segment = cls(disk, folder, config, base, disk.open(path))
             segment.size = segment.file.size()
+            segment.checksum = None
             segment.modified_ms = segment.file.modified_ms()
         return segment
 
     # --- appending -------------------------------------------------------------------------------
 
-    def append(self, batches: Sequence[Buffer], now_ms: int) -> None:
-        """Write stamped batches behind the last one, at once; after an error it is as before."""
+    def append(
+        self, batches: Sequence[Buffer], now_ms: int, span: tuple[Offset, Offset, int]
+    ) -> None:
+        """Write stamped batches behind the last one, at once; after an error it is as before.
+
+        `span` is what `peek_span` says of the first one.
+        """
         position = self.size
         try:
             self.file.write(position, batches[0] if len(batches) == 1 else b"".join(batches))
@@ -160,10 +176,15 @@ class Segment:
         assert index is not None, "the segment that is appended to has its index"
         if position == 0:
             self.first_append_ms = now_ms
+        checksum = self.checksum
+        first = batches[0]
         for batch in batches:
-            base, end, max_timestamp_ms = peek_span(batch)
+            base, end, max_timestamp_ms = span if batch is first else peek_span(batch)
             index.note(base, max_timestamp_ms, position)
+            if checksum is not None:
+                checksum = crc32c(batch[:STAMP_BYTES], checksum)
             position += len(batch)
+        self.checksum = checksum
         self.modified_ms = now_ms
         self.size = position
         self.end = end
@@ -186,6 +207,7 @@ class Segment:
             self.file.truncate(position)
         self.size = position
         self.end = end
+        self.checksum = None if position else 0
         self._tail = EMPTY
         self._newest = None
         self._next_reads.clear()
@@ -231,6 +253,7 @@ class Segment:
             window.load(start, bytes_max + self._config.index_interval_bytes)
             position = self._seek(window, start, expected, offset)
         if position >= self.size:
+            self._check_ended()
             return None
         if not first_always and window.head(position)[2] > bytes_max:
             return EMPTY
@@ -261,7 +284,15 @@ class Segment:
         start, expected = self.index.position_of(offset)
         window = Window(self.file, self.size)
         position = self._seek(window, start, expected, offset)
-        return window.head(position)[0] if position < self.size else None
+        if position < self.size:
+            return window.head(position)[0]
+        self._check_ended()
+        return None
+
+    def _check_ended(self) -> None:
+        """Raise if more batches were here once; to be called where none is left."""
+        if self.damage is not None:
+            raise CorruptLog(self.path, self.size, self.damage, offset=self.base)
 
     def _seek(self, window: Window, position: int, expected: Offset, offset: Offset) -> int:
         """Return where the first batch begins that ends behind `offset`."""
@@ -301,6 +332,7 @@ class Segment:
             if max_timestamp_ms >= timestamp_ms and end > first:
                 return window.batch(position, size)
             position += size
+        self._check_ended()
         return None
 
     def newest_from(self, first: Offset) -> tuple[int, Offset]:
@@ -343,6 +375,45 @@ class Segment:
         window = Window(self.file, self.size)
         window.load(0, HEADER_BYTES)
         return window.head(0)[3]
+
+    # --- the seal --------------------------------------------------------------------------------
+
+    def seal(self) -> Seal | None:
+        """Return what the file must be like from now on; None if only reading it can tell."""
+        if self.checksum is None:
+            return None
+        try:
+            with disk_errors(self.path):
+                position = self._last_position()
+                first = self.file.read(0, STAMP_BYTES)
+                last = self.file.read(position, STAMP_BYTES)
+        except BadBatch:
+            return None  # whoever reads it will find the damage
+        return Seal(
+            base=self.base,
+            end=self.end,
+            bytes=self.size,
+            checksum=self.checksum,
+            first=crc32c(first),
+            last_position=position,
+            last=crc32c(last),
+        )
+
+    def _last_position(self) -> int:
+        """Return where the last batch begins."""
+        window = Window(self.file, self.size)
+        position = after = self.index.offsets.last_position
+        while after < self.size:
+            position, after = after, after + window.head(after)[2]
+        return position
+
+    def doubt(self, size: int, reason: str) -> None:
+        """Give out no batch from the position `size` on: they are not what was written."""
+        self.unload_index()
+        self._newest = None
+        self._next_reads.clear()
+        self.size = size
+        self.damage = reason
 
     # --- the index -------------------------------------------------------------------------------
 
@@ -400,7 +471,7 @@ class Segment:
             with disk_errors(self.path):
                 return index.rebuild(Window(self.file, position), position)
         except BadBatch as bad:
-            raise CorruptLog(self.path, bad.position, bad.reason) from bad
+            raise CorruptLog(self.path, bad.position, bad.reason, offset=self.base) from bad
 
     def _repair_files(self, index: SegmentIndex) -> None:
         if not self.is_closed:
@@ -424,7 +495,7 @@ class Segment:
             with disk_errors(self.path):
                 return look_up()
         except BadBatch as bad:
-            raise CorruptLog(self.path, bad.position, bad.reason) from bad
+            raise CorruptLog(self.path, bad.position, bad.reason, offset=self.base) from bad
 
     @property
     def files(self) -> list[File]:
@@ -445,9 +516,10 @@ class Segment:
                     view = BatchView(window.batch(position, size, ahead_bytes=SCAN_BYTES))
                 view.check_crc()
             except (BadBatch, BatchError) as bad:
-                raise CorruptLog(self.path, position, str(bad)) from bad
+                raise CorruptLog(self.path, position, str(bad), offset=self.base) from bad
             yield view
             position += size
+        self._check_ended()
 
     def hide_index(self) -> None:
         """Remove the index files and write none until `is_index_hidden` is taken back.
@@ -472,6 +544,7 @@ class Segment:
         self.close()
         self.file = file
         self.size = size
+        self.damage = None
         self.take_index(index)
 
     def take_index(self, index: SegmentIndex) -> None:

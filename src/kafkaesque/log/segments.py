@@ -14,14 +14,15 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import DiskFull, OffsetOutOfRange
+from kafkaesque.errors import CorruptLog, DiskFull, OffsetOutOfRange
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.offset_index import RELATIVE_MAX
+from kafkaesque.log.seals import Seal, Seals
 from kafkaesque.log.segment import (
     EMPTY,
     LOG_SUFFIX,
@@ -53,6 +54,7 @@ class Segments:
         clock: Clock,
         segments: Sequence[Segment],
         end_offset: Offset,
+        seals: Seals,
     ) -> None:
         assert 0 < config.segment_bytes_max <= RELATIVE_MAX, "positions have 31 bits"
         self.disk = disk
@@ -61,6 +63,12 @@ class Segments:
         self.end_offset = end_offset
         self.compacted_to = segments[0].base
         """Up to here no key occurs twice; known in memory only, `log/compaction.py` moves it."""
+        self.seals = seals
+        """What the closed segments must be like; see `log/seals.py`."""
+        self.found: tuple[CorruptLog, ...] = ()
+        """What recovery found to be damaged; each says from which offset on."""
+        self._saving: File | None = None
+        """The seals that the round under way makes durable."""
         self._clock = clock
         self._segments = list(segments)
         self._bases = [segment.base for segment in segments]
@@ -81,7 +89,8 @@ class Segments:
             disk.make_folder(folder)
         discard_segments(disk, folder, only_empty=True)
         segment = Segment.create(disk, folder, config, start_offset)
-        segments = cls(disk, folder, config, clock, [segment], start_offset)
+        seals = Seals(disk, folder)
+        segments = cls(disk, folder, config, clock, [segment], start_offset, seals)
         segments._is_folder_dirty = True
         return segments
 
@@ -101,10 +110,10 @@ class Segments:
         """Open a log that was stopped or crashed; see `log/segments_recovery.py` for the rules.
 
         Without `has_holes` a log that ends early is damaged, with it that may be compaction's work.
-        All is durable after the next sync. Raises CorruptLog, and changes nothing, when data before
-        the synced point is not what was written.
+        All is durable after the next sync. Raises CorruptLog, and changes nothing, when the segment
+        of the synced point is not what was written up to there. `found` tells of other damage.
         """
-        segments, end_offset, unsynced = recover_segments(
+        recovered = recover_segments(
             disk,
             folder,
             config,
@@ -113,11 +122,20 @@ class Segments:
             term_at=term_at,
             has_holes=has_holes,
         )
-        active = segments[-1]
+        active = recovered.segments[-1]
         # A restart does not make the segment younger; an odd timestamp may roll it once too often.
         active.first_append_ms = min(active.first_timestamp(), clock.now_ms())
-        log = cls(disk, folder, config, clock, segments, end_offset)
-        log.put_back_dirty(unsynced, unsynced)
+        log = cls(
+            disk,
+            folder,
+            config,
+            clock,
+            recovered.segments,
+            recovered.end_offset,
+            recovered.seals,
+        )
+        log.found = recovered.damage
+        log.put_back_dirty(recovered.unsynced, recovered.unsynced)
         return log
 
     @property
@@ -149,7 +167,7 @@ class Segments:
         `bench/append.py` watches it. After DiskFull or DiskFailed the log is as before.
         """
         active, now_ms = self._active, self._clock.now_ms()
-        base, end, _ = peek_span(batches[0])
+        base, end, _ = span = peek_span(batches[0])
         assert base >= self.end_offset, "a batch never replaces another: truncate comes first"
         if len(batches) > 1:
             batches = first_run(batches, self.config.segment_bytes_max - active.size)
@@ -157,7 +175,7 @@ class Segments:
         size = sum(map(len, batches))
         if active.size and self._must_roll(active, size, end, now_ms):
             active = self._roll()
-        active.append(batches, now_ms)
+        active.append(batches, now_ms, span)
         self.end_offset = end
         self._is_active_dirty = True
         return len(batches)
@@ -189,6 +207,7 @@ class Segments:
     def _roll(self) -> Segment:
         """Close the active segment and open one behind it; after an error all is as before."""
         old = self._active
+        seal = old.seal()
         index = old.index
         index.finish()
         index_files = index.write()
@@ -204,6 +223,8 @@ class Segments:
         self._bases.append(new.base)
         self._activate(new)
         self._touch(old)
+        if seal is not None:
+            self.seals.put(seal)
         return new
 
     def _activate(self, segment: Segment) -> None:
@@ -265,7 +286,7 @@ class Segments:
         number = max(number, bisect_right(self._bases, first) - 1)
         for segment in self._segments[number:]:
             # The greatest timestamp may be one that compaction took away: then look further.
-            if segment.newest()[0] >= timestamp_ms:
+            if segment.newest()[0] >= timestamp_ms or segment.damage is not None:
                 data = self._touch(segment).find_time(timestamp_ms, first)
                 if data is not None:
                     return data
@@ -279,6 +300,9 @@ class Segments:
         if self.size_bytes == 0:
             return None
         number = max(bisect_right(self._bases, first) - 1, 0)
+        for segment in self._segments[number:]:
+            if segment.damage is not None:
+                raise CorruptLog(segment.path, segment.size, segment.damage, offset=segment.base)
         newest = [self._newest(segment, first) for segment in self._segments[number:]]
         found = max(range(len(newest)), key=lambda place: newest[place][0])
         data = self._touch(self._segments[number + found]).read(newest[found][1], 1)
@@ -361,6 +385,8 @@ class Segments:
         segment.batch_base(offset)  # damage shows before anything is removed
         later = self._segments[number + 1 :]
         if later:
+            # Before a file is another than its seal says, or is gone.
+            self._forget_now(self.seals.bases_from(segment.base))
             self._remove(later)
             del self._segments[number + 1 :], self._bases[number + 1 :]
             with disk_errors(self.folder):
@@ -377,6 +403,7 @@ class Segments:
             return 0
         dropped = self._segments[:count]
         self._remove(dropped)
+        self.seals.forget([segment.base for segment in dropped])
         del self._segments[:count], self._bases[:count]
         self._maxima = None
         self._is_folder_dirty = True
@@ -388,6 +415,9 @@ class Segments:
 
     def reset(self, offset: Offset) -> None:
         """Remove everything and begin anew at `offset`; durable but for the new, empty segment."""
+        self._give_up_saving()
+        self.seals.remove_file()
+        self.seals = Seals(self.disk, self.folder)
         self._remove(self._segments)
         with disk_errors(self.folder):
             self.disk.sync_now([], [self.folder])
@@ -406,21 +436,67 @@ class Segments:
                 self._dirty_files.pop(file, None)
             segment.remove()
 
+    # --- seals -----------------------------------------------------------------------------------
+
+    def closed(self) -> list[Segment]:
+        """Return the segments that are not appended to, oldest first."""
+        return self._segments[:-1]
+
+    def end_of(self, segment: Segment) -> Offset:
+        """Return the offset at which the next segment begins, for a closed one."""
+        return self._bases[bisect_right(self._bases, segment.base)]
+
+    def next_base(self, offset: Offset) -> Offset:
+        """Return where the segment behind that of `offset` begins; the log's end if none does."""
+        number = bisect_right(self._bases, offset)
+        return self._bases[number] if number < len(self._bases) else self.end_offset
+
+    def doubted(self, offset: Offset) -> tuple[Offset, Offset] | None:
+        """Return the offsets [base, end) of the segment of `offset`, if it is known as damaged."""
+        segment = self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
+        return None if segment.damage is None else (segment.base, self.end_of(segment))
+
+    def doubt(self, offset: Offset, reason: str) -> None:
+        """Give out nothing of the closed segment of `offset`, where nobody else would notice."""
+        segment = self._segments[bisect_right(self._bases, offset) - 1]
+        if segment.is_closed and segment.damage is None:
+            self._loaded.pop(segment, None)
+            for file in segment.files:
+                self._dirty_files.pop(file, None)
+            segment.doubt(0, reason)
+            self._maxima = None
+
+    def _forget_now(self, bases: Sequence[Offset]) -> None:
+        """Make it durable that nothing is known of these segments."""
+        self._give_up_saving()
+        self.seals.forget(bases)
+        if self.seals.is_dirty:
+            self.seals.save_now()
+
+    def _give_up_saving(self) -> None:
+        if self._saving is not None:
+            self._dirty_files.pop(self._saving, None)
+            self._saving = None
+        self.seals.give_up_saving()
+
     # --- compacting ------------------------------------------------------------------------------
 
     def compactable(self, below: Offset) -> list[Segment]:
-        """Return the closed segments wholly before `below`, without the log's newest batch."""
+        """Return the closed segments wholly before `below`, without the log's newest batch.
+
+        Those behind a damaged one have to wait.
+        """
         newest = max((s.base for s in self._segments if s.size), default=self.first_base)
-        ends = self._bases[1:]
-        closed = zip(self._segments, ends, strict=False)
+        # What is damaged may hold older values of keys: tombstones behind it must stay.
+        sound = takewhile(lambda segment: segment.damage is None, self._segments)
+        closed = zip(sound, self._bases[1:], strict=False)
         return [segment for segment, end in closed if end <= below and segment.base < newest]
 
     def bytes_to_compact(self, below: Offset) -> tuple[int, int]:
         """Return how much of `compactable` no pass has seen yet, and how much one has."""
         dirty = clean = 0
         for segment in self.compactable(below):
-            end = self._bases[bisect_right(self._bases, segment.base)]
-            if end > self.compacted_to:
+            if self.end_of(segment) > self.compacted_to:
                 dirty += segment.size
             else:
                 clean += segment.size
@@ -439,10 +515,20 @@ class Segments:
             self._dirty_files.pop(file, None)
         segment.hide_index()
 
-    def replace(self, segment: Segment, path: str, index: SegmentIndex) -> None:
-        """Let the synced file at `path` take the place of a closed segment's."""
+    def replace(
+        self, segment: Segment, path: str, index: SegmentIndex, seal: Seal | None = None
+    ) -> None:
+        """Let the synced file at `path` take the place of a closed segment's.
+
+        Its seal is among those expected, durably; without one the file is sealed when it is next
+        looked at.
+        """
         assert self.holds(segment)
+        if seal is None:
+            self._forget_now([segment.base])
         segment.take_file(path, index)
+        if seal is not None:
+            self.seals.put(seal)
         self._maxima = None
         self._touch(segment)
 
@@ -468,6 +554,8 @@ class Segments:
     def remove(self, segment: Segment) -> None:
         """Remove a closed segment of which no record is left; those before it take its offsets."""
         assert self.holds(segment) and segment.is_index_hidden and not self.is_first(segment)
+        if self.seals.of(segment.base):
+            self._forget_now([segment.base])
         number = bisect_left(self._bases, segment.base)
         self._remove([segment])
         del self._segments[number], self._bases[number]
@@ -485,12 +573,22 @@ class Segments:
                 self._is_folder_dirty = True
         if self._is_active_dirty:
             self._dirty_files[self._active.file] = None
+        if self.seals.is_dirty and not self.seals.is_saving:
+            with suppress(DiskFull):  # a seal that is missing is made again
+                self._saving = self.seals.begin_saving()
+                self._dirty_files[self._saving] = None
         files = list(self._dirty_files)
         folders = [self.folder] if self._is_folder_dirty else []
         self._dirty_files.clear()
         self._is_active_dirty = False
         self._is_folder_dirty = False
         return files, folders
+
+    def synced(self) -> None:
+        """Learn that what `take_dirty` gave is durable."""
+        file, self._saving = self._saving, None
+        if file is not None and self.seals.finish_saving(file):
+            self._is_folder_dirty = True
 
     @property
     def is_dirty(self) -> bool:
@@ -514,7 +612,12 @@ class Segments:
     def point(self) -> SyncedPoint:
         """Return where the end is now."""
         active, end = self._active, self.end_offset
-        return SyncedPoint(segment_base=active.base, position=active.size, end_offset=end)
+        return SyncedPoint(
+            segment_base=active.base,
+            position=active.size,
+            end_offset=end,
+            checksum=active.checksum,
+        )
 
     def point_at(self, offset: Offset) -> SyncedPoint:
         """Return what `point` would be if the log ended at `offset`, which lies between batches."""
@@ -530,5 +633,9 @@ class Segments:
             files, _ = self.take_dirty()
             with disk_errors(self.folder):
                 self.disk.sync_now(files, [self.folder])
+                self.synced()
+                if self._is_folder_dirty:
+                    self.disk.sync_now([], [self.folder])
+        self._give_up_saving()
         for segment in self._segments:
             segment.close()

@@ -1,9 +1,11 @@
 """Opening a log's segments after a stop or a crash.
 
-What lies before the synced point was durable once, so damage there is damage: nothing is changed
-and CorruptLog is raised. What lies behind it, the *tail*, may be torn: it is good up to the first
-batch that is not whole, not intact, not in order or not of the term that its offset belongs to,
-and is cut there.
+What lies before the synced point was durable once, so damage there is damage. In the segment that
+the point lies in it leaves a log without a known end: nothing is changed and CorruptLog is raised.
+Segments before that are held against their seals (`log/known_segments.py`), and the log is opened
+without what is lost of them. What lies behind the point, the *tail*, may be torn: it is good up to
+the first batch that is not whole, not intact, not in order or not of the term that its offset
+belongs to, and is cut there.
 
 In the tail a file may have holes between its batches, because a leader may send a log that it has
 compacted. Between two files it may not: a hole there is a file that lost its end. Before the synced
@@ -14,7 +16,6 @@ repeated: each step leaves less to do.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -23,6 +24,8 @@ from kafkaesque.config import LogConfig
 from kafkaesque.errors import BatchError, CorruptLog, DiskFull, ForeignFile
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.known_segments import KnownSegments, TermAt
+from kafkaesque.log.seals import STAMP_BYTES, Seals, remove_seals
 from kafkaesque.log.segment import (
     LOG_SUFFIX,
     MENDED_SUFFIX,
@@ -33,11 +36,23 @@ from kafkaesque.log.segment import (
     stem_of,
 )
 from kafkaesque.log.window import SCAN_BYTES, BadBatch, Window
+from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import BatchView
-from kafkaesque.types import Offset, Term
+from kafkaesque.types import Offset
 
-TermAt = Callable[[Offset], Term | None]
-"""Says of which term the record at an offset is; None if nobody remembers, for trimmed ones."""
+__all__ = ["Recovered", "TermAt", "discard_segments", "recover_segments"]
+
+
+class Recovered(Struct, frozen=True, kw_only=True):
+    """A log's segments, oldest first, at least one, and what else was found."""
+
+    segments: list[Segment]
+    end_offset: Offset
+    unsynced: list[File]
+    """Still to be synced before anything is built on what they hold, and the folder with them."""
+
+    seals: Seals
+    damage: tuple[CorruptLog, ...]
 
 
 class _Found(Struct, kw_only=True):
@@ -57,51 +72,56 @@ def recover_segments(
     synced: SyncedPoint | None,
     term_at: TermAt,
     has_holes: bool,
-) -> tuple[list[Segment], Offset, list[File]]:
-    """Return the segments of a log, oldest first, at least one, and the log's end offset.
-
-    The files that come last, and the folder, are still to be synced before anything is built on
-    what they hold: one sync does that for all logs of a node.
-    """
+) -> Recovered:
+    """Open a log; one sync makes durable what is left to sync, for all logs of a node."""
     with disk_errors(folder):
         disk.make_folder(folder)
         finish_swaps(disk, folder)
         found = _look(disk.list(folder))
+    seals = Seals.load(disk, folder)
     first = bisect_right(found.logs, start_offset) - 1
-    kept = found.logs[max(first, 0) :]
     if synced is not None and _is_void(synced, start_offset, found.logs, first):
         synced = None
+    known = KnownSegments(disk, folder, config, seals, term_at, has_holes=has_holes)
     if synced is not None:
-        _check_all_there(folder, found, kept, synced, start_offset)
+        kept = known.kept(found.logs, found.indexes, synced, start_offset)
         durable = [base for base in kept if base <= synced.segment_base]
     else:
         # A log without the segment that it starts with has lost all of it.
+        kept = found.logs[max(first, 0) :]
         durable = kept[:1] if first >= 0 else []
-    opened = [Segment.open(disk, folder, config, base) for base in durable]
+    opened: list[Segment] = []
     tail: list[Segment] = []
     end_offset = start_offset
-    if opened:
+    if durable:
+        tail = [Segment.open(disk, folder, config, durable[-1])]
         try:
-            end_offset = _scan_first(opened[-1], synced, term_at, has_holes=has_holes)
+            end_offset = _scan_first(tail[0], synced, term_at, has_holes=has_holes)
         except CorruptLog:
-            for segment in opened:
-                segment.close()
+            tail[0].close()
             raise
-        tail = [opened[-1]]
+        opened = known.open(durable)
         _scan_later(disk, folder, config, kept[len(durable) :], tail, term_at)
         end_offset = max(end_offset, tail[-1].end)
-    segments = [*opened[:-1], *tail]
+    segments = [*opened, *tail]
     if not segments or end_offset < start_offset:
         for segment in segments:
             segment.close()
         segments, end_offset = [], start_offset
-    _tidy(disk, folder, found, {segment.base for segment in segments})
+    _tidy(disk, folder, found, {segment.base for segment in segments} | known.strangers)
     if not segments:
         segments = tail = [Segment.create(disk, folder, config, start_offset)]
         synced = None
     for segment in segments[:-1]:
         segment.is_closed = True
-    return segments, end_offset, _settle(disk, folder, tail, synced)
+    known.seal_again(segments, tail)
+    return Recovered(
+        segments=segments,
+        end_offset=end_offset,
+        unsynced=_settle(disk, folder, tail, synced),
+        seals=seals,
+        damage=tuple(known.damage),
+    )
 
 
 def discard_segments(disk: Disk, folder: str, *, only_empty: bool) -> None:
@@ -119,6 +139,7 @@ def discard_segments(disk: Disk, folder: str, *, only_empty: bool) -> None:
             file.close()
             if size:
                 raise ForeignFile(path, "it holds records of a log that this node does not know")
+        remove_seals(disk, folder)
     _tidy(disk, folder, found, set())
 
 
@@ -159,30 +180,6 @@ def _is_void(synced: SyncedPoint, start_offset: Offset, logs: list[Offset], firs
     return synced.segment_base not in logs and synced.end_offset <= start_offset
 
 
-def _check_all_there(
-    folder: str,
-    found: _Found,
-    kept: list[Offset],
-    synced: SyncedPoint,
-    start_offset: Offset,
-) -> None:
-    """Raise unless every segment file that must exist does.
-
-    A whole segment missing between two others cannot be told from one that was compacted away,
-    except by the index files that it leaves behind.
-    """
-    if synced.segment_base not in kept:
-        path = stem_of(folder, synced.segment_base) + LOG_SUFFIX
-        raise CorruptLog(path, 0, "the file is missing, though it was synced")
-    if kept[0] > start_offset:
-        path = stem_of(folder, start_offset) + LOG_SUFFIX
-        raise CorruptLog(path, 0, f"no segment holds offset {start_offset}, where the log starts")
-    for base in sorted(found.indexes.difference(kept)):
-        if kept[0] < base < synced.segment_base:
-            path = stem_of(folder, base) + LOG_SUFFIX
-            raise CorruptLog(path, 0, "the file is missing, though its index is there")
-
-
 def _scan_first(
     segment: Segment,
     synced: SyncedPoint | None,
@@ -193,6 +190,7 @@ def _scan_first(
     """Scan the segment that the synced point lies in, from there on; returns the end offset."""
     if synced is None:
         segment.start_index()
+        segment.checksum = 0
         _scan(segment, 0, term_at)
         return segment.end
     if segment.size < synced.position:
@@ -203,6 +201,7 @@ def _scan_first(
         reason = f"the batches end at offset {segment.end}, synced up to {synced.end_offset}"
         raise CorruptLog(segment.path, synced.position, reason)
     segment.end = synced.end_offset
+    segment.checksum = synced.checksum
     _scan(segment, synced.position, term_at)
     return max(segment.end, synced.end_offset)
 
@@ -222,6 +221,7 @@ def _scan_later(
             return
         segment = Segment.open(disk, folder, config, base)
         segment.start_index()
+        segment.checksum = 0
         _scan(segment, 0, term_at)
         before.index.finish()
         tail.append(segment)
@@ -246,6 +246,8 @@ def _scan(segment: Segment, position: int, term_at: TermAt) -> None:
             view.check_crc()
             segment.file.write(position, view.data)
             index.note(base, max_timestamp_ms, position)
+            if segment.checksum is not None:
+                segment.checksum = crc32c(view.data[:STAMP_BYTES], segment.checksum)
             position += batch_size
             segment.end = end
     segment.size = position

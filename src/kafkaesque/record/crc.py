@@ -1,15 +1,23 @@
 """CRC-32C (Castagnoli), as Kafka's batches and our own files use it."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 import fastcrc
 
 from kafkaesque.types import Buffer
 
-crc32c: Callable[[Buffer], int] = fastcrc.crc32.iscsi
-"""Returns the checksum of bytes or of a view of some: nothing is copied."""
+
+class _Checksum(Protocol):
+    def __call__(self, data: Buffer, initial: int | None = None, /) -> int: ...
+
+
+crc32c: _Checksum = fastcrc.crc32.iscsi
+"""Returns the checksum of bytes or of a view of some: nothing is copied.
+
+With a second argument it goes on from there: that is the checksum of what lies before.
+"""
 
 
 def crc32c_on(crc: int, data: Buffer) -> int:
     """Return the checksum of what `crc` is the checksum of and `data` behind it."""
-    return fastcrc.crc32.iscsi(data, crc)
+    return crc32c(data, crc)

@@ -217,15 +217,19 @@ def peek_span(data: Buffer) -> tuple[Offset, Offset, int]:
 
 
 def first_damage(
-    data: Buffer, offset: Offset, term_at: Callable[[Offset], Term], *, has_holes: bool = False
+    data: Buffer,
+    offset: Offset,
+    term_at: Callable[[Offset], Term | None],
+    *,
+    has_holes: bool = False,
 ) -> tuple[int, Offset, str] | None:
     """Return where the first batch begins that is not what a log holds there; None if all are.
 
     With that, the offset up to which all is good, and what is wrong. The first batch is to cover
     `offset`, or in a log with holes to be the next one. Base offset and term lie outside the
     checksum: each batch must begin where the one before ends, and each term that begins must be
-    the one that `term_at` says. It costs a microsecond for a batch and one for each 4 KB, so that
-    whatever comes from a disk can be looked at.
+    the one that `term_at` says, if it knows. It costs a microsecond for a batch and one for
+    each 4 KB, so that whatever comes from a disk can be looked at.
     """
     position, term = 0, -1
     expected = offset
@@ -246,7 +250,7 @@ def first_damage(
             ):
                 return position, expected, f"the batch of offset {base} is here"
             if its_term != term:
-                if its_term != term_at(base):
+                if term_at(base) not in (its_term, None):
                     return position, expected, f"the batch is of term {its_term}"
                 term = its_term
             expected = base + delta + 1

@@ -132,6 +132,16 @@ CLUSTER_METRICS: tuple[Metric, ...] = (
         read=lambda edge: one(edge.broker.repairs.failed),
     ),
     Metric(
+        name="kafkaesque_scrubbed_bytes_total",
+        text="Bytes of closed segments that were read through in the background.",
+        read=lambda edge: one(edge.broker.scrubber.bytes_read),
+    ),
+    Metric(
+        name="kafkaesque_scrub_passed_timestamp_seconds",
+        text="When all closed segments had last been read through; 0 if not in this run.",
+        read=lambda edge: one(edge.broker.scrubber.passed_ms / 1000),
+    ),
+    Metric(
         name="kafkaesque_moves",
         text="Partitions that are being moved, in the whole cluster.",
         read=lambda edge: one(len(edge.broker.moves())),

@@ -13,8 +13,10 @@ from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, LogError, RaftError
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.journal import Journal
+from kafkaesque.log.segment import SEGMENT_NAME, SyncedPoint
 from kafkaesque.log.steps import Step
 from kafkaesque.raft.quorum import majority
+from kafkaesque.sim.disk import SimDisk
 from kafkaesque.sim.node import SimNode
 from kafkaesque.sim.world import World
 from kafkaesque.types import GroupId
@@ -227,7 +229,7 @@ class Mischief:
         world.add_node(world.next_node())
 
     def _flip_bit(self) -> None:
-        """A bit of what was once synced on the one damaged machine turns."""
+        """A bit of what was once synced on the one damaged machine turns, or a file is lost."""
         world = self._world
         machine = world.nodes[self._victim]
         if not machine.is_up or not self._is_expendable(machine):
@@ -236,20 +238,22 @@ class Mischief:
         # What is known to be synced is what the journal on disk says, not what memory knew.
         journal = Journal.open(machine.disk, world.settings.log)
         journal.close()
-        places = [
-            (f"{group}/{synced.segment_base:020d}.log", synced.position)
+        synced = [
+            (group, state.synced)
             for group, state in journal.groups.items()
-            if (synced := state.synced) is not None and synced.position > 0 and not state.is_reset
+            if state.synced is not None and not state.is_reset
         ]
+        places = [place for group, point in synced for place in _places(machine.disk, group, point)]
         if not places:
             return
-        path, size = self._chance.choice(places)
-        folder, _, name = path.rpartition("/")
-        if name not in machine.disk.list(folder):
-            return
-        world.count("bits flipped")
+        path, size, is_closed = self._chance.choice(places)
         world.damaged.add(machine.node)
-        machine.disk.flip_bit(path, self._chance.randrange(size), self._chance.randrange(8))
+        if is_closed and self._chance.random() < 0.5:
+            world.count("segments lost")
+            _lose_segment(machine.disk, path, self._chance.choice([0, size // 2, None]))
+        else:
+            world.count("bits flipped")
+            machine.disk.flip_bit(path, self._chance.randrange(size), self._chance.randrange(8))
 
     def _is_expendable(self, machine: SimNode) -> bool:
         """Whether a majority of every group's voters holds all that was committed without it."""
@@ -352,6 +356,34 @@ class Mischief:
     def _settled_offset(self, replica: Replica) -> int:
         settled = min(replica.raft.commit, replica.log.stable)
         return replica.log.offset_at(max(settled, replica.log.start.index))
+
+
+def _places(disk: SimDisk, group: GroupId, synced: SyncedPoint) -> list[tuple[str, int, bool]]:
+    """Return the segments with synced bytes, how many, and whether they are closed."""
+    found = []
+    for name in disk.list(group):
+        path = f"{group}/{name}"
+        if not name.endswith(".log") or int(name[:20]) > synced.segment_base:
+            continue
+        is_closed = int(name[:20]) < synced.segment_base
+        size = disk.open(path).size() if is_closed else synced.position
+        if size > 0:
+            found.append((path, size, is_closed))
+    return found
+
+
+def _lose_segment(disk: SimDisk, path: str, size: int | None) -> None:
+    """Cut a segment short; without a size it goes, with its indexes."""
+    file = disk.open(path)
+    if size is not None:
+        file.truncate(size)
+        disk.sync_now([file], [])
+        return
+    folder, _, name = path.rpartition("/")
+    for other in disk.list(folder):
+        if other.startswith(name[:20]) and SEGMENT_NAME.fullmatch(other):
+            disk.remove(f"{folder}/{other}")
+    disk.sync_now([], [folder])
 
 
 def _trim(machine: SimNode, replica: Replica, offset: int) -> None:

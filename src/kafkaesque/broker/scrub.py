@@ -1,0 +1,131 @@
+"""Reads closed segments through while the broker runs, slowly: damage that nobody reads is found.
+
+A pass goes through all logs in turn, first to those segments that have no seal: one that is whole
+gets its seal, as after a crash or an upgrade. Each tick takes a little time, and no more is read
+than the rate allows, so that consumers have the disk.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from kafkaesque.broker.replica import Replica
+from kafkaesque.clock import Clock
+from kafkaesque.config import HousekeepingConfig
+from kafkaesque.errors import CorruptLog, DiskFailed
+from kafkaesque.log.segment import Segment
+from kafkaesque.log.segment_check import BadPlace, check_segment
+from kafkaesque.types import GroupId, Offset, Term
+
+
+class Scrubber:
+    """Goes through the logs of one broker, again and again."""
+
+    def __init__(
+        self, clock: Clock, config: HousekeepingConfig, replicas: Mapping[GroupId, Replica]
+    ) -> None:
+        self.bytes_read = 0
+        self.passes = 0
+        """How often all logs were gone through."""
+        self.passed_ms = 0
+        """When that was last, by the wall clock; 0 if never in this run."""
+        self._clock = clock
+        self._config = config
+        self._replicas = replicas
+        self._work: Iterator[int] | None = None
+        self._pass_at_ms = clock.monotonic_ms()
+        self._earned_ms = clock.monotonic_ms()
+        self._allowance = 0
+
+    def tick(self) -> None:
+        """Read a little, if it is time."""
+        config, clock = self._config, self._clock
+        rate, now_ms = config.scrub_bytes_per_second, clock.monotonic_ms()
+        if rate == 0:
+            return
+        # What was not used within a second is not saved up.
+        self._allowance = min(self._allowance + rate * (now_ms - self._earned_ms) // 1000, rate)
+        self._earned_ms = now_ms
+        until_ms = now_ms + config.slice_ms
+        for _ in range(config.steps_max):
+            if self._allowance <= 0 or not self._step():
+                return
+            if clock.monotonic_ms() >= until_ms:
+                return
+
+    def stop(self) -> None:
+        """Give up what is under way."""
+        self._work = None
+        self._replicas = {}
+
+    def _step(self) -> bool:
+        """Read one piece; returns whether there is more to do now."""
+        if self._work is None:
+            now_ms = self._clock.monotonic_ms()
+            if now_ms < self._pass_at_ms:
+                return False
+            self._pass_at_ms = now_ms + self._config.check_interval_ms
+            self._work = self._pass()
+        count = next(self._work, None)
+        if count is None:
+            self._work = None
+            self.passes += 1
+            self.passed_ms = self._clock.now_ms()
+            return False
+        self.bytes_read += count
+        self._allowance -= count
+        return True
+
+    def _pass(self) -> Iterator[int]:
+        for is_first_lap in (True, False):
+            for group in list(self._replicas):
+                yield 0
+                replica = self._replicas.get(group)
+                if replica is None or replica.log.is_closed:
+                    continue
+                segments = replica.log.segments
+                for segment in segments.closed():
+                    if not (is_first_lap and segments.seals.of(segment.base)):
+                        yield from self._read(replica, segment)
+
+    def _read(self, replica: Replica, segment: Segment) -> Iterator[int]:
+        """Read a segment through, as long as it is there and is not rewritten."""
+        log, segments, file = replica.log, replica.log.segments, segment.file
+
+        def is_same() -> bool:
+            is_there = not log.is_closed and segments.holds(segment) and segment.file is file
+            return is_there and segment.damage is None
+
+        if not is_same():
+            return
+        steps = check_segment(
+            file,
+            segment.size,
+            base=segment.base,
+            end=segments.end_of(segment),
+            term_at=_terms(replica),
+            has_holes=log.has_holes,
+            seals=segments.seals.of(segment.base),
+        )
+        while is_same():  # ends with the segment
+            try:
+                yield next(steps)
+            except StopIteration as end:
+                if isinstance(end.value, BadPlace):
+                    self._found(replica, segment, end.value)
+                elif not segments.seals.of(segment.base):
+                    log.seal(end.value)
+                return
+            except DiskFailed as error:  # a sector that cannot be read
+                bad = BadPlace(position=0, offset=segment.base, reason=str(error))
+                self._found(replica, segment, bad)
+                return
+
+    def _found(self, replica: Replica, segment: Segment, bad: BadPlace) -> None:
+        error = CorruptLog(segment.path, bad.position, bad.reason, offset=bad.offset)
+        replica.damaged(error, bad.offset)
+        if replica.log.has_holes:  # else whoever reads it sees it
+            replica.log.segments.doubt(bad.offset, bad.reason)
+
+
+def _terms(replica: Replica) -> Callable[[Offset], Term | None]:
+    log = replica.log
+    return lambda at: None if at < log.start.offset else log.term_at(log.index_at(at))

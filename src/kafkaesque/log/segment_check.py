@@ -1,0 +1,103 @@
+"""Reading a closed segment from end to end: is it what was written?
+
+Each batch must have its checksum, begin where the one before ends, and be of the term that the
+journal says; all together must be what the segment's seal says. In a log with holes only the seal
+can tell a batch that was compacted away from one that is lost.
+"""
+
+from collections.abc import Callable, Generator
+
+from msgspec import Struct
+
+from kafkaesque.log.disk import File
+from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.seals import Seal, Sealing
+from kafkaesque.record.view import HEADER_BYTES, first_damage, peek_size, peek_span
+from kafkaesque.types import Offset, Term
+
+PIECE_BYTES = 64 << 10
+"""Looked at in one step, about half a millisecond; a larger batch is one step."""
+
+
+class BadPlace(Struct, frozen=True, kw_only=True):
+    """Where a segment ceases to be what was written."""
+
+    position: int
+    offset: Offset
+    reason: str
+
+
+def check_segment(
+    file: File,
+    size: int,
+    *,
+    base: Offset,
+    end: Offset,
+    term_at: Callable[[Offset], Term | None],
+    has_holes: bool,
+    seals: tuple[Seal, ...],
+) -> Generator[int, None, Seal | BadPlace]:
+    """Read the first `size` bytes of a file, a piece per step, which yields its length.
+
+    They are to hold the offsets [base, end). Returns the first bad place, or else their seal.
+    """
+    position, expected = 0, base
+    sealing = Sealing()
+    while position < size:  # ends: each step moves on, or returns
+        with disk_errors(file.path):
+            data = _whole_batches(file, position, size)
+        if not data:
+            return BadPlace(
+                position=position, offset=min(expected, end - 1), reason="the file ends here"
+            )
+        # The first of a piece may not reach back, as that of a read may.
+        is_early = len(data) >= HEADER_BYTES and peek_size(data)[0] < expected
+        found = first_damage(data, expected, term_at, has_holes=has_holes)
+        if found is None and is_early:
+            found = 0, expected, f"the batch of offset {peek_size(data)[0]} is here"
+        if found is not None:
+            at, offset, reason = found
+            return BadPlace(position=position + at, offset=min(offset, end - 1), reason=reason)
+        expected = _note(data, sealing)
+        position += len(data)
+        yield len(data)
+    if expected > end or (expected < end and not has_holes):
+        reason = f"its batches end at offset {expected}, and not at {end}"
+        return BadPlace(position=position, offset=min(expected, end - 1), reason=reason)
+    seal = sealing.seal(base, end)
+    if seals and all(not is_same(seal, one) for one in seals):
+        return BadPlace(position=0, offset=base, reason="its batches are not those of its seal")
+    return seal
+
+
+def is_same(one: Seal, other: Seal) -> bool:
+    """Tell whether two seals are of the same batches."""
+    return (one.bytes, one.checksum) == (other.bytes, other.checksum)
+
+
+def _whole_batches(file: File, position: int, size: int) -> memoryview:
+    """Return the next piece: whole batches, or else what is there instead of one."""
+    data = memoryview(file.read(position, min(PIECE_BYTES, size - position)))
+    stop = 0
+    while stop + HEADER_BYTES <= len(data):
+        length = peek_size(data, stop)[1]
+        if length < HEADER_BYTES or stop + length > len(data):
+            break
+        stop += length
+    if stop:
+        return data[:stop]
+    length = peek_size(data)[1] if len(data) >= HEADER_BYTES else 0
+    if PIECE_BYTES < length <= size - position:
+        return memoryview(file.read(position, length))
+    return data
+
+
+def _note(data: memoryview, sealing: Sealing) -> Offset:
+    """Take account of whole, good batches; returns where the last of them ends."""
+    position = 0
+    while position < len(data):
+        length = peek_size(data, position)[1]
+        batch = data[position : position + length]
+        sealing.note(batch, length)
+        position += length
+    return peek_span(batch)[1]

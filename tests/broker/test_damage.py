@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kafkaesque.broker.damage_notes import DamageNotes
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import CorruptLog, NotLeader, OffsetOutOfRange, PartitionOffline
@@ -278,6 +279,10 @@ def test_a_note_that_is_damaged_itself_is_a_note() -> None:
     file.close()
     (found,) = load_damage(node.disk, folder)
     assert "damaged itself" in found.reason
+    node.replica.log.trim(5)
+    node.sync()
+    (found,) = DamageNotes("orders", node.replica.log).found
+    assert found.offset == node.replica.log.start.first_offset == 5
 
 
 @pytest.mark.complains("damage_found partition=orders offset=*")

@@ -7,6 +7,7 @@ import pytest
 from kafkaesque.errors import RepairFailed
 from kafkaesque.log.damage import ASIDE_MAX
 from kafkaesque.log.mending import Gap, Mending, find_gap
+from kafkaesque.log.seals import NAME as SEALS
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.steps import Step
 from kafkaesque.sim.disk import PowerLost, SimDisk
@@ -167,20 +168,34 @@ def test_what_the_log_drops_meanwhile_is_not_brought_back(
         assert not names(disk, ".mended") and not names(disk, ".repair")
 
 
-def test_a_segment_that_is_missing_is_made() -> None:
-    disk = a_disk()
-    log = a_log(disk, batches=BATCHES)
-    point = sync(log)
+def lose_segment(disk: SimDisk, log: Segments) -> Offset:
+    """Remove the third segment; return its base."""
     base = [info.base for info in log.each_info()][2]
     for suffix in (".log", ".index", ".timeindex"):
         disk.remove(path(base, suffix))
+    return base
+
+
+def lose_seals(disk: SimDisk) -> None:
+    """Make the log one of an earlier version, which sealed nothing."""
+    disk.remove(f"{FOLDER}/{SEALS}")
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_a_segment_that_is_missing_is_made(is_sealed: bool) -> None:
+    disk = a_disk()
+    log = a_log(disk, batches=BATCHES)
+    point = sync(log)
+    base = lose_segment(disk, log)
+    if not is_sealed:
+        lose_seals(disk)
     log = recover(disk, point)
     gap = gap_at(log, base)
-    assert gap.segment is None and gap.base == base
+    assert gap.base == base
+    assert (gap.segment is not None) == is_sealed, "of a sealed one it is known that it was there"
     run_all(mend(log, gap))
     assert contents(log) == GOOD
     assert log.find_time(0) is not None
-    assert not names(disk, ".damaged")
     append(log, 3)
     sync(log)
     assert contents(recover(disk, log.point())) == contents(log)
@@ -192,9 +207,8 @@ def test_a_crash_while_a_missing_segment_is_made_leaves_it_missing_or_made() -> 
         disk = a_disk()
         log = a_log(disk, batches=BATCHES)
         point = sync(log)
-        base = [info.base for info in log.each_info()][2]
-        for suffix in (".log", ".index", ".timeindex"):
-            disk.remove(path(base, suffix))
+        base = lose_segment(disk, log)
+        lose_seals(disk)
         disk.sync_now([], [FOLDER])
         log = recover(disk, point)
         gap = gap_at(log, base)

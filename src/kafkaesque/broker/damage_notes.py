@@ -2,8 +2,10 @@
 
 import logging
 
+from msgspec.structs import replace
+
 from kafkaesque.errors import CorruptLog, LogError
-from kafkaesque.log.damage import NOTES_MAX, Damage, load_damage, save_damage
+from kafkaesque.log.damage import ANYWHERE, NOTES_MAX, Damage, load_damage, save_damage
 from kafkaesque.log.giving_up import load_given_up
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.log.segment import SEGMENT_NAME
@@ -19,7 +21,11 @@ class DamageNotes:
         self._group = group
         self._log = of
         segments = of.segments
-        self._noted = load_damage(segments.disk, segments.folder)
+        start = of.start.first_offset
+        self._noted = tuple(
+            replace(one, offset=start) if one.offset == ANYWHERE else one
+            for one in load_damage(segments.disk, segments.folder)
+        )
         self.given_up = load_given_up(segments.disk, segments.folder)
         """What a person has given up of this log (`kafkaesque log repair`)."""
         if segments.seals.lost is not None:

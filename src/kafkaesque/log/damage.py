@@ -5,18 +5,14 @@ place yet. The file goes with the folder: a log that is put aside takes its note
 that begins in its place is whole.
 """
 
-import struct
 from contextlib import suppress
 
 import msgspec
 
-from kafkaesque.errors import NewerFormat
+from kafkaesque.log.checked_file import CheckedFile
 from kafkaesque.log.disk import Disk
-from kafkaesque.log.disk_errors import disk_errors
-from kafkaesque.record.crc import crc32c
 from kafkaesque.types import Offset
 
-FORMAT = 1
 NAME = "damage"
 NOTES_MAX = 100
 """More places than this say nothing new."""
@@ -27,9 +23,10 @@ DAMAGED_SUFFIX = ".damaged"
 ASIDE_MAX = 10
 """Damaged segments of one log that are kept when they are mended; more say nothing new."""
 
-_NEW_NAME = "damage.new"
-_MAGIC = b"KQDM"
-_HEADER = struct.Struct(">4sHII")
+ANYWHERE: Offset = -1
+"""Stands for the offset where it is not known: the whole log is in doubt."""
+
+_FILE = CheckedFile(name=NAME, magic=b"KQDM", format=1)
 
 
 class Damage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -56,36 +53,18 @@ def load_damage(disk: Disk, folder: str) -> tuple[Damage, ...]:
 
     A note that cannot be read must not let a replica lead that was not to.
     """
+    data = _FILE.load(disk, folder)
+    if data is None:
+        return ()
     path = f"{folder}/{NAME}"
-    with disk_errors(path):
-        if NAME not in disk.list(folder):
-            return ()
-        file = disk.open(path)
-        data = file.read(0, file.size())
-        file.close()
-    state = data[_HEADER.size :]
-    if len(data) >= _HEADER.size:
-        magic, version, crc, length = _HEADER.unpack_from(data)
-        if magic == _MAGIC and version > FORMAT:
-            raise NewerFormat(path, version, FORMAT)
-        if magic == _MAGIC and len(state) == length and crc32c(state) == crc:
-            with suppress(msgspec.MsgspecError):
-                return _decoder.decode(state)
-    return (Damage(offset=0, reason=f"{path}, which names the damaged places, is damaged itself"),)
+    state = _FILE.state(path, data)
+    if state is not None:
+        with suppress(msgspec.MsgspecError):
+            return _decoder.decode(state)
+    reason = f"{path}, which names the damaged places, is damaged itself"
+    return (Damage(offset=ANYWHERE, reason=reason),)
 
 
 def save_damage(disk: Disk, folder: str, found: tuple[Damage, ...]) -> None:
     """Write down what is damaged; durable on return."""
-    state = _encoder.encode(found)
-    new = f"{folder}/{_NEW_NAME}"
-    with disk_errors(new):
-        with suppress(FileNotFoundError):
-            disk.remove(new)
-        file = disk.create(new)
-        try:
-            file.write(0, _HEADER.pack(_MAGIC, FORMAT, crc32c(state), len(state)) + state)
-            disk.sync_now([file], [])
-        finally:
-            file.close()
-        disk.rename(new, f"{folder}/{NAME}")
-        disk.sync_now([], [folder])
+    _FILE.save(disk, folder, _encoder.encode(found))

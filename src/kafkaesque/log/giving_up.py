@@ -10,14 +10,14 @@ becomes have a seal; the journal learns the new size of the last one; the notes 
 interrupted begins again.
 """
 
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
 
-from kafkaesque.errors import BatchError, LogError, NewerFormat
+from kafkaesque.errors import BatchError, LogError
+from kafkaesque.log.checked_file import CheckedFile
 from kafkaesque.log.damage import DAMAGED_SUFFIX, next_serial, save_damage
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
@@ -33,18 +33,14 @@ from kafkaesque.log.segment import (
 )
 from kafkaesque.log.segment_check import is_same
 from kafkaesque.log.segments_recovery import finish_swaps
-from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import HEADER, HEADER_BYTES, MAGIC, BatchView
 from kafkaesque.types import GroupId, Offset, Term
 
-FORMAT = 1
 NAME = "given-up"
 GIVEN_UP_MAX = 1000
 """Ranges that are remembered of one log: the newest ones."""
 
-_NEW_NAME = "given-up.new"
-_MAGIC = b"KQGU"
-_HEAD = struct.Struct(">4sHII")
+_FILE = CheckedFile(name=NAME, magic=b"KQGU", format=1)
 _SEARCH_BYTES = 1 << 20
 _COPY_BYTES = 1 << 20
 _MAGIC_AT = 16
@@ -155,7 +151,7 @@ def give_up(disk: Disk, journal: Journal, group: GroupId, found: Survey) -> None
     if found.losses:
         known = load_given_up(disk, group)
         new = [loss for loss in found.losses if loss not in known]
-        _save(disk, group, (*known, *new)[-GIVEN_UP_MAX:])
+        _FILE.save(disk, group, msgspec.msgpack.encode((*known, *new)[-GIVEN_UP_MAX:]))
     if not state.has_holes:
         journal.add(HolesAllowed(group=group))
         journal.write_now()
@@ -177,36 +173,12 @@ def give_up(disk: Disk, journal: Journal, group: GroupId, found: Survey) -> None
 
 def load_given_up(disk: Disk, group: GroupId) -> tuple[Loss, ...]:
     """Return what was given up of a log; a file that cannot be read tells of nothing."""
-    path = f"{group}/{NAME}"
-    with disk_errors(path):
-        if NAME not in disk.list(group):
-            return ()
-        file = disk.open(path)
-        data = file.read(0, file.size())
-        file.close()
-    if len(data) >= _HEAD.size:
-        magic, version, crc, length = _HEAD.unpack_from(data)
-        if magic == _MAGIC and version > FORMAT:
-            raise NewerFormat(path, version, FORMAT)
-        state = data[_HEAD.size :]
-        if magic == _MAGIC and len(state) == length and crc32c(state) == crc:
-            with suppress(msgspec.MsgspecError):
-                return msgspec.msgpack.decode(state, type=tuple[Loss, ...])
+    data = _FILE.load(disk, group)
+    state = None if data is None else _FILE.state(f"{group}/{NAME}", data)
+    if state is not None:
+        with suppress(msgspec.MsgspecError):
+            return msgspec.msgpack.decode(state, type=tuple[Loss, ...])
     return ()
-
-
-def _save(disk: Disk, group: GroupId, losses: tuple[Loss, ...]) -> None:
-    state = msgspec.msgpack.encode(losses)
-    new = f"{group}/{_NEW_NAME}"
-    with disk_errors(new):
-        with suppress(FileNotFoundError):
-            disk.remove(new)
-        file = disk.create(new)
-        file.write(0, _HEAD.pack(_MAGIC, FORMAT, crc32c(state), len(state)) + state)
-        disk.sync_now([file], [])
-        file.close()
-        disk.rename(new, f"{group}/{NAME}")
-        disk.sync_now([], [group])
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────

@@ -6,33 +6,30 @@ else's has batches whose checksums are right. A *seal* says what the file must b
 A seal on disk is true of a durable file, whatever crash comes: it is written when its segment is
 closed, and before a file is replaced the seals of the old one and of the new one are both there. A
 seal that is missing, because a crash came first or an earlier version wrote the log, is made again
-by whoever reads the segment (`broker/scrub.py`); a file of seals that is damaged holds none.
+by the next reader of the segment (`broker/scrub.py`); a file of seals that is damaged holds none.
 """
 
-import struct
 from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
 
-from kafkaesque.errors import DiskFull, NewerFormat
+from kafkaesque.errors import DiskFull
+from kafkaesque.log.checked_file import CheckedFile
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import CRC_FROM
 from kafkaesque.types import Buffer, Offset
 
-FORMAT = 1
 NAME = "seals"
-NEW_NAME = "seals.new"
 STAMP_BYTES = CRC_FROM
 """A batch's header up to its checksum: base offset, length, term, magic, checksum."""
 
 UNKNOWN_BYTES = -1
 """The size in the seal of a segment that is lost and had none: no file is like it."""
 
-_MAGIC = b"KQSE"
-_HEADER = struct.Struct(">4sHII")
+_FILE = CheckedFile(name=NAME, magic=b"KQSE", format=1)
 
 
 class Seal(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -106,14 +103,10 @@ def is_like(file: File, size: int, seal: Seal) -> bool:
 
 def decode_seals(path: str, data: bytes) -> list[Seal] | None:
     """Return what a file of seals holds, by base; None if it is damaged. Raises NewerFormat."""
-    state = data[_HEADER.size :]
-    if len(data) >= _HEADER.size:
-        magic, version, crc, length = _HEADER.unpack_from(data)
-        if magic == _MAGIC and version > FORMAT:
-            raise NewerFormat(path, version, FORMAT)
-        if magic == _MAGIC and len(state) == length and crc32c(state) == crc:
-            with suppress(msgspec.MsgspecError):
-                return _decoder.decode(state)
+    state = _FILE.state(path, data)
+    if state is not None:
+        with suppress(msgspec.MsgspecError):
+            return _decoder.decode(state)
     return None
 
 
@@ -137,13 +130,10 @@ class Seals:
     def load(cls, disk: Disk, folder: str) -> "Seals":
         """Return what earlier runs saved; raises NewerFormat."""
         seals = cls(disk, folder)
+        data = _FILE.load(disk, folder)
+        if data is None:
+            return seals
         path = f"{folder}/{NAME}"
-        with disk_errors(path):
-            if NAME not in disk.list(folder):
-                return seals
-            file = disk.open(path)
-            data = file.read(0, file.size())
-            file.close()
         found = decode_seals(path, data)
         if found is None:
             seals.lost = f"{path} is damaged"
@@ -195,17 +185,7 @@ class Seals:
     def begin_saving(self) -> File:
         """Write all seals under another name; `finish_saving` follows when that is synced."""
         assert self._new is None
-        state = _encoder.encode(self.all())
-        new = f"{self._folder}/{NEW_NAME}"
-        with disk_errors(new):
-            with suppress(FileNotFoundError):
-                self._disk.remove(new)
-            file = self._disk.create(new)
-            try:
-                file.write(0, _HEADER.pack(_MAGIC, FORMAT, crc32c(state), len(state)) + state)
-            except OSError:
-                file.close()
-                raise
+        file = _FILE.write_new(self._disk, self._folder, _encoder.encode(self.all()))
         self._new = file
         self.is_dirty = False
         return file
@@ -257,6 +237,6 @@ class Seals:
 def remove_seals(disk: Disk, folder: str) -> None:
     """Remove a log's seals, if there are any; the folder is still to be synced."""
     with disk_errors(folder):
-        for name in (NEW_NAME, NAME):
+        for name in (_FILE.new_name, NAME):
             with suppress(FileNotFoundError):
                 disk.remove(f"{folder}/{name}")

@@ -223,6 +223,10 @@ def test_a_broker_that_is_down_is_told_of_with_what_it_holds(cluster: Cluster, c
     "link_refused peer=127.0.0.1:* reason='the other side refuses the link: broker 1 was *",
 )
 @pytest.mark.long
+@pytest.mark.complains(
+    "problem kind=no-majority: nobody leads the catalog, so nothing can be changed *",
+    "problem kind=leaderless: nobody leads *",
+)
 def test_one_of_two_brokers_goes_on_when_the_other_is_gone_for_good(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

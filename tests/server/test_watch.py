@@ -53,3 +53,15 @@ def test_what_an_election_cures_is_told_only_if_it_lasts(caplog: pytest.LogCaptu
     found[:] = [ALONE]
     watch.look()
     assert watch.problems == [], "it must last once more"
+
+
+def test_topics_that_come_and_go_are_no_lasting_problem() -> None:
+    kind = ProblemKind.LEADERLESS
+    first = Problem(kind=kind, text="nobody leads orders-0", about=frozenset({"orders.1/0"}))
+    again = Problem(kind=kind, text="nobody leads orders-0", about=frozenset({"orders.2/0"}))
+    found = [first]
+    watch = Watch(lambda: found)
+    watch.look()
+    found[:] = [again]
+    watch.look()
+    assert watch.problems == []

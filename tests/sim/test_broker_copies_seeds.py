@@ -14,7 +14,7 @@ pytestmark = [
 STEPS = 6_000
 
 
-@pytest.mark.parametrize("seed", [4, 5, 7])
+@pytest.mark.parametrize("seed", [5, 9, 10])
 def test_nothing_is_lost_to_an_old_copy_that_is_found_out(seed: int) -> None:
     result = try_seed(seed, STEPS, Kind.COPIES)
     assert not isinstance(result, Failure), result.trace

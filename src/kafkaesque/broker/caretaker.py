@@ -134,7 +134,7 @@ class Caretaker:
             try:
                 self.on_moves(MovePartitions(moves=wanted))
             except KafkaesqueError as error:  # the disk is full, or leadership is handed over
-                log.warning("moves_not_begun topic=%s reason=%s: tried again soon", name, error)
+                log.info("moves_not_begun topic=%s reason=%s: tried again soon", name, error)
                 return
             log.info("moves_begun topic=%s count=%d", name, len(wanted))
 

@@ -12,8 +12,9 @@ from msgspec import Struct
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.room import taken
+from kafkaesque.broker.topics import group_of
 from kafkaesque.errors import LogError, PartitionOffline
-from kafkaesque.types import NodeId
+from kafkaesque.types import GroupId, NodeId
 
 CROWDED_SHARE = 0.9
 """A limit that is taken so far is told of, while there is time to do something about it."""
@@ -51,6 +52,12 @@ class Problem(Struct, frozen=True, kw_only=True):
 
     kind: ProblemKind
     text: str
+    about: frozenset[GroupId] = frozenset()
+    """The groups that it concerns; empty if it is the broker itself."""
+
+    def lasts_since(self, before: "Problem") -> bool:
+        """Whether an earlier problem of this kind may be the same: topics come and go."""
+        return self.about == before.about or bool(self.about & before.about)
 
 
 def problems(broker: Broker) -> list[Problem]:
@@ -105,14 +112,15 @@ def _damaged(broker: Broker) -> Iterator[Problem]:
 
 
 def _leaderless(broker: Broker) -> Iterator[Problem]:
-    names = []
+    names: dict[GroupId, str] = {}
     for topic in broker.catalog.topics.values():
         for index, nodes in enumerate(topic.replicas):
             leader = broker.partition_leader(topic, index).node
             if broker.node in nodes and not _is_led(broker, leader):
-                names.append(f"{topic.name}-{index}")
+                names[group_of(topic, index)] = f"{topic.name}-{index}"
     if names:
-        yield Problem(kind=ProblemKind.LEADERLESS, text=f"nobody leads {_named(names)}")
+        text = f"nobody leads {_named(list(names.values()))}"
+        yield Problem(kind=ProblemKind.LEADERLESS, text=text, about=frozenset(names))
 
 
 def _old_copy(broker: Broker) -> Iterator[Problem]:

@@ -27,10 +27,14 @@ class Watch:
     def look(self) -> None:
         """Look once, and log what has changed."""
         found = {one.kind: one for one in self._find()}
-        lasting = {kind: one for kind, one in found.items() if kind.is_final or kind in self._seen}
+        lasting = {kind: one for kind, one in found.items() if kind.is_final or self._lasts(one)}
         for kind, one in lasting.items():
             if kind not in self._lasting or (kind.is_final and one != self._lasting[kind]):
                 log.error("problem kind=%s: %s", kind.value, one.text)
         for kind in self._lasting.keys() - lasting.keys():
             log.info("problem_over kind=%s", kind.value)
         self._seen, self._lasting = found, lasting
+
+    def _lasts(self, one: Problem) -> bool:
+        before = self._seen.get(one.kind)
+        return before is not None and one.lasts_since(before)

@@ -17,6 +17,12 @@ from kafkaesque.testing.process import BrokerProcess
 LOGGERS = ("kafkaesque", "asyncio")
 OF_CLIENTS = ("kafkaesque.spark.",)
 """Loggers of ours that are no broker's."""
+WITHOUT_LEADERS = pytest.mark.complains(
+    "problem kind=no-majority: nobody leads the catalog, so nothing can be changed *",
+    "problem kind=leaderless: nobody leads *",
+)
+"""For tests that take brokers away for so long that those who are left may say so."""
+
 _LINE = re.compile(
     rb"^[\d-]+ [\d:,]+ (?:WARNING|ERROR|CRITICAL) (.*)$|^(Traceback .*)$", re.MULTILINE
 )

@@ -19,6 +19,7 @@ from kafkaesque.cli.main import run
 from kafkaesque.client.admin import Admin
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # their own, about things of theirs
@@ -223,10 +224,7 @@ def test_a_broker_that_is_down_is_told_of_with_what_it_holds(cluster: Cluster, c
     "link_refused peer=127.0.0.1:* reason='the other side refuses the link: broker 1 was *",
 )
 @pytest.mark.long
-@pytest.mark.complains(
-    "problem kind=no-majority: nobody leads the catalog, so nothing can be changed *",
-    "problem kind=leaderless: nobody leads *",
-)
+@WITHOUT_LEADERS
 def test_one_of_two_brokers_goes_on_when_the_other_is_gone_for_good(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,14 +18,9 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.cli.main import run
 from kafkaesque.client.admin import Admin
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
 
-pytestmark = [
-    pytest.mark.compat,
-    pytest.mark.complains(
-        "problem kind=no-majority: nobody leads the catalog, so nothing can be changed *",
-        "problem kind=leaderless: nobody leads orders-0, orders-1, orders-2",
-    ),
-]
+pytestmark = [pytest.mark.compat, WITHOUT_LEADERS]
 
 SECONDS_MAX = 60
 ANSWER_SECONDS_MAX = 25

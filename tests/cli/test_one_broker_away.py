@@ -18,6 +18,9 @@ from kafkaesque.cli.main import run
 from kafkaesque.client.admin import Admin
 from kafkaesque.errors import Unreachable
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
+
+pytestmark = WITHOUT_LEADERS
 
 SECONDS_MAX = 60
 ANSWER_SECONDS_MAX = 25

@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_refused_in_the_brokers_words(admin: Admin) -> No
     admin.topics.create("sensible", partitions=2)
     with pytest.raises(InvalidSetting, match="nonsense"):
         admin.topics.alter("sensible", put={"nonsense": "1"})
-    with pytest.raises(InvalidTopic, match="2 partitions"):
+    with pytest.raises(InvalidTopic, match="partitions"):
         admin.topics.add_partitions("sensible", 1)
     with pytest.raises(UnknownTopic):
         admin.topics.delete("nosuch")

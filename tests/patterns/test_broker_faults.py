@@ -33,9 +33,10 @@ from kafkaesque.patterns.message import Message
 from kafkaesque.patterns.sender import Sender
 from kafkaesque.testing import Cluster
 from kafkaesque.types import NodeId
+from tests.complaints import WITHOUT_LEADERS
 from tests.patterns.waiting import letters, run_long, send_all, steps, until
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, WITHOUT_LEADERS]
 
 STEPS = ("handling", "before-copy", "after-copy", "before-commit", "after-commit")
 GOOD = [f"good-{number}" for number in range(12)]

@@ -17,10 +17,11 @@ from kafkaesque.patterns.letters import read_all
 from kafkaesque.patterns.message import Message
 from kafkaesque.testing import Broker, Cluster
 from tests.apache_kafka import apache_kafka
+from tests.complaints import WITHOUT_LEADERS
 from tests.patterns.dying import MARK_EVERY, REDRIVE_STEPS, SETTINGS, STEPS
 from tests.patterns.waiting import QUICK, letters, run, send_all, steps, until
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, WITHOUT_LEADERS]
 
 GOOD = [f"good-{number}" for number in range(12)]
 BAD = [f"bad-{number}" for number in range(3)]

@@ -13,16 +13,13 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.testing import Cluster
 from kafkaesque.testing.process import BrokerProcess
+from tests.complaints import WITHOUT_LEADERS
 
 SECONDS_MAX = 30
 COUNT = 200
 
 
-pytestmark = pytest.mark.complains(
-    # Of a broker that is cut off for as long as it takes to notice.
-    "problem kind=no-majority: nobody leads the catalog, so nothing can be changed *",
-    "problem kind=leaderless: nobody leads *",
-)
+pytestmark = WITHOUT_LEADERS
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
 
 SECONDS_MAX = 30
 """Far below the minutes for which librdkafka waits for a controller that is gone."""
 
-pytestmark = [pytest.mark.chaos]
+pytestmark = [pytest.mark.chaos, WITHOUT_LEADERS]
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.patterns.connection import patiently
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
 from tests.testing.killing import Killer
 
 SECONDS_MAX = 30
@@ -34,7 +35,7 @@ TELLERS = 2
 TOPIC = "accounts"
 AUDIT_EVERY = 20
 
-pytestmark = [pytest.mark.chaos]
+pytestmark = [pytest.mark.chaos, WITHOUT_LEADERS]
 
 
 class Fate(Enum):

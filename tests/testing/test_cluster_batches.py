@@ -14,12 +14,13 @@ from kafkaesque.testing import Cluster
 from kafkaesque.transactional_ids import BatchTransactionId, hashed_part, query_key
 from kafkaesque.types import NodeId
 from tests.client.batches import committed, encoded
+from tests.complaints import WITHOUT_LEADERS
 
 SINK, TOPIC = "s", "out"
 PARTITIONS = 3
 TASKS = 4
 
-pytestmark = [pytest.mark.chaos, pytest.mark.long]
+pytestmark = [pytest.mark.chaos, pytest.mark.long, WITHOUT_LEADERS]
 
 
 @pytest.fixture(scope="module", name="cluster")

@@ -15,6 +15,7 @@ from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.cli.main import run
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
 
 SECONDS_MAX = 60
 PARTITIONS = 6
@@ -22,7 +23,7 @@ COUNT = 300
 GROUP = "sharers"
 TOPIC = "shelf"
 
-pytestmark = [pytest.mark.chaos]
+pytestmark = [pytest.mark.chaos, WITHOUT_LEADERS]
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
 from tests.testing.killing import Killer
 
 with warnings.catch_warnings():
@@ -42,7 +43,7 @@ GIVE_UP_S = 6.0
 """After so long a call of kafka-python that has no limit is given up."""
 T = TypeVar("T")
 
-pytestmark = [pytest.mark.chaos, pytest.mark.long]
+pytestmark = [pytest.mark.chaos, pytest.mark.long, WITHOUT_LEADERS]
 
 
 @pytest.fixture

@@ -7,6 +7,9 @@ import pytest
 from bench.rolling_restart import TOPIC, Load, create, read
 from kafkaesque.client.admin import Admin
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
+
+pytestmark = WITHOUT_LEADERS
 
 PARTITIONS = 6
 SECONDS_MAX = 60

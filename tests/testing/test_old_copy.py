@@ -10,7 +10,10 @@ import pytest
 from kafkaesque.broker.identity import decode_identity
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
 from tests.testing.test_cluster import COUNT, SECONDS_MAX, Sender, create, read
+
+pytestmark = WITHOUT_LEADERS
 
 OLD = 3
 

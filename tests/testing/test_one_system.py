@@ -19,6 +19,9 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from bench.rolling_restart import TOPIC, Load, create
 from kafkaesque.client.admin import Admin
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
+
+pytestmark = WITHOUT_LEADERS
 
 PARTITIONS = 6
 MORE_PARTITIONS = 9

@@ -7,6 +7,9 @@ import pytest
 from bench.rolling_restart import Load, create, read, roll
 from kafkaesque.testing import Cluster
 from kafkaesque.types import NodeId
+from tests.complaints import WITHOUT_LEADERS
+
+pytestmark = WITHOUT_LEADERS
 
 PARTITIONS = 6
 BETWEEN_S = 0.5

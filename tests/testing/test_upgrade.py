@@ -10,6 +10,9 @@ from kafkaesque.client.admin import Admin
 from kafkaesque.client.features import FeatureInfo
 from kafkaesque.errors import KafkaesqueError, Refused
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
+
+pytestmark = WITHOUT_LEADERS
 
 CAP = "KAFKAESQUE_CLUSTER_CATALOG_VERSION_MAX"
 OLD = {CAP: "1"}

@@ -7,6 +7,7 @@ from functools import partial
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.presence import is_cut_off
 from kafkaesque.machines.transaction_commands import Producer
+from kafkaesque.server.controllers import Controllers
 from kafkaesque.server.handlers import (
     create_topics,
     describe_cluster,
@@ -227,3 +228,20 @@ def test_there_is_a_controller_to_ask_even_when_nobody_leads_the_catalog() -> No
     assert asked(world, 3).controller_id == broker.leader_of(CATALOG_GROUP).node
     broker.leaders.forget(CATALOG_GROUP)
     assert asked(world, 3).controller_id == 3
+
+
+def test_a_lost_broker_counts_once_if_it_has_led_the_catalog() -> None:
+    world = with_orders()
+    leader = broker_of(world, 1).leader_of(CATALOG_GROUP).node
+    assert leader is not None
+    survivor, other = (node for node in (1, 2, 3) if node != leader)
+    broker = broker_of(world, survivor)
+    controllers = Controllers(broker)
+    controllers.look()
+    broker.replicas.suspect(other)
+    controllers.look()
+    assert controllers.losses == 0, "it never led the catalog"
+    broker.replicas.suspect(leader)
+    for _ in range(2):
+        controllers.look()
+    assert controllers.losses == 1

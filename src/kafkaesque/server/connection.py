@@ -19,10 +19,9 @@ from kafkaesque.net.writing import joined
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.dispatch import Requests
 from kafkaesque.server.edge import Edge
-from kafkaesque.server.places import controller
 from kafkaesque.server.receiving import RequestReceiver
 from kafkaesque.server.stepping import Awaited
-from kafkaesque.types import Buffer, NodeId
+from kafkaesque.types import Buffer
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +53,6 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_calls",
-        "_controller",
         "_edge",
         "_frame_since_ms",
         "_frames",
@@ -65,6 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_writable",
         "_is_write_due",
         "_loop",
+        "_losses",
         "_receiver",
         "_requests",
         "_seen_ms",
@@ -78,8 +77,8 @@ class Connection(asyncio.BufferedProtocol):
         self._frames: deque[memoryview] | None = None
         self._calls: deque[Call] | None = None
         self._held = 0
-        # A client that asks several brokers may have been told of the controller by another one.
-        self._controller = controller(edge.broker)
+        self._losses = edge.controllers.losses
+        """Of controllers, when the client last heard of one here, or came."""
         self._seen_ms = edge.doorkeeper.now_ms()
         self._frame_since_ms: int | None = None
         self._is_reading = True
@@ -214,15 +213,13 @@ class Connection(asyncio.BufferedProtocol):
     def _waits_for_the_lost(self, now_ms: int) -> bool:
         """Whether the client may wait for a controller that is gone, and nothing else is under way.
 
-        An admin client of librdkafka waits for the controller that it was told of, for minutes, and
-        asks for another one only when it has connected again (`rd_kafka_broker_connect_up`).
+        See `server/controllers.py`.
         """
-        node = self._controller
+        if self._losses == self._edge.controllers.losses:
+            return False
         if self._calls or self._frames or self._receiver.is_within_frame:
             return False
-        broker = self._edge.broker
-        is_lost = node != broker.node and not broker.replicas.is_reachable(node)
-        return is_lost and now_ms - self._seen_ms >= QUIET_MS
+        return now_ms - self._seen_ms >= QUIET_MS
 
     def abort(self) -> None:
         """Hang up at once: the broker stops, and clients find out soonest by this."""
@@ -239,8 +236,8 @@ class Connection(asyncio.BufferedProtocol):
         """End after what is being answered: said by a handler, whose answer is yet to come."""
         self._is_finishing = True
 
-    def _controller_told(self, node: NodeId) -> None:
-        self._controller = node
+    def _controller_told(self) -> None:
+        self._losses = self._edge.controllers.losses
 
     def _go_on(self) -> None:
         """Begin what was kept back, then read or hang up."""

@@ -10,6 +10,7 @@ from kafkaesque.config import LimitsConfig
 from kafkaesque.net.link import LinkCounters
 from kafkaesque.net.receiving import SLAB_BYTES
 from kafkaesque.server.budget import Budget
+from kafkaesque.server.controllers import Controllers
 from kafkaesque.server.counters import Counters
 from kafkaesque.server.doorkeeper import Doorkeeper
 from kafkaesque.server.session import Forward, Session
@@ -35,6 +36,7 @@ class Edge:
         self.limits = limits
         self.counters = Counters()
         self.doorkeeper = Doorkeeper(limits, clock, self.counters)
+        self.controllers = Controllers(broker)
         self.budget = Budget(limits.inflight_bytes_max)
         self.untaken = Untaken(limits.untaken_bytes_max)
         self.slab = memoryview(bytearray(SLAB_BYTES))
@@ -57,7 +59,7 @@ class Edge:
         sockname: tuple[object, ...],
         peername: tuple[object, ...] | None,
         dismiss: Callable[[], None],
-        controller_told: Callable[[NodeId], None],
+        controller_told: Callable[[], None],
     ) -> Session:
         """Return a session for a client that came from one address by another of ours."""
         host, port = self._advertised or (str(sockname[0]), int(str(sockname[1])))
@@ -97,6 +99,7 @@ class Edge:
 
     def sweep(self) -> None:
         """Look after those who wait or stay too long; to be called about once a second."""
+        self.controllers.look()
         self.doorkeeper.sweep()
         self.budget.wake()
 

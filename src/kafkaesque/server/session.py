@@ -37,8 +37,8 @@ class Session:
     """For what only another broker can answer; what was handed on once is not handed on again."""
     dismiss: Callable[[], None] = lambda: None
     """Lets the connection end after what is being answered."""
-    controller_told: Callable[[NodeId], None] = lambda _: None
-    """Learns which broker this client takes for the controller from now on."""
+    controller_told: Callable[[], None] = lambda: None
+    """Called when the client hears who the controller is now."""
     _named: list["Session"] = field(default_factory=list, compare=False, repr=False)
     """This session under the last name that it was asked for: a client hardly changes its own."""
 

@@ -27,14 +27,13 @@ async def handle(
             cluster_id=cluster_id,
             brokers=(),
         )
-    named = controller(broker)
-    session.controller_told(named)
+    session.controller_told()
     away = absent(broker) if request.include_fenced_brokers else []
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
         endpoint_type=BROKERS,
         cluster_id=cluster_id,
-        controller_id=named,
+        controller_id=controller(broker),
         cluster_authorized_operations=operations.told(
             request.include_cluster_authorized_operations, operations.ON_THE_CLUSTER
         ),

@@ -60,15 +60,14 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
         if topics:  # who asks for all, or for none, looks around, and may stay
             send_on_if_cut_off(session)
     may_tell = request.include_topic_authorized_operations
-    named = controller(broker)
-    session.controller_told(named)
+    session.controller_told()
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=one.node, host=one.host, port=one.port, rack=one.rack)
             for one in all_places(session)
         ),
         cluster_id=broker.cluster_id,
-        controller_id=named,
+        controller_id=controller(broker),
         topics=tuple(topics) if not may_tell else tuple(map(_with_operations, topics)),
         cluster_authorized_operations=operations.told(
             request.include_cluster_authorized_operations, operations.ON_THE_CLUSTER

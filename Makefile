@@ -15,7 +15,7 @@ SEEDS ?= 200
 QUICK ?=
 FIELD ?=
 
-.PHONY: help setup spark test test-long test-all pythons wheel fresh demo check format docs sim chaos mutants bench bench-field figures requirements clean
+.PHONY: help setup spark test test-long test-spark test-all pythons wheel fresh demo check format docs sim chaos mutants bench bench-field figures requirements clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -35,6 +35,9 @@ test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test but
 
 test-long: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test, the long ones too
 	@.venv/bin/python -m tools.run_tests --all $(if $(filter yes,$(SPARK)),,--without spark)
+
+test-spark: $(READY) $(SPARK_READY) ## run the tests of Spark, but the long ones
+	@.venv/bin/python -m tools.run_tests --only spark
 
 test-all: test-long ## run everything: every test, all mutants, 2,000 seeds and all of chaos
 	@$(MAKE) --no-print-directory mutants

@@ -182,10 +182,12 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="also run the tests marked long")
     names = [group.name for group in GROUPS]
     parser.add_argument("--without", choices=names, action="append", default=[], help="leave out")
+    parser.add_argument("--only", choices=names, help="leave out all others")
     options = parser.parse_args()
     with_long = options.all
     outcomes = []
-    for group in [group for group in GROUPS if group.name not in options.without]:
+    wanted = [group for group in GROUPS if options.only in (None, group.name)]
+    for group in [group for group in wanted if group.name not in options.without]:
         print(f"== {group.name}", flush=True)
         outcomes.append(run(group, with_long=with_long))
     print("\n" + "\n".join([*table(outcomes, with_long=with_long), "", *slowest(outcomes)]))

@@ -2,12 +2,18 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import Sequence
 
 from kafkaesque.types import Buffer
 
 SMALL_PART_BYTES = 4 << 10
 """Shorter parts are joined; longer ones are handed on as they are."""
+
+_WRITELINES_PAUSES = not (
+    (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
+)
+"""In some versions asyncio's `writelines` never asks to pause, whatever waits (CVE-2024-12254)."""
 
 
 def joined(parts: Sequence[Buffer]) -> list[Buffer]:
@@ -25,6 +31,15 @@ def joined(parts: Sequence[Buffer]) -> list[Buffer]:
     if small:
         out.append(b"".join(small))
     return out
+
+
+def write_parts(transport: asyncio.Transport, parts: Sequence[Buffer]) -> None:
+    """Write parts, so that the protocol is asked to pause when too much of it waits."""
+    if _WRITELINES_PAUSES or not isinstance(transport, asyncio.Transport):  # uvloop's are not
+        transport.writelines(parts)
+        return
+    for part in parts:
+        transport.write(part)
 
 
 def no_delay(transport: asyncio.BaseTransport) -> None:

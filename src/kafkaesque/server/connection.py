@@ -15,7 +15,7 @@ from typing import cast
 
 from kafkaesque.errors import KafkaesqueError, WireError
 from kafkaesque.net.receiving import LARGE_BYTES
-from kafkaesque.net.writing import joined
+from kafkaesque.net.writing import joined, write_parts
 from kafkaesque.server.counters import Refusal
 from kafkaesque.server.dispatch import Requests
 from kafkaesque.server.edge import Edge
@@ -344,7 +344,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(out[0])
         elif out:
             counters.sent_bytes += sum(map(len, out))
-            self._transport.writelines(joined(out))
+            write_parts(self._transport, joined(out))
         if failed is not None and not self._transport.is_closing():
             self._fail(*failed)
 

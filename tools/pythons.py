@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.repository import ROOT
-from tools.run_tests import GROUPS, Group, exit_code, run, table
+from tools.run_tests import GROUPS, Group, exit_code, failures, run, table
 
 OLDEST = (3, 11)
 GROUP_NAMES = ("unit", "compatibility")
@@ -157,7 +157,7 @@ def main() -> int:
         print(f"== Python {python.name}", flush=True)
         interpreter = environment_of(python, uv)
         outcomes = [run(group, with_long=False) for group in groups_for(interpreter)]
-        print("\n".join(table(outcomes, with_long=False)), flush=True)
+        print("\n".join([*table(outcomes, with_long=False), *failures(outcomes)]), flush=True)
         if exit_code(outcomes, with_long=False):
             failed.append(python.name)
     if failed:

@@ -29,6 +29,8 @@ SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"
 
 REPORTS = ROOT / ".cache" / "test-reports"
 SLOWEST_SHOWN = 15
+FAILURE_LINES_SHOWN = 40
+"""The end of what a failed test printed; a traceback ends with what went wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +58,24 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """What pytest reported of one test."""
+
+    seconds: float
+    """With its fixtures."""
+    name: str
+    failure: str = ""
+    """The text of its failure or error; empty if it passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What became of one group."""
 
     group: Group
     minutes: float
     exit_code: int
-    tests: tuple[tuple[float, str], ...] = ()
-    """The seconds that each test took with its fixtures, and its name."""
+    tests: tuple[Test, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -106,14 +118,21 @@ def report(group: Group) -> Path:
     return REPORTS / f"{group.name}.xml"
 
 
-def times(path: Path) -> tuple[tuple[float, str], ...]:
-    """Return what each test took, and its name; nothing where pytest did not get that far."""
+def results(path: Path) -> tuple[Test, ...]:
+    """Return what pytest reported of each test; nothing where it did not get that far."""
     if not path.exists():
         return ()
-    cases = ElementTree.parse(path).iter("testcase")
     return tuple(
-        (float(case.attrib["time"]), f"{case.attrib['classname']}::{case.attrib['name']}")
-        for case in cases
+        Test(
+            seconds=float(case.attrib["time"]),
+            name=f"{case.attrib['classname']}::{case.attrib['name']}",
+            failure="\n".join(
+                found.text or found.attrib.get("message", "")
+                for found in case
+                if found.tag in ("failure", "error")
+            ),
+        )
+        for case in ElementTree.parse(path).iter("testcase")
     )
 
 
@@ -126,7 +145,7 @@ def run(group: Group, *, with_long: bool) -> Outcome:
     started = time.monotonic()
     done = subprocess.run(command(group, with_long=with_long), cwd=ROOT, check=False)
     minutes = (time.monotonic() - started) / 60
-    found = times(report(group))
+    found = results(report(group))
     return Outcome(group=group, minutes=minutes, exit_code=done.returncode, tests=found)
 
 
@@ -159,11 +178,21 @@ def table(outcomes: Sequence[Outcome], *, with_long: bool) -> list[str]:
 
 def slowest(outcomes: Sequence[Outcome], count: int = SLOWEST_SHOWN) -> list[str]:
     """Return the lines that name the slowest tests of all groups, the slowest first."""
-    tests = sorted((test for outcome in outcomes for test in outcome.tests), reverse=True)
+    tests = [test for outcome in outcomes for test in outcome.tests]
     if not tests:
         return []
-    shown = [f"{seconds:>8.1f}  {name}" for seconds, name in tests[:count]]
+    tests.sort(key=lambda test: test.seconds, reverse=True)
+    shown = [f"{test.seconds:>8.1f}  {test.name}" for test in tests[:count]]
     return ["slowest tests, in seconds", *shown]
+
+
+def failures(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return which tests failed and how. They come last: a log is cut at its start."""
+    failed = [test for outcome in outcomes for test in outcome.tests if test.failure]
+    lines = []
+    for test in failed:
+        lines += ["", f"FAILED {test.name}", *test.failure.splitlines()[-FAILURE_LINES_SHOWN:]]
+    return lines
 
 
 def exit_code(outcomes: Sequence[Outcome], *, with_long: bool) -> int:
@@ -190,7 +219,8 @@ def main() -> int:
     for group in [group for group in wanted if group.name not in options.without]:
         print(f"== {group.name}", flush=True)
         outcomes.append(run(group, with_long=with_long))
-    print("\n" + "\n".join([*table(outcomes, with_long=with_long), "", *slowest(outcomes)]))
+    lines = [*table(outcomes, with_long=with_long), "", *slowest(outcomes), *failures(outcomes)]
+    print("\n" + "\n".join(lines))
     return exit_code(outcomes, with_long=with_long)
 
 

@@ -11,10 +11,11 @@ from tools.run_tests import (
     Outcome,
     command,
     exit_code,
+    failures,
+    results,
     run,
     slowest,
     table,
-    times,
 )
 
 UNIT = Group(name="unit", marks="not chaos", minutes_max=2)
@@ -72,8 +73,23 @@ def test_the_slowest_tests_of_all_groups_are_named(tmp_path: Path) -> None:
         '<testsuites><testsuite><testcase classname="tests.a" name="fast" time="0.1"/>'
         '<testcase classname="tests.b" name="slow" time="12.34"/></testsuite></testsuites>'
     )
-    outcome = Outcome(group=UNIT, minutes=1, exit_code=0, tests=times(path))
+    outcome = Outcome(group=UNIT, minutes=1, exit_code=0, tests=results(path))
     lines = slowest([outcome, an_outcome(1)], count=1)
     assert [line.split() for line in lines[1:]] == [["12.3", "tests.b::slow"]]
     assert slowest([an_outcome(1)]) == []
-    assert times(tmp_path / "absent.xml") == ()
+    assert results(tmp_path / "absent.xml") == ()
+
+
+def test_failed_tests_are_shown_last_with_the_end_of_their_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "unit.xml"
+    path.write_text(
+        '<testsuites><testsuite><testcase classname="tests.a" name="good" time="0.1"/>'
+        '<testcase classname="tests.b" name="bad" time="1"><failure message="short">'
+        f"{'first' + chr(10) * 100}assert 1 == 2</failure></testcase>"
+        '<testcase classname="tests.c" name="broken" time="1"><error message="no fixture"/>'
+        "</testcase></testsuite></testsuites>"
+    )
+    outcome = Outcome(group=UNIT, minutes=1, exit_code=1, tests=results(path))
+    lines = [line for line in failures([outcome]) if line]
+    assert lines == ["FAILED tests.b::bad", "assert 1 == 2", "FAILED tests.c::broken", "no fixture"]
+    assert failures([an_outcome(1)]) == []

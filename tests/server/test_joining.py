@@ -9,8 +9,10 @@ import pytest
 from kafkaesque.broker.identity import FolderIdentity, KnownPeer
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import CannotJoin
-from kafkaesque.gossip.messages import Member
+from kafkaesque.gossip.messages import Member, Sync
+from kafkaesque.machines.catalog_commands import AdmitBroker, Carried, Reply
 from kafkaesque.machines.features import supported
+from kafkaesque.net.gossip_codec import encode_packet
 from kafkaesque.net.ports import Question
 from kafkaesque.server import joining
 from kafkaesque.server.joining import join, meet
@@ -150,3 +152,40 @@ def test_a_broker_that_does_not_find_itself_in_its_catalog_yet_lets_others_in() 
     admission = asyncio.run(go())
     assert admission.cluster == "kitchen"
     assert admission.peers[0] == KnownPeer(node=2, host="there", port=5, directory=b"2" * 16)
+
+
+def test_where_a_broker_says_it_is_counts_more_than_where_the_catalog_last_saw_it() -> None:
+    """Several brokers may come back elsewhere at once, and the catalog hears of one at a time."""
+    folder = FolderIdentity(cluster="kitchen", node=1, directory=b"1" * 16, is_founder=True)
+    me = Member(node=1, host="here", port=5, rack="", incarnation=1)
+    memory = MemoryBroker()
+
+    async def go() -> list[tuple[int, str, int]]:
+        configs = (LinkConfig(), GossipConfig())
+        peering = Peering(folder, me, SECRET, configs, Turn(), supported())
+        peering.attach(memory.broker)
+        peering.start()
+
+        def admit(name: bytes) -> int:
+            replies: list[Reply] = []
+            application = msgspec.structs.asdict(APPLICATION) | {"directory": name * 16}
+            memory.broker.ask(AdmitBroker(**application), replies.append)
+            memory.settle()
+            (reply,) = replies
+            assert isinstance(reply, Carried)
+            return reply.first_id
+
+        assert admit(b"1") == 1
+        moved = admit(b"2")
+        said = Member(node=moved, host="there", port=6, incarnation=7)
+        packet = encode_packet(Sync(sender=said, is_answer=True, news=()))
+        peering.gossiping.receive(memoryview(packet))
+        admit(b"3")
+        try:
+            return [(peer.node, peer.host, peer.port) for peer in peering.known]
+        finally:
+            await peering.close()
+
+    (second, third) = asyncio.run(go())
+    assert second[1:] == ("there", 6)
+    assert third[1:] == ("here", 9)

@@ -191,13 +191,16 @@ class Peering:
         brokers = self._broker.committed_catalog.machine.brokers
         if not brokers:
             return  # the copy has not caught up with anything yet
-        known = {
-            one.node: KnownPeer(
-                node=one.node, host=one.host, port=one.port, directory=one.directory
-            )
-            for one in brokers.values()
-            if one.node != self._folder.node
-        }
+        known = {}
+        heard = self.gossiping.gossip.members
+        for one in brokers.values():
+            if one.node != self._folder.node:
+                member = heard.get(one.node)
+                # A broker that came back elsewhere is not in the catalog until it is reached there.
+                at = member if member is not None and member.is_there else one
+                known[one.node] = KnownPeer(
+                    node=one.node, host=at.host, port=at.port, directory=one.directory
+                )
         self._set(known)
 
     def _heard_of(self, member: Member) -> None:

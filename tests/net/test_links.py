@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import socket
 import struct
 from collections import defaultdict
 from typing import Any
@@ -11,13 +12,14 @@ import pytest
 
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import AnswerLost, CallRefused, LinkRefused, PeerUnreachable
+from kafkaesque.net.dialing import dial
 from kafkaesque.net.handshake import HANDSHAKE_BYTES_MAX
-from kafkaesque.net.link import is_this_machine
+from kafkaesque.net.link import Link, is_this_machine
 from kafkaesque.net.links import Peer
 from kafkaesque.raft.messages import AppendRequest
 from kafkaesque.raft.roster import Beat
 from tests.net.identities import SECRET, an_identity
-from tests.net.linking import End, introduce, linked, listening, some_ends, until
+from tests.net.linking import QUICK, End, introduce, linked, listening, some_ends, until
 from tests.server.running import LOOPS, run_on
 
 MEBIBYTE = 1 << 20
@@ -121,6 +123,30 @@ def test_a_connection_that_breaks_is_made_anew_without_suspicion(loop: str) -> N
             await until(lambda: one.opened(2) == 2)
             await until(lambda: two.opened(1) == 2)
             assert one.suspects == two.suspects == []
+
+    run_on(loop, go())
+
+
+@both_loops
+def test_a_peer_that_hangs_up_as_soon_as_it_is_reached_is_dialed_again(loop: str) -> None:
+    async def go() -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        (one,) = some_ends(1)
+
+        class Late(Link):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                listener.close()  # resets what it has not accepted, before we say a word
+                super().connection_made(transport)
+
+        def link() -> Link:
+            made = one.links._link(an_identity(1), (2,))
+            made.__class__ = Late
+            return made
+
+        async with listening(one):
+            with pytest.raises(PeerUnreachable, match="hung up"):
+                await dial(link, "127.0.0.1", port, QUICK.dial_ms_max)
 
     run_on(loop, go())
 

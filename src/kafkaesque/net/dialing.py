@@ -39,10 +39,15 @@ async def knock(host: str, port: int, dial_ms_max: int) -> None:
 async def _first(
     loop: asyncio.AbstractEventLoop, make: Callable[[], Link], host: str, port: int
 ) -> Link:
-    transport = await _first_transport(loop, make, host, port)
-    link = transport.get_protocol()
-    assert isinstance(link, Link)
-    return link
+    made: list[Link] = []
+
+    def link() -> Link:
+        made.append(make())
+        return made[-1]
+
+    # Not the transport's protocol: that is None already if the peer hung up at once.
+    await _first_transport(loop, link, host, port)
+    return made[-1]
 
 
 async def _first_transport(

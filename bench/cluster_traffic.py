@@ -24,7 +24,7 @@ from confluent_kafka.cimpl import NewTopic
 from bench.field.touching import ASIDE_BYTES, touch
 from bench.serving import Served, a_batch, check_produced, produce_frame, receive
 from bench.traffic import produce
-from kafkaesque.testing.process import BrokerProcess, free_port
+from kafkaesque.testing.process import BrokerProcess
 
 ROUNDS = 6
 PARTITIONS = 3
@@ -90,7 +90,7 @@ def brokers(root: Path, count: int) -> Iterator[Sequence[BrokerProcess]]:
     try:
         for number in range(count):
             flags = ["--join", running[0].bootstrap] if running else []
-            running.append(BrokerProcess(root / f"broker-{number}", flags, port=free_port()))
+            running.append(BrokerProcess(root / f"broker-{number}", flags))
             running[-1].start()
         yield running
     finally:

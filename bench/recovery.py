@@ -22,7 +22,7 @@ from bench.serving import (
     processor_seconds,
     receive,
 )
-from kafkaesque.testing.process import HOST, BrokerProcess, free_port
+from kafkaesque.testing.process import HOST, BrokerProcess
 from kafkaesque.wire.codec import decode
 from kafkaesque.wire.header import decode_response_header, response_header_version
 from kafkaesque.wire.message import api_of
@@ -126,7 +126,7 @@ def main() -> None:
     names = [f"topic-{number:05d}" for number in range(parser.parse_args().topics)]
     batch = a_batch(1, 100)
     with tempfile.TemporaryDirectory() as root:
-        broker = BrokerProcess(Path(root) / "data", port=free_port())
+        broker = BrokerProcess(Path(root) / "data")
         broker.start()
         try:
             fill(broker.port, names, batch)

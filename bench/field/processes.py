@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafkaesque.testing.process import HOST
+from kafkaesque.testing.ports import HOST, HeldPort
 
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 30
 _POLL_SECONDS = 0.005
+_HELD: list[HeldPort] = []
 _KIB = 1024
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPU_FIELDS = slice(11, 15)
@@ -29,9 +30,13 @@ class NotStarted(Exception):
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
-    with socket.create_server((HOST, 0)) as listener:
-        return int(listener.getsockname()[1])
+    """Return a port of loopback that nobody else is given while this program runs.
+
+    A server may take long to listen there, and whoever else did would be taken for it.
+    """
+    held = HeldPort()
+    _HELD.append(held)
+    return held.port
 
 
 def tree(pid: int) -> set[int]:

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from types import TracebackType
 
-from kafkaesque.testing.process import free_port
+from kafkaesque.testing.ports import HeldPort
 from tests.chaos.brokers import Place
 from tests.chaos.job import TRANSACTIONS
 from tests.chaos.ways import Ways
@@ -21,6 +21,7 @@ class LossyAnswers(Ways):
         super().__init__(brokers)
         self._chance = random.Random(brokers)
         self._proxies: list[LostAnswers] = []
+        self._held: list[HeldPort] = []
 
     @property
     def lost(self) -> int:
@@ -44,7 +45,9 @@ class LossyAnswers(Ways):
         proxy = LostAnswers(lambda: self._chance.random() < LOST, of=TRANSACTIONS.encode())
         proxy.__enter__()
         self._proxies.append(proxy)
-        proxy.target_port = free_port()
+        held = HeldPort()
+        self._held.append(held)
+        proxy.target_port = held.port
         return Place(data=data, port=proxy.target_port, advertised=proxy.bootstrap)
 
     def cut_one_way(self, sender: int, receiver: int) -> None:

@@ -6,8 +6,8 @@ from types import TracebackType
 from kafkaesque.broker.identity import PATH as IDENTITY
 from kafkaesque.broker.identity import decode_identity
 from kafkaesque.testing import proxy
-from kafkaesque.testing.process import free_port
-from kafkaesque.testing.proxy import HOST, Proxy, ProxyThread
+from kafkaesque.testing.ports import HOST, HeldPort
+from kafkaesque.testing.proxy import Proxy, ProxyThread
 from tests.chaos.brokers import BrokerProcess, Place
 from tests.chaos.ways import Ways
 
@@ -18,6 +18,7 @@ class Proxies(Ways):
     def __init__(self, brokers: int) -> None:
         super().__init__(brokers)
         self._proxies: dict[int, Proxy] = {}
+        self._held: dict[int, HeldPort] = {}
 
     def __enter__(self) -> "Proxies":
         self._thread = ProxyThread()
@@ -38,7 +39,8 @@ class Proxies(Ways):
         """Return where a broker is to live, behind a new proxy."""
         one = self._thread.call(lambda: Proxy(self._ways))
         self._thread.run(one.listen())
-        one.target_port = free_port()
+        held = self._held[node] = HeldPort()
+        one.target_port = held.port
         self._proxies[node] = one
         return Place(data=data, port=one.target_port, advertised=f"{HOST}:{one.port}")
 

@@ -11,7 +11,7 @@ from kafkaesque.errors import InvalidPattern, PatternError, TableFull
 from kafkaesque.patterns import Delivery, request, subscribe, table, worker
 from kafkaesque.patterns.connection import topic_counts
 from kafkaesque.patterns.requester import AskerSettings
-from kafkaesque.testing.process import free_port
+from kafkaesque.testing.ports import HeldPort
 from tests.patterns.waiting import run, send_all, until
 
 pytestmark = pytest.mark.compat
@@ -34,7 +34,8 @@ def _leaves_no_thread() -> Iterator[None]:
 
 
 def test_who_asks_where_no_broker_is_learns_that_within_the_deadline() -> None:
-    nobody = f"127.0.0.1:{free_port()}"
+    held = HeldPort()
+    nobody = f"127.0.0.1:{held.port}"
 
     async def story() -> None:
         with pytest.raises(PatternError, match=f"no broker at {nobody} answered within 0.5 s"):

@@ -18,7 +18,7 @@ from kafkaesque.server import joining
 from kafkaesque.server.joining import join, meet
 from kafkaesque.server.peering import Admission, Application, Peering
 from kafkaesque.server.turn import Turn
-from kafkaesque.testing.process import free_port
+from kafkaesque.testing.ports import HeldPort
 from tests.net.identities import SECRET, an_identity
 from tests.net.linking import End, listening
 from tests.server.memory_broker import MemoryBroker
@@ -76,7 +76,8 @@ def test_it_is_said_at_once_whom_a_broker_waits_for(
     monkeypatch.setattr(joining, "TRIES_MAX", 5)
     monkeypatch.setattr(joining, "TRY_EVERY_S", 0.001)
     monkeypatch.setattr(joining, "SAID_EVERY", 2)
-    address = "127.0.0.1", free_port()
+    held = HeldPort()
+    address = "127.0.0.1", held.port
     with pytest.raises(CannotJoin):
         asyncio.run(join(address, APPLICATION, b"", LinkConfig()))
     said = [one.getMessage() for one in caplog.records if "join_waits" in one.getMessage()]

@@ -16,7 +16,7 @@ from kafkaesque.cli.output import Output, Table
 from kafkaesque.cli.recover import recover
 from kafkaesque.config import ServerConfig
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.testing.process import HOST, BrokerProcess, free_port
+from kafkaesque.testing.process import BrokerProcess
 from kafkaesque.testing.voters import await_voters
 
 LOOK_EVERY_S = 0.2
@@ -79,11 +79,10 @@ def _start(
     ones join one after the other.
     """
     rows: list[tuple[object, ...]] = []
-    first = port or free_port()
     starting: list[tuple[BrokerProcess, float]] = []
     for number, folder in enumerate(folders):
-        flags = ["--join", f"{HOST}:{first}"] if number else []
-        ours = first if number == 0 else (port and port + number) or free_port()
+        flags = ["--join", running[0].bootstrap] if number else []
+        ours = port and port + number
         is_new = not (folder / IDENTITY).exists()
         if is_new:
             rows += map(_started, starting)

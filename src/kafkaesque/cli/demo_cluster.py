@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kafkaesque.cli.demo_traffic import DemoFailed
 from kafkaesque.testing.leaders import leaders_of
-from kafkaesque.testing.process import HOST, BrokerProcess, free_port
+from kafkaesque.testing.process import HOST, BrokerProcess
 from kafkaesque.types import NodeId
 
 BROKERS = 3
@@ -31,7 +31,7 @@ class DemoCluster:
         first: BrokerProcess | None = None
         for number in range(1, BROKERS + 1):
             flags = ["--join", first.bootstrap] if first is not None else []
-            broker = BrokerProcess(self.folder / f"broker-{number}", flags, port=free_port())
+            broker = BrokerProcess(self.folder / f"broker-{number}", flags)
             began = time.perf_counter()
             try:
                 broker.start()

@@ -10,8 +10,8 @@ from types import TracebackType
 from kafkaesque.config import BrokerConfig
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.node import Node, NodeSettings
+from kafkaesque.testing.ports import HOST, HeldPort
 
-HOST = "127.0.0.1"
 STOP_SECONDS_MAX = 30.0
 """A broker that has not stopped by then never will."""
 
@@ -34,7 +34,8 @@ class Broker:
         auto_create_topics: bool = _DEFAULTS.auto_create_topics,
         partitions_default: int = _DEFAULTS.partitions_default,
     ) -> None:
-        self.port = port
+        self._held = HeldPort() if port == 0 else None
+        self.port = self._held.port if self._held is not None else port
         self._data = None if data is None else Path(data)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._config = replace(

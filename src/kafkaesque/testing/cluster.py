@@ -11,8 +11,9 @@ from kafkaesque.broker.identity import PATH as IDENTITY
 from kafkaesque.broker.identity import decode_identity
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.testing.leaders import leaders_of
-from kafkaesque.testing.process import BrokerProcess, free_port
-from kafkaesque.testing.proxy import HOST, Proxy, ProxyThread, Ways
+from kafkaesque.testing.ports import HOST
+from kafkaesque.testing.process import BrokerProcess
+from kafkaesque.testing.proxy import Proxy, ProxyThread, Ways
 from kafkaesque.testing.voters import LOOK_EVERY_S, SETTLE_SECONDS_MAX, await_voters
 from kafkaesque.types import NodeId
 
@@ -143,11 +144,8 @@ class Cluster:
             flags += ["--join", f"{HOST}:{next(iter(self._proxies.values())).port}"]
         if self._racks:
             flags += ["--rack", self._racks[(place - 1) % len(self._racks)]]
-        port = free_port()
-        proxy.target_port = port
-        broker = BrokerProcess(
-            self._data / f"broker-{place}", flags, port=port, environment=self.settings
-        )
+        broker = BrokerProcess(self._data / f"broker-{place}", flags, environment=self.settings)
+        proxy.target_port = broker.port
         try:
             broker.start()
         except BaseException:

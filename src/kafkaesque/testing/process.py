@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.testing.ports import HOST as HOST
+from kafkaesque.testing.ports import HeldPort
 from kafkaesque.types import NodeId
 
-HOST = "127.0.0.1"
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 _LOOK_EVERY_S = 0.01
@@ -31,7 +32,7 @@ def free_port() -> int:
 
 
 class BrokerProcess:
-    """One broker on one data folder; its port stays the same over restarts.
+    """One broker on one data folder; its port stays the same over restarts, and its own meanwhile.
 
     What it prints goes to a file beside the folder, so that nobody has to read along. One that is
     apart has a session of its own: a terminal's ctrl-C, or the end of the terminal, reaches only
@@ -51,7 +52,8 @@ class BrokerProcess:
         is_apart: bool = False,
     ) -> None:
         self.data = data
-        self.port = port
+        self._held = HeldPort() if port == 0 else None
+        self.port = self._held.port if self._held is not None else port
         self.node: NodeId = 0
         """Its number in the cluster, once it has started."""
         self.output = data.with_name(f"{data.name}.out")

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from kafkaesque.server.listening import stop_listening
+from kafkaesque.testing.ports import HOST, HeldPort
 from kafkaesque.types import NodeId
 
-HOST = "127.0.0.1"
 _CHUNK_BYTES = 256 << 10
 _LINK_BYTE = 1
 _LENGTH_BYTES = 4
@@ -75,7 +75,8 @@ class Proxy:
     def __init__(self, ways: Ways) -> None:
         self.node: NodeId | None = None
         """The broker behind it, once that has a number."""
-        self.port = 0
+        self._held = HeldPort()
+        self.port = self._held.port
         self.target_port = 0
         self._ways = ways
         self._server: asyncio.Server | None = None
@@ -85,7 +86,6 @@ class Proxy:
         """Accept connections, again on the same port."""
         assert self._server is None
         self._server = await asyncio.start_server(self._accept, HOST, self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def hang_up(self) -> None:
         """Accept none any more, as the system does for a process that has ended."""

@@ -76,7 +76,7 @@ def write(reply: Reply, counts: dict[int, int]) -> dict[Place, list[int | None]]
     sources = ((("t", index), batches(count)) for index, count in counts.items())
     with (
         FakeBroker({ProduceRequest: reply}, topics={"t": 40}) as broker,
-        an_admin(broker.bootstrap, deadline_ms=5_000) as admin,
+        an_admin(broker.bootstrap) as admin,
     ):
         admin.pipeline().write(sources, taken)
     return told

@@ -1,6 +1,7 @@
 """Every test here attacks one real broker, and the broker must be as well afterwards as before."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,7 +20,14 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
 
 @pytest.fixture
 def hostile(victim: Victim) -> Iterator[Hostile]:
-    """One who attacks; afterwards the broker lives, is small, served another and blamed nobody."""
+    """One who attacks a broker that all of a module attack, and leaves nothing there that lasts."""
+    with attacked(victim) as hostile:
+        yield hostile
+
+
+@contextmanager
+def attacked(victim: Victim) -> Iterator[Hostile]:
+    """Attack; afterwards the broker lives, is small, served another and blamed nobody."""
     witness = Witness(victim.port)
     before = victim.rss_bytes()
     hostile = Hostile(victim)

@@ -1,6 +1,10 @@
 """Floods of members, groups and producers, and numbers from the ends of their ranges."""
 
+import re
+import time
+from collections.abc import Iterator
 from itertools import count, islice
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +22,14 @@ from kafkaesque.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.fuzz.victim import Victim
 from tests.fuzz.witness import ask
+from tests.hostile.conftest import attacked
 from tests.hostile.peers import Hostile
 from tests.server.running import request
+
+SAID_SECONDS_MAX = 120
+"""A broker looks for problems every five seconds, and tells of one that it saw twice."""
 
 
 def a_join(
@@ -41,7 +50,29 @@ def a_join(
 
 @pytest.fixture(autouse=True)
 def _coordinator(hostile: Hostile) -> None:
+    find_coordinator(hostile)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Hostile]:
+    """One who attacks a broker of its own: what it leaves there is no other test's trouble."""
+    with Victim(tmp_path) as victim, attacked(victim) as hostile:
+        find_coordinator(hostile)
+        yield hostile
+
+
+def find_coordinator(hostile: Hostile) -> None:
     hostile.ask(FindCoordinatorRequest(key="g", coordinator_keys=("g",)), 4)
+
+
+def await_complaint(victim: Victim, text: str) -> None:
+    """Wait until a broker complains of this, and see that it complains of nothing else."""
+    deadline = time.monotonic() + SAID_SECONDS_MAX
+    while text not in victim.said():
+        assert time.monotonic() < deadline, victim.said()
+        time.sleep(0.1)
+    found = re.findall(r"^\S+ \S+ (?:WARNING|ERROR) (.*)$", victim.trouble() or "", re.MULTILINE)
+    assert [one.startswith(text) for one in found] == [True]
 
 
 def test_an_empty_commit_is_answered_with_nothing(hostile: Hostile) -> None:
@@ -50,12 +81,14 @@ def test_an_empty_commit_is_answered_with_nothing(hostile: Hostile) -> None:
         assert hostile.ask(message, version).topics == ()
 
 
-def test_offsets_with_long_notes_come_to_an_end(hostile: Hostile) -> None:
+def test_offsets_with_long_notes_come_to_an_end_and_the_broker_says_that_it_is_crowded(
+    alone: Hostile,
+) -> None:
     parts = 100
     topic = CreatableTopic(
         name="wide", num_partitions=parts, replication_factor=1, assignments=(), configs=()
     )
-    hostile.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 4)
+    alone.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 4)
     noted = OffsetCommitRequestTopic(
         name="wide",
         partitions=tuple(
@@ -69,7 +102,7 @@ def test_offsets_with_long_notes_come_to_an_end(hostile: Hostile) -> None:
     names = (f"notes-{number}" for number in count())
     here = (name for name in names if partition_of(name, config.offsets_partitions) == 0)
     codes: list[int] = []
-    with hostile.connect() as sock:
+    with alone.connect() as sock:
         for name in islice(here, 2 * config.offsets_bytes_max // (parts * 4_000)):
             message = OffsetCommitRequest(group_id=name, member_id="", topics=(noted,))
             answer = ask(sock, request(message, 5), OffsetCommitRequest, 5)
@@ -77,6 +110,9 @@ def test_offsets_with_long_notes_come_to_an_end(hostile: Hostile) -> None:
     taken = codes.count(ErrorCode.NONE)
     assert taken == config.offsets_bytes_max // (256 + 4_000)
     assert set(codes[taken:]) == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+    await_complaint(
+        alone.victim, "problem kind=crowded: 90% of a limit is taken by group offsets: "
+    )
 
 
 def test_a_member_that_says_a_megabyte_of_itself_is_refused(hostile: Hostile) -> None:

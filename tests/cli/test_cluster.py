@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafkaesque.client.admin import Admin
 
-STOP_SECONDS_MAX = 30
+SECONDS_MAX = 120
 
 
 @pytest.fixture
@@ -47,9 +47,10 @@ def up_and_down(
             lines = [process.stdout.readline() for _ in range(brokers + 1)]
             found = re.search(r"bootstrap: (\S+)", lines[-1])
             assert found is not None, lines
-            known = AdminClient({"bootstrap.servers": found[1]}).list_topics(timeout=20).brokers
+            client = AdminClient({"bootstrap.servers": found[1]})
+            known = client.list_topics(timeout=SECONDS_MAX).brokers
             stop(process, lines)
-            assert process.wait(STOP_SECONDS_MAX) == 0
+            assert process.wait(SECONDS_MAX) == 0
         finally:
             process.terminate()  # if it has not ended by now; we would wait for it
     return sorted(known), lines

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.cli.main import run
 from kafkaesque.testing.process import BrokerProcess
 
-SECONDS_MAX = 30
+SECONDS_MAX = 120
 COUNT = 60
 
 

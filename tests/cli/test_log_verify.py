@@ -14,7 +14,7 @@ from kafkaesque.cli.main import run
 from kafkaesque.testing import Broker
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-SECONDS_MAX = 30
+SECONDS_MAX = 120
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from kafkaesque.wire.messages.join_group import JoinGroupRequest
 
 pytestmark = pytest.mark.compat
 
-SECONDS_MAX = 30
+SECONDS_MAX = 120
 KAFKAESQUE = (sys.executable, "-m", "kafkaesque")
 
 

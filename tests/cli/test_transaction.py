@@ -13,7 +13,7 @@ from kafkaesque.record.view import Codec
 from kafkaesque.testing import Broker
 from tests.client.batches import committed, encoded
 
-SECONDS_MAX = 20
+SECONDS_MAX = 120
 
 
 @pytest.fixture(name="broker")

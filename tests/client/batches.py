@@ -10,7 +10,7 @@ from kafkaesque.record.record import Record
 from kafkaesque.record.view import HEADER_BYTES
 
 NOW_MS = 1_900_000_000_000
-SECONDS_MAX = 30.0
+SECONDS_MAX = 120.0
 
 
 def encoded(*values: bytes) -> EncodedRecords:

@@ -16,7 +16,7 @@ from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.server.local_channel import LocalChannel
 
-SECONDS_MAX = 20
+SECONDS_MAX = 120
 
 
 class TextClient:

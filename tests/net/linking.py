@@ -18,7 +18,7 @@ from kafkaesque.types import GroupId, NodeId
 from tests.net.identities import an_identity
 from tests.net.messages import an_append
 
-SECONDS_MAX = 10
+SECONDS_MAX = 120
 QUICK = LinkConfig(backoff_ms_min=1, backoff_ms_max=5, refused_backoff_ms=5)
 
 

@@ -34,7 +34,7 @@ from kafkaesque.patterns.sender import Sender
 from kafkaesque.testing import Cluster
 from kafkaesque.types import NodeId
 from tests.complaints import WITHOUT_LEADERS
-from tests.patterns.waiting import letters, run_long, send_all, steps, until
+from tests.patterns.waiting import SECONDS_MAX, letters, run_long, send_all, steps, until
 
 pytestmark = [pytest.mark.compat, WITHOUT_LEADERS]
 
@@ -220,7 +220,8 @@ def test_every_caller_gets_one_answer_when_a_broker_dies(
 
             harm = Once(hurt)
             return await asyncio.gather(
-                *(ask(topic, text, deadline_seconds=30) for text in GOOD), return_exceptions=False
+                *(ask(topic, text, deadline_seconds=SECONDS_MAX) for text in GOOD),
+                return_exceptions=False,
             )
 
     assert run_long(story()) == [text.encode() for text in GOOD]
@@ -244,7 +245,7 @@ def test_a_scattered_request_is_gathered_when_a_broker_dies(cluster: Cluster, to
             reply(at, topic, answer, name="b"),
             scatter(at, len) as ask,
         ):
-            gathered = await ask(topic, "x", workers=("a", "b"), deadline_seconds=30)
+            gathered = await ask(topic, "x", workers=("a", "b"), deadline_seconds=SECONDS_MAX)
             assert (gathered.value, gathered.is_whole) == (2, True)
 
     run_long(story())

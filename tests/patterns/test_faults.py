@@ -19,7 +19,7 @@ from kafkaesque.testing import Broker, Cluster
 from tests.apache_kafka import apache_kafka
 from tests.complaints import WITHOUT_LEADERS
 from tests.patterns.dying import MARK_EVERY, REDRIVE_STEPS, SETTINGS, STEPS
-from tests.patterns.waiting import QUICK, letters, run, send_all, steps, until
+from tests.patterns.waiting import QUICK, SECONDS_MAX, letters, run, send_all, steps, until
 
 pytestmark = [pytest.mark.compat, WITHOUT_LEADERS]
 
@@ -151,7 +151,10 @@ def test_a_responder_that_dies_is_replaced_and_each_caller_gets_one_answer(
     async def story() -> list[bytes | None]:
         async with request(bootstrap) as ask:
             async with asyncio.TaskGroup() as asking:
-                asked = [asking.create_task(ask(topic, text, deadline_seconds=25)) for text in GOOD]
+                asked = [
+                    asking.create_task(ask(topic, text, deadline_seconds=SECONDS_MAX))
+                    for text in GOOD
+                ]
                 with process("responder", bootstrap, topic, step, journal) as dying:
                     assert await asyncio.to_thread(dying.wait) == -signal.SIGKILL
                 with process("responder", bootstrap, topic, "none", journal):
@@ -181,7 +184,7 @@ def test_workers_and_requests_survive_a_restart_of_the_broker(tmp_path: Path) ->
             await until(lambda: len(done) == 6)
             assert await ask("ask", "before") == b"before"
             await asyncio.to_thread(broker.stop)
-            waiting = asyncio.ensure_future(ask("ask", "meanwhile", deadline_seconds=20))
+            waiting = asyncio.ensure_future(ask("ask", "meanwhile", deadline_seconds=SECONDS_MAX))
             await asyncio.sleep(0)
             await asyncio.to_thread(broker.start)
             assert await waiting == b"meanwhile"

@@ -12,7 +12,8 @@ from kafkaesque.patterns.letters import Letter, open_letters
 from kafkaesque.patterns.message import Headers
 from kafkaesque.patterns.retry_plan import Names
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = 300.0
+"""Only ends what hangs: a busy machine may need long for what it does."""
 T = TypeVar("T")
 
 QUICK = WorkerSettings(

@@ -25,7 +25,7 @@ from kafkaesque.wire.messages.produce import (
     TopicProduceData,
 )
 
-SECONDS_MAX = 10
+SECONDS_MAX = 120
 LOOPS = ("asyncio", "uvloop")
 
 

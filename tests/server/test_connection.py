@@ -43,7 +43,7 @@ from kafkaesque.wire.messages.produce import (
     TopicProduceData,
 )
 
-SECONDS_MAX = 10
+SECONDS_MAX = 120
 
 
 class Client:

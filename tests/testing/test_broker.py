@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.errors import CannotListen, FolderInUse
 from kafkaesque.testing import Broker
 
-SECONDS_MAX = 20
+SECONDS_MAX = 120
 
 
 def produce(broker: Broker, topic: str, *values: bytes, seconds: float = SECONDS_MAX) -> None:

@@ -15,7 +15,7 @@ from kafkaesque.testing import Cluster
 from kafkaesque.testing.process import BrokerProcess
 from tests.complaints import WITHOUT_LEADERS
 
-SECONDS_MAX = 30
+SECONDS_MAX = 120
 COUNT = 200
 
 

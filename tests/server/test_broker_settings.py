@@ -119,6 +119,8 @@ def test_what_is_set_for_all_is_described_by_itself(tmp_path: Path) -> None:
         (("no.such", DELETE, None), ErrorCode.INVALID_CONFIG, "no setting 'no.such'"),
         ((SIZE, SET, "few"), ErrorCode.INVALID_CONFIG, "group.max.size is a whole number"),
         ((SIZE, SET, "0"), ErrorCode.INVALID_CONFIG, "group.max.size is from 1 to"),
+        ((SIZE, SET, "1" * 30_000), ErrorCode.INVALID_CONFIG, "has at most 100 characters"),
+        (("x" * 30_000, SET, "1"), ErrorCode.INVALID_CONFIG, "no setting 'xxx"),
         ((SIZE, SET, None), ErrorCode.INVALID_REQUEST, "group.max.size needs a value"),
         ((SIZE, APPEND, "5"), ErrorCode.INVALID_CONFIG, "group.max.size is no list"),
         ((SIZE, 9, "5"), ErrorCode.INVALID_REQUEST, "no operation 9"),
@@ -148,6 +150,7 @@ def test_what_cannot_be_is_refused_in_one_sentence_and_changes_nothing(
             is_dry_run=is_dry_run,
         )
         assert (found, said in (message or "")) == (code, True), message
+        assert len(message or "") < 300
         assert await told(admin, RETENTION) == [(RETENTION, WEEK, DEFAULT)]
 
     serve(tmp_path / "data", go)

@@ -10,7 +10,15 @@ from functools import partial
 from kafkaesque.broker.broker import Answer, Broker
 from kafkaesque.broker.changes import REPLICATION
 from kafkaesque.broker.problems import problems
-from kafkaesque.dynamic_settings import ROWS, THROTTLES, default_name, is_list, name_of, type_of
+from kafkaesque.dynamic_settings import (
+    ROWS,
+    THROTTLES,
+    check,
+    default_name,
+    is_list,
+    name_of,
+    type_of,
+)
 from kafkaesque.errors import InvalidRequest, InvalidSetting
 from kafkaesque.machines.broker_settings import (
     ALL_BROKERS,
@@ -207,7 +215,7 @@ async def replace_settings(
     """Replace all that was set at run time for a broker, or for all; raises as `alter_broker`."""
     node = ALL_BROKERS if name == "" else node_named(name, broker)
     for one in settings:
-        _check_changeable(broker, one)
+        _check_changeable(one)
     _check(broker, node, settings)
     set_broker_settings(broker.catalog, node, settings)  # only decides
     if not is_dry_run:
@@ -226,12 +234,15 @@ def _beyond_throttles(broker: Broker, changes: Sequence[AlterableConfig]) -> lis
     Older versions took them without keeping them, and so does their cluster.
     """
     throttles = [change for change in changes if change.name in THROTTLES]
-    _changed(broker, {}, throttles)  # raises what makes no sense
+    for name, text in _changed(broker, {}, throttles).items():
+        check(name, text)
     return [change for change in changes if change.name not in THROTTLES]
 
 
 def _check(broker: Broker, node: NodeId, settings: Mapping[str, str]) -> None:
-    """Raise InvalidSetting if settings contradict those that they will hold beside."""
+    """Raise InvalidSetting for what cannot be, by itself or beside what else is set."""
+    for name, text in settings.items():
+        check(name, text)
     known = broker.catalog.broker_settings
     if node == ALL_BROKERS:
         broker.live.check({**settings, **known.get(broker.node, {})})
@@ -239,15 +250,13 @@ def _check(broker: Broker, node: NodeId, settings: Mapping[str, str]) -> None:
         broker.live.check({**known.get(ALL_BROKERS, {}), **settings})
 
 
-def _check_changeable(broker: Broker, name: str) -> None:
+def _check_changeable(name: str) -> None:
     if name in ROWS:
         return
     if name in (DRAINING, *_read_only()):
-        raise InvalidRequest(
-            f"{name} cannot be changed while a broker runs"
-            if name != DRAINING
-            else f"{name} cannot be replaced together with other settings"
-        )
+        if name == DRAINING:
+            raise InvalidRequest(f"{name} cannot be replaced together with other settings")
+        raise InvalidRequest(f"{name} cannot be changed while a broker runs")
     raise InvalidSetting(f"there is no setting {name[:_SHOWN_MAX]!r} of brokers")
 
 
@@ -265,7 +274,7 @@ def _changed(
     after = dict(settings)
     for change in changes:
         name, value = change.name, change.value
-        _check_changeable(broker, name)
+        _check_changeable(name)
         if change.config_operation == Operation.DELETE:
             after.pop(name, None)
             continue

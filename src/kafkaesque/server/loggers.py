@@ -13,6 +13,7 @@ from kafkaesque.wire.messages.incremental_alter_configs import AlterableConfig
 
 ROOT = "root"
 _OURS = "kafkaesque"
+_SHOWN_MAX = 100
 
 LEVELS: Mapping[str, int] = {
     "TRACE": 5,
@@ -43,7 +44,7 @@ def alter_loggers(changes: Sequence[AlterableConfig], *, is_dry_run: bool) -> No
 def _level(change: AlterableConfig) -> int:
     name = change.name
     if name != ROOT and name not in _names():
-        raise InvalidSetting(f"there is no logger {name!r}")
+        raise InvalidSetting(f"there is no logger {name[:_SHOWN_MAX]!r}")
     match change.config_operation:
         case Operation.DELETE if name == ROOT:
             raise InvalidRequest(f"the logger {ROOT} must have a level")
@@ -52,8 +53,8 @@ def _level(change: AlterableConfig) -> int:
         case Operation.SET:
             level = LEVELS.get(change.value or "")
             if level is None:
-                known = ", ".join(LEVELS)
-                raise InvalidSetting(f"{name} is one of {known}, not {change.value!r}")
+                given = (change.value or "")[:_SHOWN_MAX]
+                raise InvalidSetting(f"{name} is one of {', '.join(LEVELS)}, not {given!r}")
             return level
         case _:
             raise InvalidRequest(f"the level of {name} is no list to add to or to take from")

@@ -2,6 +2,7 @@
 
 from kafkaesque.config import FetchConfig, ProducerConfig, TextLimits
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
+from kafkaesque.dynamic_settings import VALUE_CHARS_MAX
 from kafkaesque.machines.catalog import (
     ALL_PARTITIONS_MAX,
     ALL_SETTINGS_BYTES_MAX,
@@ -113,6 +114,8 @@ def _kept() -> str:
          "INVALID_PARTITIONS", "partitions"),
         ("settings of all topics, bytes", "fixed", ALL_SETTINGS_BYTES_MAX, "INVALID_CONFIG",
          "topic settings"),
+        ("characters of one value that is set for brokers", "fixed", VALUE_CHARS_MAX,
+         "INVALID_CONFIG", ""),
         ("brokers of a cluster", "fixed", BROKERS_MAX, "it cannot join", ""),
         ("fetch sessions of a broker", "`fetch.sessions_max`", fetch.sessions_max,
          "the one unused longest ends: its client sends one full request", ""),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools import (
     apis_page,
+    broker_settings_page,
     cli_page,
     clients_page,
     config_page,
@@ -32,6 +33,7 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     REFERENCE / "metrics.md": metrics_page.render,
     REFERENCE / "requirements.md": requirements_page.render,
     REFERENCE / "spark-options.md": spark_options_page.render,
+    REFERENCE / "broker-settings.md": broker_settings_page.render,
     REFERENCE / "topic-settings.md": topic_settings_page.render,
     index_page.DOCS / "README.md": index_page.render,  # last: it quotes the others
 }

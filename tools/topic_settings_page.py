@@ -35,7 +35,8 @@ def undocumented() -> list[str]:
     return [name for name in NAMES if name not in reasons()]
 
 
-def _values(name: str) -> str:
+def values(name: str) -> str:
+    """Return what a setting may be."""
     kind = kind_of(name)
     if kind is float:
         return "0 to 1"
@@ -51,7 +52,7 @@ def _rows() -> Iterator[str]:
     for name in NAMES:
         reason = reasons().get(name, "").replace("|", "\\|")
         default, level = value_text(DEFAULTS, name), level_of(name)
-        yield f"| `{name}` | `{default}` | {_values(name)} | {level} | {reason} |\n"
+        yield f"| `{name}` | `{default}` | {values(name)} | {level} | {reason} |\n"
 
 
 def render() -> str:

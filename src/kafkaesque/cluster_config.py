@@ -33,7 +33,7 @@ class ClusterConfig:
     auto_rebalance: bool = True
     """Give a broker that was added its share of partitions without being asked to."""
 
-    catalog_version_max: int = 3
+    catalog_version_max: int = 4
     """The highest `catalog.version` to support. Lower only in tests: so an older version plays."""
 
 

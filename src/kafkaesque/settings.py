@@ -108,6 +108,12 @@ class Key:
         return f"{self.section}.{self.field}"
 
     @property
+    def default(self) -> Value:
+        """Return what holds where nothing is set."""
+        found: Value = getattr(SECTIONS[self.section](), self.field)
+        return found
+
+    @property
     def variable(self) -> str:
         """Return the environment variable."""
         return PREFIX + self.name.replace(".", "_").upper()
@@ -180,7 +186,7 @@ def _from_toml(key: Key, value: object, where: str) -> Value:
     if key.kind is Path and isinstance(value, str):
         return Path(value)
     if issubclass(key.kind, StrEnum) and isinstance(value, str):
-        return _from_text(key, value, where)
+        return parse(key, value, where)
     if type(value) is not key.kind:
         raise BadConfiguration(f"{where} is {_wanted(key)}, not {value!r}")
     _check_range(key, value, where)
@@ -195,11 +201,12 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
         key = _BY_VARIABLE.get(variable)
         if key is None:
             raise BadConfiguration(f"the variable {variable} sets nothing that exists")
-        values[key.name] = _from_text(key, text, f"the variable {variable}")
+        values[key.name] = parse(key, text, f"the variable {variable}")
     return values
 
 
-def _from_text(key: Key, text: str, where: str) -> Value:
+def parse(key: Key, text: str, where: str) -> Value:
+    """Return the value of a text; raises BadConfiguration, which says `where` it stands."""
     if key.kind is bool:
         if text not in ("true", "false"):
             raise BadConfiguration(f"{where} is true or false, not {text!r}")
@@ -214,9 +221,14 @@ def _from_text(key: Key, text: str, where: str) -> Value:
     return value
 
 
+def range_of(key: Key) -> tuple[int, int]:
+    """Return the least and the greatest value of a key that is a number."""
+    return _RANGES.get(key.name, (1, _INT64_MAX))
+
+
 def _check_range(key: Key, value: Value, where: str) -> None:
     if key.kind in (int, float):
-        smallest, largest = _RANGES.get(key.name, (1, _INT64_MAX))
+        smallest, largest = range_of(key)
         assert isinstance(value, int | float)
         if not smallest <= value <= largest:
             raise BadConfiguration(f"{where} is from {smallest} to {largest}, not {value}")

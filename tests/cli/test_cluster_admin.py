@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.cli.main import run
 from kafkaesque.client.admin import Admin
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.features import CATALOG_VERSION_LAST
 from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS
 
@@ -89,7 +90,7 @@ def test_a_cluster_whose_levels_are_as_high_as_can_be_is_not_upgraded(cli: Cli) 
     found = {
         one["feature"]: (one["finalised"], one["possible"]) for one in cli.status()["features"]
     }
-    assert found["catalog.version"] == (3, 3)
+    assert found["catalog.version"] == (CATALOG_VERSION_LAST, CATALOG_VERSION_LAST)
 
 
 @pytest.mark.requirement("Q-4")

@@ -107,6 +107,29 @@ def test_a_changed_setting_acts_at_once(broker: BrokerProcess) -> None:
     assert described(admin, "orders")["max.message.bytes"].value == "500"
 
 
+def test_a_setting_of_a_broker_acts_at_once_and_after_a_restart(broker: BrokerProcess) -> None:
+    admin = an_admin(broker)
+    create(admin, "orders")
+
+    def change(operation: AlterConfigOpType, value: str | None = None) -> None:
+        entry = ConfigEntry("message.max.bytes", value, incremental_operation=operation)
+        resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(SECONDS_MAX)
+
+    change(AlterConfigOpType.SET, "500")
+    (failure,) = produce(broker, "orders", b"x" * 1000)
+    assert failure.code() == KafkaError.MSG_SIZE_TOO_LARGE
+    broker.stop()
+    broker.start()
+    (failure,) = produce(broker, "orders", b"x" * 1000)
+    assert failure.code() == KafkaError.MSG_SIZE_TOO_LARGE
+    change(AlterConfigOpType.SET, "2000")
+    assert produce(broker, "orders", b"x" * 1000) == []
+    assert described(admin, "orders")["max.message.bytes"].value == "2000"
+    change(AlterConfigOpType.DELETE)
+    assert described(admin, "orders")["max.message.bytes"].is_default
+
+
 @pytest.mark.requirement("CORE-8")
 def test_partitions_are_added_while_a_producer_goes_on(broker: BrokerProcess) -> None:
     admin = an_admin(broker)

@@ -5,12 +5,19 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupState,
+    ConsumerGroupType,
+    KafkaError,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from kafkaesque.testing.process import BrokerProcess
@@ -168,6 +175,44 @@ def test_a_pattern_follows_topics_that_come(broker: BrokerProcess) -> None:
     make_topic(broker, "payments")
     poll_until([one], lambda: len(one.assignment()) == 2 * PARTITIONS)
     assert {where.topic for where in one.assignment()} == {TOPIC, "ordinary"}
+    one.close()
+
+
+def test_a_pattern_without_a_topic_gets_the_first_loses_it_and_reads_its_namesake(
+    broker: BrokerProcess,
+) -> None:
+    make_topic(broker, "payments")
+    one = consumer(broker)
+    one.subscribe([f"^{TOPIC}.*"])
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    seen: list[str] = []
+
+    def poll_for(*topics: str, count: int = 0) -> None:
+        """Poll until these topics are assigned, and so many records were read."""
+        end = time.monotonic() + SECONDS_MAX
+        while {where.topic for where in one.assignment()} != set(topics) or len(seen) < count:
+            assert time.monotonic() < end, (one.assignment(), seen)
+            message = one.poll(0.05)
+            if message is None:
+                continue
+            error, value = message.error(), message.value()
+            if error is None:
+                assert value is not None
+                seen.append(value.decode())
+            else:  # it may ask for a topic that has just been deleted
+                assert error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+    make_topic(broker, f"{TOPIC}-old")
+    poll_for(f"{TOPIC}-old")
+    make_topic(broker)
+    poll_for(f"{TOPIC}-old", TOPIC)
+    for gone in admin.delete_topics([TOPIC]).values():
+        gone.result(SECONDS_MAX)
+    poll_for(f"{TOPIC}-old")
+    make_topic(broker)
+    produce(broker, 0, 10)
+    poll_for(f"{TOPIC}-old", TOPIC, count=10)
+    assert sorted(map(int, seen)) == list(range(10))
     one.close()
 
 

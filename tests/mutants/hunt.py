@@ -19,6 +19,8 @@ from tests.scenarios.runner import play
 TESTS = Path(__file__).parents[1]
 SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
+    "machines/test_broker_settings.py",
+    "sim/test_broker_live_settings.py",
     "broker/test_housekeeper.py",
     "broker/test_wall_clocks.py",
     "broker/test_ranges.py",

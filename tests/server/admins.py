@@ -126,12 +126,18 @@ class Admin:
         answer = await self.ask(request, single.IncrementalAlterConfigsResponse)
         return answer.responses[0].error_code, answer.responses[0].error_message
 
-    async def replace(self, *settings: tuple[str, str | None], topic: str = "orders") -> int:
+    async def replace(
+        self,
+        *settings: tuple[str, str | None],
+        topic: str = "orders",
+        resource_type: int = TOPIC,
+        is_dry_run: bool = False,
+    ) -> int:
         configs = tuple(whole.AlterableConfig(name=n, value=v) for n, v in settings)
         resource = whole.AlterConfigsResource(
-            resource_type=TOPIC, resource_name=topic, configs=configs
+            resource_type=resource_type, resource_name=topic, configs=configs
         )
-        request = whole.AlterConfigsRequest(resources=(resource,), validate_only=False)
+        request = whole.AlterConfigsRequest(resources=(resource,), validate_only=is_dry_run)
         return (await self.ask(request, whole.AlterConfigsResponse)).responses[0].error_code
 
     async def values(self, *names: str, topic: str = "orders") -> dict[str, tuple[str | None, int]]:

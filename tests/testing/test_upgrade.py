@@ -9,6 +9,7 @@ from bench.rolling_restart import Load, create, read, roll
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.features import FeatureInfo
 from kafkaesque.errors import KafkaesqueError, Refused
+from kafkaesque.machines.features import CATALOG_VERSION_LAST as LAST
 from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS
 
@@ -52,16 +53,16 @@ def test_brokers_are_replaced_by_newer_ones_under_load_and_then_older_ones_are_r
         ):
             admin.features.finalize({"catalog.version": 2})
         roll(cluster, cluster.stop, load, BETWEEN_S)
-        assert (level(cluster).finalized, level(cluster).possible) == (1, 3)
+        assert (level(cluster).finalized, level(cluster).possible) == (1, LAST)
         assert upgrade(cluster)[0] != 0
         assert level(cluster).finalized == 1, "without --yes it is only shown"
-        assert upgrade(cluster, "--yes") == (0, "catalog.version 3 is finalised\n")
-        assert level(cluster).finalized == 3
+        assert upgrade(cluster, "--yes") == (0, f"catalog.version {LAST} is finalised\n")
+        assert level(cluster).finalized == LAST
         roll(cluster, cluster.kill, load, BETWEEN_S)
         load.end()
         assert load.failures == []
         assert read(cluster.bootstrap, load.acknowledged) == load.acknowledged
-        assert level(cluster).finalized == 3
+        assert level(cluster).finalized == LAST
         _old_ones_are_refused(cluster)
 
 
@@ -80,7 +81,7 @@ def test_a_new_setting_is_refused_until_no_older_broker_is_left_and_the_level_is
         for node in (2, 3):
             cluster.stop(node)
             cluster.restart(node)
-        assert upgrade(cluster, "--yes") == (0, "catalog.version 3 is finalised\n")
+        assert upgrade(cluster, "--yes") == (0, f"catalog.version {LAST} is finalised\n")
         assert say(cluster, *words)[0] == 0
 
 
@@ -97,5 +98,7 @@ def _old_ones_are_refused(cluster: Cluster) -> None:
     cluster.stop(3)
     with pytest.raises(KafkaesqueError, match=r"supports catalog.version 1 to 1, but the cluster"):
         cluster.restart(3)
-    with pytest.raises(KafkaesqueError, match=r"cannot join .* finalised level 3: use a newer"):
+    with pytest.raises(
+        KafkaesqueError, match=rf"cannot join .* finalised level {LAST}: use a newer"
+    ):
         cluster.add()

@@ -22,6 +22,7 @@ from kafkaesque.broker.hosting import Hosting
 from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.identity import new_cluster_id
 from kafkaesque.broker.leaders import Leader, LeadersTold
+from kafkaesque.broker.live_settings import LiveSettings
 from kafkaesque.broker.log_settings import configure_log, internal
 from kafkaesque.broker.machine_follower import MachineFollower
 from kafkaesque.broker.machine_host import MachineHost
@@ -45,6 +46,7 @@ from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import LogError, OutcomeUnknown
+from kafkaesque.machines.broker_settings import settings_in_force
 from kafkaesque.machines.catalog import Catalog, Topic, removed_text
 from kafkaesque.machines.catalog_commands import (
     DEFAULT_REPLICATION,
@@ -59,6 +61,7 @@ from kafkaesque.machines.catalog_commands import (
     Refused,
     RemoveBroker,
     Reply,
+    SetBrokerSettings,
     SetSettings,
     TakeProducerIds,
     to_error,
@@ -93,7 +96,11 @@ class Broker:
         membership: Membership | None = None,
     ) -> None:
         self.node = node
-        self.config = config
+        self.live = LiveSettings(config)
+        """What is set now, and what was set when it started."""
+        self.live.on_change = self._configure
+        self._of_topics = self.live.defaults, config.producers
+        """What partitions were last configured with."""
         self.fetch_sessions = FetchSessions(chance, config.fetch)
         self._store = store
         self._clock = clock
@@ -183,7 +190,15 @@ class Broker:
         )
         self.confirming = Confirming(self.ask, self._committed, lambda: self._catalog.is_hosted)
         known = self._committed.machine
-        self.topics = Topics(self.node, known, self._hosting, self._store, self._clock, self._waits)
+        self.topics = Topics(
+            self.node,
+            known,
+            self._hosting,
+            self._store,
+            self._clock,
+            self._waits,
+            lambda: self.live.defaults,
+        )
         self.replicas.tell_of_leading(replica)
         if self._membership is not None:
             self._caretaker = Caretaker(
@@ -328,6 +343,11 @@ class Broker:
         return self.partition_leader(topic, partition_of(key, topic.partitions)).node
 
     @property
+    def config(self) -> BrokerConfig:
+        """What is set now, but for the defaults of topics."""
+        return self.live.config
+
+    @property
     def cluster_id(self) -> str | None:
         """The name that the cluster gave itself; None while it has none."""
         return self.catalog.cluster_id
@@ -413,6 +433,18 @@ class Broker:
     def drain_broker(self, node: NodeId, answer: Answer, *, is_draining: bool = True) -> None:
         """Put nothing new on a broker from now on, or do so again; raises as `create_topic`."""
         self._change(DrainBroker(node=node, is_draining=is_draining), answer)
+
+    def set_broker_settings(
+        self,
+        node: NodeId,
+        settings: Mapping[str, str],
+        answer: Answer,
+        expected: Mapping[str, str] | None = None,
+    ) -> None:
+        """Replace what is set for a broker, or for `ALL_BROKERS`; raises as `create_topic` does."""
+        known = None if expected is None else dict(expected)
+        command = SetBrokerSettings(node=node, settings=dict(settings), expected=known)
+        self._change(command, answer)
 
     def remove_broker(self, node: NodeId, answer: Answer) -> None:
         """Forget a broker that holds nothing; raises as `create_topic` does."""
@@ -503,6 +535,7 @@ class Broker:
             self.replicas.removed = removed
             if self.node in removed:
                 self._failed(LogError(removed_text(self.node)))
+        self._follow_settings()
         if self._registering is not None and self._registering.is_done(self._committed.machine):
             self._start_topics()
         self.topics.follow()
@@ -511,10 +544,29 @@ class Broker:
     def _start_topics(self) -> None:
         if not self._is_started:
             self._is_started = True
+            self._follow_settings()
             try:
                 self.topics.start(self._ready)
             except LogError as error:  # what it must not forget cannot be written
                 self._failed(error)
+
+    def _follow_settings(self) -> None:
+        """Let what the committed catalog says was set for this broker hold."""
+        self.live.take(settings_in_force(self._committed.machine, self.node))
+
+    def _configure(self) -> None:
+        config = self.live.config
+        self.fetch_sessions.configure(config.fetch)
+        self._housekeeper.configure(config.housekeeping)
+        self.scrubber.configure(config.housekeeping)
+        self._mover.configure(config.moves)
+        self._hosting.configure(config)
+        if self._caretaker is not None:
+            self._caretaker.configure(config.cluster)
+        of_topics = self.live.defaults, config.producers
+        if of_topics != self._of_topics:  # there may be many partitions
+            self._of_topics = of_topics
+            self.topics.configure(config.producers)
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")

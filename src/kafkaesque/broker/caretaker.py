@@ -72,6 +72,10 @@ class Caretaker:
         self._brokers = 0
         """How many there were at the last look: one that has joined waits to be let in."""
 
+    def configure(self, config: ClusterConfig) -> None:
+        """Let other settings hold."""
+        self._config = config
+
     def tick(self) -> None:
         """Let time pass; look, if it is time to and we lead."""
         if not self._host.is_hosted:

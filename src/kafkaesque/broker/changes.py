@@ -13,6 +13,7 @@ from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.peers import Peers, ReplyTo
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import InvalidAssignment, KafkaesqueError, NotLeader
+from kafkaesque.machines.broker_settings import set_broker_settings
 from kafkaesque.machines.catalog import Catalog, Registration
 from kafkaesque.machines.catalog_commands import (
     DEFAULT_REPLICATION,
@@ -28,6 +29,7 @@ from kafkaesque.machines.catalog_commands import (
     MovePartitions,
     RegisterBroker,
     RemoveBroker,
+    SetBrokerSettings,
     SetSettings,
     TakeProducerIds,
     Unknown,
@@ -60,6 +62,7 @@ _Plain: TypeAlias = (
     | DrainBroker
     | RemoveBroker
     | FinalizeFeatures
+    | SetBrokerSettings
 )
 """Commands whose reply says nothing but that they were carried out, or what was taken."""
 
@@ -180,6 +183,10 @@ class Changes:
                     catalog.brokers.values(),
                     command.levels,
                     can_lower=command.can_lower,
+                )
+            case SetBrokerSettings():
+                return set_broker_settings(
+                    catalog, command.node, command.settings, command.expected
                 )
 
     def _place(self, catalog: Catalog, command: CreateTopic) -> Sequence[Replicas]:

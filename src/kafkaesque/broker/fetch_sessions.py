@@ -187,6 +187,11 @@ class FetchSessions:
         self._evict()
         return session
 
+    def configure(self, config: FetchConfig) -> None:
+        """Let other settings hold; what is beyond them is forgotten at once."""
+        self._config = config
+        self._evict()
+
     def close(self, session_id: int) -> None:
         """Forget a session; one that does not exist need not be."""
         session = self._sessions.pop(session_id, None)

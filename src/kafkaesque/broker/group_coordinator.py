@@ -57,14 +57,23 @@ class GroupCoordinator:
         self._clock = clock
         self._config = config
         self._expires_ms = clock.monotonic_ms() + config.offsets_check_ms
-        self._host = MachineHost(replica, clock, lambda: Groups(config), _ignore, failed, snapshots)
+        self._host = MachineHost(replica, clock, self._new, _ignore, failed, snapshots)
         self._host.on_lost = self._on_lost
         self._snapshots = snapshots
         self._ended: dict[int, int] = {}
         """By producer the number of its last transaction that has ended here in this term."""
         self._gone_topics: list[bytes] = []
         """Topics whose offsets are to be forgotten: few, those deleted during a hand-over."""
-        self._saver = MachineSaver(replica, clock, lambda: Groups(config), failed, snapshots)
+        self._saver = MachineSaver(replica, clock, self._new, failed, snapshots)
+
+    def _new(self) -> Groups:
+        return Groups(self._config)
+
+    def configure(self, config: GroupConfig) -> None:
+        """Let other settings hold for what is decided from now on."""
+        self._config = config
+        if self._host.is_hosted:
+            self._host.machine.configure(config)
 
     @property
     def is_hosted(self) -> bool:

@@ -56,6 +56,14 @@ class Hosting:
         self._is_alone = is_alone
         replicas.on_stopped = self._on_stopped
 
+    def configure(self, config: BrokerConfig) -> None:
+        """Let other settings hold for all that is hosted here, and for what will be."""
+        self._config = config
+        for groups in self._coordinators.all:
+            groups.configure(config.groups)
+        for transactions in self._transactions.coordinators.all:
+            transactions.configure(config.transactions)
+
     def open_replica(self, topic: Topic, index: int) -> Replica:
         """Open a partition's replica, beginning its log if there is none; raises LogError."""
         try:

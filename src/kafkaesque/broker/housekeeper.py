@@ -15,12 +15,12 @@ could not act on a topic that nobody writes to.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from msgspec.structs import replace
 
-from kafkaesque.broker.log_settings import dirty_share_min, retention_rules
+from kafkaesque.broker.log_settings import retention_rules
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.wall_clocks import WallClocks
 from kafkaesque.clock import Clock
@@ -86,6 +86,13 @@ class Housekeeper:
         drops before that would make its producer a stranger after a crash, and a retry a new batch.
         """
         self._look_at(self._clock.monotonic_ms(), _Watched(replica, settings, remembered))
+
+    def configure(self, config: HousekeepingConfig) -> None:
+        """Let other settings hold; looks that would be later than they say come sooner."""
+        self._config = config
+        last_ms = self._clock.monotonic_ms() + config.check_interval_ms
+        self._looks = [(min(due, last_ms), serial, one) for due, serial, one in self._looks]
+        heapify(self._looks)
 
     def tick(self) -> None:
         """Work for a little while."""
@@ -183,7 +190,7 @@ class Housekeeper:
             return False
         replica.log.allow_holes()
         dirty, clean = replica.log.segments.bytes_to_compact(self._compactable_below(watched))
-        share = dirty_share_min(watched.settings(), self._config.dirty_share_min)
+        share = watched.settings().min_cleanable_dirty_ratio
         if dirty and (dirty >= share * (dirty + clean) or self._has_waited_long(watched)):
             watched.is_waiting_for_compaction = True
             self._to_compact.append(watched)

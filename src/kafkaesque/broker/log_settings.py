@@ -6,7 +6,6 @@ from kafkaesque.config import LogConfig
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.log.retention import RetentionRules
 from kafkaesque.topic_settings import (
-    DEFAULTS,
     UNLIMITED,
     CleanupPolicy,
     FlushPolicy,
@@ -45,12 +44,6 @@ def _segment_ms(settings: TopicSettings) -> int:
     if settings.cleanup_policy is CleanupPolicy.DELETE:
         return settings.segment_ms
     return min(settings.segment_ms, settings.max_compaction_lag_ms)
-
-
-def dirty_share_min(settings: TopicSettings, usual: float) -> float:
-    """Return which share of a log is to be new before it is compacted; `usual` if none was set."""
-    share = settings.min_cleanable_dirty_ratio
-    return usual if share == DEFAULTS.min_cleanable_dirty_ratio else share
 
 
 def retention_rules(settings: TopicSettings) -> RetentionRules:

@@ -112,6 +112,10 @@ class Mover:
         self._refilled_ms = clock.monotonic_ms()
         self._noted: dict[GroupId, _Noted] = {}
 
+    def configure(self, config: MoveConfig) -> None:
+        """Let other settings hold."""
+        self._config = config
+
     def tick(self) -> None:
         """Let time pass: give allowances, and take the next step of each move now and then."""
         self._ticks += 1

@@ -76,6 +76,12 @@ class ProducerKeeper:
         """Where the log was when there was nothing left to do but to let time pass."""
         self._drop_unusable()
 
+    def configure(self, config: ProducerConfig) -> None:
+        """Let other settings hold."""
+        self._config = config
+        if self._producers is not None:
+            self._producers.configure(config)
+
     def __len__(self) -> int:
         return 0 if self._producers is None else len(self._producers)
 

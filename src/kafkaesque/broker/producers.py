@@ -100,6 +100,10 @@ class Producers:
         self._config = config
         self._producers: OrderedDict[int, _Producer] = OrderedDict()
 
+    def configure(self, config: ProducerConfig) -> None:
+        """Let other settings hold."""
+        self._config = config
+
     def __len__(self) -> int:
         return len(self._producers)
 

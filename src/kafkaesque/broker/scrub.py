@@ -35,6 +35,14 @@ class Scrubber:
         self._earned_ms = clock.monotonic_ms()
         self._allowance = 0
 
+    def configure(self, config: HousekeepingConfig) -> None:
+        """Let other settings hold."""
+        now_ms = self._clock.monotonic_ms()
+        if self._config.scrub_bytes_per_second == 0:
+            self._earned_ms = now_ms  # nothing is earned while it is off
+        self._pass_at_ms = min(self._pass_at_ms, now_ms + config.check_interval_ms)
+        self._config = config
+
     def tick(self) -> None:
         """Read a little, if it is time."""
         config, clock = self._config, self._clock

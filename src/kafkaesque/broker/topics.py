@@ -23,6 +23,7 @@ from kafkaesque.broker.serving_waits import ServingWaits, Slot
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topic_folders import TopicFolders, folder_of, group_of
 from kafkaesque.clock import Clock
+from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
     KafkaesqueError,
     LogError,
@@ -104,12 +105,14 @@ class Topics:
         store: Store,
         clock: Clock,
         waits: ServingWaits,
+        defaults: Callable[[], TopicSettings],
     ) -> None:
         self._node = node
         self._catalog = catalog
         self._replicas = replicas
         self._store = store
         self._waits = waits
+        self._defaults = defaults
         self._is_started = False
         self._by_name: dict[str, _OpenTopic] = {}
         self._names: dict[bytes, str] = {}
@@ -235,6 +238,15 @@ class Topics:
                 self._catalog.buried.discard(topic_id)  # it was never here
         self._open(changed)
 
+    def configure(self, producers: ProducerConfig) -> None:
+        """Let what was set for this broker hold for everything that is open."""
+        for found in self._by_name.values():
+            settings = resolve(found.topic.settings, self._defaults())
+            for slot in found.slots:
+                if isinstance(slot, Partition):
+                    slot.configure(settings)
+                    slot.producers.configure(producers)
+
     def when_served(self, name: str, then: Callable[[], None]) -> None:
         """Call back when every partition of a topic has a leader, or nobody knows when it will."""
         found = self._by_name.get(name)
@@ -287,7 +299,7 @@ class Topics:
             self._moving[topic.topic_id] = topic
         else:
             self._moving.pop(topic.topic_id, None)
-        settings = resolve(topic.settings)
+        settings = resolve(topic.settings, self._defaults())
         for partition in self.partitions(topic.name):
             partition.configure(settings)
         has_changed = False

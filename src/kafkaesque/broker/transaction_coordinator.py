@@ -105,12 +105,20 @@ class TransactionCoordinator:
         self._connections: dict[str, int] = {}
         self._is_new = True
         """Whether what was decided before is still to be looked for."""
-        self._host = MachineHost(
-            replica, clock, lambda: Transactions(config), self._on_ready, failed, snapshots
-        )
+        self._config = config
+        self._host = MachineHost(replica, clock, self._new, self._on_ready, failed, snapshots)
         self._host.on_lost = self._on_lost
         self._snapshots = snapshots
-        self._saver = MachineSaver(replica, clock, lambda: Transactions(config), failed, snapshots)
+        self._saver = MachineSaver(replica, clock, self._new, failed, snapshots)
+
+    def _new(self) -> Transactions:
+        return Transactions(self._config)
+
+    def configure(self, config: TransactionConfig) -> None:
+        """Let other settings hold for what is decided from now on."""
+        self._config = config
+        if self._host.is_hosted:
+            self._host.machine.configure(config)
 
     @property
     def is_hosted(self) -> bool:

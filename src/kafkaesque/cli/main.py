@@ -24,6 +24,7 @@ INTERRUPTED = 130
 COMMANDS: Mapping[str, str] = {
     "backup": "kafkaesque.cli.backup:backup",
     "bench": "kafkaesque.cli.bench:bench",
+    "broker": "kafkaesque.cli.broker:broker",
     "cluster": "kafkaesque.cli.cluster:cluster",
     "completion": "kafkaesque.cli.completion:completion",
     "consume": "kafkaesque.cli.consume:consume",
@@ -45,6 +46,7 @@ COMMANDS: Mapping[str, str] = {
 SUMMARIES: Mapping[str, str] = {
     "backup": "Save topics and groups to a folder while the brokers run.",
     "bench": "Measure brokers: sending, reading, and the way from end to end.",
+    "broker": "See and change settings of brokers while they run.",
     "cluster": "Start brokers on this machine, and look after a cluster.",
     "completion": "Print the script that completes commands in a shell.",
     "consume": "Print the records of a topic as they come.",

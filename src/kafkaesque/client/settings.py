@@ -1,11 +1,12 @@
-"""Settings of whatever has some: groups, all brokers together, clients' metrics."""
+"""Settings of whatever has some: brokers, their loggers, groups, clients' metrics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from kafkaesque.client.refusals import check, first
 from kafkaesque.client.router import Router
+from kafkaesque.types import NodeId
 from kafkaesque.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -25,7 +26,7 @@ from kafkaesque.wire.messages.list_config_resources import (
 ALL_BROKERS = ""
 """The name of the resource whose settings hold for every broker."""
 
-_SET = 0
+_SET, _DELETE = 0, 1
 _CHANGED_AT_RUN_TIME = frozenset({2, 3, 6, 7, 8})
 """Kafka's numbers for where such a value comes from: a broker, all brokers, a logger, metrics of
 clients, a group. Those of topics are 1, the others are of files and defaults."""
@@ -35,6 +36,7 @@ class Kind(IntEnum):
     """What has settings, by Kafka's numbers; topics have an interface of their own."""
 
     BROKER = 4
+    BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
 
@@ -45,6 +47,17 @@ class Changed:
 
     name: str
     value: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A setting as it holds; without a value if it is secret."""
+
+    name: str
+    value: str | None
+    source: int
+    """Kafka's number for where the value comes from."""
+    is_read_only: bool
 
 
 class Settings:
@@ -66,6 +79,34 @@ class Settings:
                 one.resource_name for one in said.config_resources if one.resource_type == kind
             }
             return sorted(found)
+
+        return self._router.question(ask)
+
+    def list(self, kind: Kind, name: str) -> Sequence[Described]:
+        """Return all settings, by name; a broker is asked for its own and those of its loggers."""
+        resource = DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
+        request = DescribeConfigsRequest(resources=(resource,))
+        node = _node(kind, name)
+
+        def ask() -> Sequence[Described]:
+            if node is None:
+                said = self._router.ask_any(request, DescribeConfigsResponse)
+            else:
+                said = self._router.ask_node(node, request, DescribeConfigsResponse)
+            one = first(said.results, subject(kind, name))
+            check(one.error_code, subject(kind, name), one.error_message)
+            found = (
+                Described(
+                    name=each.name,
+                    value=None if each.is_sensitive else each.value,
+                    source=each.config_source,
+                    is_read_only=each.read_only,
+                )
+                for each in one.configs
+            )
+            return sorted(found, key=lambda each: each.name)
 
         return self._router.question(ask)
 
@@ -92,21 +133,30 @@ class Settings:
         return self._router.question(ask)
 
     def alter(
-        self, kind: Kind, name: str, put: Mapping[str, str], *, is_dry_run: bool = False
+        self,
+        kind: Kind,
+        name: str,
+        put: Mapping[str, str],
+        drop: Iterable[str] = (),
+        *,
+        is_dry_run: bool = False,
     ) -> None:
-        """Change some settings, or only find out whether they could be."""
+        """Change some settings and forget what was set of others, or only see if that could be."""
+        changes = [
+            *(AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in put.items()),
+            *(AlterableConfig(name=n, config_operation=_DELETE, value=None) for n in drop),
+        ]
         resource = AlterConfigsResource(
-            resource_type=kind,
-            resource_name=name,
-            configs=tuple(
-                AlterableConfig(name=key, config_operation=_SET, value=text)
-                for key, text in put.items()
-            ),
+            resource_type=kind, resource_name=name, configs=tuple(changes)
         )
+        node = _node(kind, name)
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=is_dry_run)
 
         def ask() -> None:
-            said = self._router.ask_controller(request, IncrementalAlterConfigsResponse)
+            if node is None:
+                said = self._router.ask_controller(request, IncrementalAlterConfigsResponse)
+            else:
+                said = self._router.ask_node(node, request, IncrementalAlterConfigsResponse)
             one = first(said.responses, subject(kind, name))
             check(one.error_code, subject(kind, name), one.error_message, is_change=not is_dry_run)
 
@@ -116,8 +166,16 @@ class Settings:
             self._router.change(ask)
 
 
+def _node(kind: Kind, name: str) -> NodeId | None:
+    """Return the broker that must be asked itself; None if any can tell."""
+    is_own = kind in (Kind.BROKER, Kind.BROKER_LOGGER) and name.isdecimal()
+    return int(name) if is_own else None
+
+
 def subject(kind: Kind, name: str) -> str:
     """Return how sentences call it."""
     if kind is Kind.BROKER and name == ALL_BROKERS:
         return "all brokers"
+    if kind is Kind.BROKER_LOGGER:
+        return f"broker {name}"
     return f"{kind.name.lower().replace('_', ' ')} {name}"

@@ -25,8 +25,10 @@ from kafkaesque.machines.catalog_records import (
     CLUSTER_KEY,
     PRODUCER_IDS_KEY,
     REMOVED_KEY,
+    SETTINGS_PREFIX,
     TOPIC_PREFIX,
     BrokerSet,
+    BrokerSettingsSet,
     BrokersRemoved,
     ClusterNamed,
     FeaturesSet,
@@ -39,6 +41,7 @@ from kafkaesque.machines.catalog_records import (
     newer_format,
     on_first,
     record,
+    settings_record,
     topic_key,
     topic_of,
     topic_record,
@@ -108,6 +111,8 @@ class Catalog:
         """Every broker that ever told of itself and was not removed, by its id."""
         self.removed: frozenset[NodeId] = frozenset()
         """The numbers of brokers that were removed: one that comes back is refused."""
+        self.broker_settings: dict[NodeId, Mapping[str, str]] = {}
+        """What was set for brokers at run time, by the id; for all of them by `ALL_BROKERS`."""
         self._changed: dict[bytes, None] = {}
         self.topics_mark = object()
         """Another one whenever a topic was set or deleted."""
@@ -287,6 +292,8 @@ class Catalog:
                 self.removed = frozenset(value.nodes)
             case FeaturesSet():
                 self._finalized(features_of(value))
+            case BrokerSettingsSet():
+                self.broker_settings[value.node] = value.settings
 
     def _finalized(self, finalized: Finalized) -> None:
         said = shortfall("this broker", self._supports, finalized.levels)
@@ -306,6 +313,8 @@ class Catalog:
             yield record(REMOVED_KEY, BrokersRemoved(nodes=sorted(self.removed)))
         for broker in self.brokers.values():
             yield broker_record(broker)
+        for node, settings in self.broker_settings.items():
+            yield settings_record(node, settings)
         for topic in self._topics.values():
             yield topic_record(topic)
         for topic_id in sorted(self.buried):
@@ -355,6 +364,9 @@ class Catalog:
     def _forget(self, key: bytes) -> None:
         if key.startswith(BROKER_PREFIX):
             self.brokers.pop(int(key.removeprefix(BROKER_PREFIX)), None)
+            return
+        if key.startswith(SETTINGS_PREFIX):
+            self.broker_settings.pop(int(key.removeprefix(SETTINGS_PREFIX)), None)
             return
         if not key.startswith(TOPIC_PREFIX):
             raise newer_format()

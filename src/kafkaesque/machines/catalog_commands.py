@@ -115,6 +115,14 @@ class FinalizeFeatures(msgspec.Struct, array_like=True, frozen=True, kw_only=Tru
     can_lower: bool = False
 
 
+class SetBrokerSettings(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=13):
+    """Replace what was set for a broker, or for all; refused if that is not what is expected."""
+
+    node: NodeId
+    settings: dict[str, str]
+    expected: dict[str, str] | None = None
+
+
 Command: TypeAlias = (
     CreateTopic
     | DeleteTopic
@@ -128,6 +136,7 @@ Command: TypeAlias = (
     | DrainBroker
     | RemoveBroker
     | FinalizeFeatures
+    | SetBrokerSettings
 )
 
 

@@ -24,6 +24,7 @@ from kafkaesque.machines.catalog_records import (
     broker_key,
     broker_record,
     record,
+    settings_record,
     topic_record,
 )
 from kafkaesque.machines.catalog_values import Move, Topic
@@ -110,7 +111,10 @@ def remove_broker(
                     f"broker {node} still holds partition {index} of topic {topic.name}"
                 )
     removed = BrokersRemoved(nodes=sorted({*catalog.removed, node}))
-    return [record(REMOVED_KEY, removed), MachineRecord(broker_key(node), None)]
+    gone = [record(REMOVED_KEY, removed), MachineRecord(broker_key(node), None)]
+    if node in catalog.broker_settings:
+        gone.append(settings_record(node, {}))
+    return gone
 
 
 def _begun(topic: Topic, index: int, nodes: tuple[NodeId, ...]) -> Topic:

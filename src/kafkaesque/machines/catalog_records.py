@@ -4,6 +4,7 @@ They are msgpack arrays whose first element is their tag. Fields are only ever a
 with a default, so that what an earlier version wrote is still read.
 """
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -14,7 +15,7 @@ from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas
 from kafkaesque.types import NodeId
 
-FORMAT = 5
+FORMAT = 6
 FIRST_BROKER: NodeId = 1
 """Where all partitions of a topic are that says nothing of replicas: there was one broker then."""
 
@@ -24,6 +25,7 @@ TOPIC_PREFIX = b"topic/"
 BROKER_PREFIX = b"broker/"
 REMOVED_KEY = b"removed-brokers"
 FEATURES_KEY = b"features"
+SETTINGS_PREFIX = b"broker-settings/"
 
 
 class TopicSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=1):
@@ -95,6 +97,13 @@ class FeaturesSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, ta
     epoch: int
 
 
+class BrokerSettingsSet(msgspec.Struct, array_like=True, frozen=True, kw_only=True, tag=8):
+    """This was set for a broker, or for all of them; only written from a level on that knows it."""
+
+    node: NodeId
+    settings: dict[str, str]
+
+
 Value: TypeAlias = (
     TopicSet
     | ClusterNamed
@@ -103,6 +112,7 @@ Value: TypeAlias = (
     | BrokerSet
     | BrokersRemoved
     | FeaturesSet
+    | BrokerSettingsSet
 )
 
 _encoder = msgspec.msgpack.Encoder()
@@ -140,6 +150,18 @@ def topic_key(topic_id: bytes) -> bytes:
 def broker_key(node: NodeId) -> bytes:
     """Return the key of a broker."""
     return BROKER_PREFIX + str(node).encode()
+
+
+def settings_key(node: NodeId) -> bytes:
+    """Return the key of what was set for a broker."""
+    return SETTINGS_PREFIX + str(node).encode()
+
+
+def settings_record(node: NodeId, settings: Mapping[str, str]) -> MachineRecord:
+    """Return the record that says what is set for a broker; none is set without a value."""
+    if not settings:
+        return MachineRecord(settings_key(node), None)
+    return record(settings_key(node), BrokerSettingsSet(node=node, settings=dict(settings)))
 
 
 def topic_record(topic: Topic) -> MachineRecord:

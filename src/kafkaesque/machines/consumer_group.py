@@ -114,6 +114,10 @@ class ConsumerGroup:
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
+    def configure(self, config: GroupConfig) -> None:
+        """Let other settings hold for what is decided from now on."""
+        self._config = config
+
     @property
     def epoch(self) -> int:
         """The epoch of the newest target."""

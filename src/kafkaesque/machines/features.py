@@ -9,6 +9,7 @@ one, and until the level is finalised each of them can be put back.
     catalog.version       1       the records of format 4
                           2       the record of feature levels itself
                           3       topic settings that older brokers refuse (`topic_settings.py`)
+                          4       settings of brokers (`dynamic_settings.py`)
     group.version         1       groups of the consumer protocol
     transaction.version   1       transactions as clients before KIP-890 speak them
                           2       an epoch for each transaction
@@ -33,9 +34,12 @@ CATALOG_VERSION = "catalog.version"
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 
-CATALOG_VERSION_LAST = 3
+CATALOG_VERSION_LAST = 4
 FEATURES_SINCE = 2
 """From this level of the catalog on its log may say which levels are finalised."""
+
+SETTINGS_SINCE = 4
+"""From this level of the catalog on its log may say what was set for brokers."""
 
 UNSAID: Mapping[str, Range] = {
     CATALOG_VERSION: (1, 1),

@@ -66,6 +66,10 @@ class GroupLife:
         """Members of this generation that have not asked for their assignment."""
         self._sync_deadline_ms: int | None = None
 
+    def configure(self, config: GroupConfig) -> None:
+        """Let other settings hold for what is decided from now on."""
+        self._config = config
+
     @property
     def state(self) -> GroupState:
         """Where the group is in its life."""

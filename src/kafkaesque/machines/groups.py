@@ -78,12 +78,21 @@ class Groups:
 
     def __init__(self, config: GroupConfig) -> None:
         self._config = config
-        self._policy = config.consumer_migration_policy
         self._groups: dict[str, Group] = {}
         self._offsets = GroupOffsets()
         self._pending = GroupPending()
         self._timers = GroupTimers()
         self._room = GroupRoom(config.members_bytes_max)
+
+    def configure(self, config: GroupConfig) -> None:
+        """Let other settings hold for what is decided from now on."""
+        self._config = config
+        for group in self._groups.values():
+            group.configure(config)
+
+    @property
+    def _policy(self) -> MigrationPolicy:
+        return self._config.consumer_migration_policy
 
     def group(self, name: str) -> Group | None:
         """Return a group, if it is there."""

@@ -101,6 +101,10 @@ class Transactions:
         self._places = 0
         self._sinks = Sinks(config)
 
+    def configure(self, config: TransactionConfig) -> None:
+        """Let other settings hold for what is decided from now on."""
+        self._config = config
+
     def get(self, transactional_id: str) -> Transaction | None:
         """Return what is known under an id."""
         return self._known.get(transactional_id)

@@ -53,6 +53,10 @@ class Doorkeeper:
         self.on_empty: Callable[[], None] = _ignore
         """Called when the last client left."""
 
+    def configure(self, limits: LimitsConfig) -> None:
+        """Let other limits hold; who is in stays."""
+        self._limits = limits
+
     @property
     def clients(self) -> list[Guest]:
         """Everyone who is in, but for other brokers."""

@@ -33,9 +33,9 @@ class Edge:
         turn: Turn | None = None,
     ) -> None:
         self.broker = broker
-        self.limits = limits
+        self.limits = broker.live.keep_limits(limits, self._configure)
         self.counters = Counters()
-        self.doorkeeper = Doorkeeper(limits, clock, self.counters)
+        self.doorkeeper = Doorkeeper(self.limits, clock, self.counters)
         self.controllers = Controllers(broker)
         self.budget = Budget(limits.inflight_bytes_max)
         self.untaken = Untaken(limits.untaken_bytes_max)
@@ -53,6 +53,10 @@ class Edge:
         """Whether clients are served: a broker that has just started must first catch up."""
         self._waiting: dict[Callable[[], None], None] = {}
         self._sessions = 0
+
+    def _configure(self, limits: LimitsConfig) -> None:
+        self.limits = limits
+        self.doorkeeper.configure(limits)
 
     def session(
         self,

@@ -1,24 +1,21 @@
 """What has settings, and how settings are told: shared by all that describe or change them.
 
-Topics have settings that can be changed. A broker's are told under Kafka's names where Kafka has
-them; they come from its command line and its configuration, and cannot be changed from afar, but
-for one (`server/draining.py`).
+Here are those of topics and groups. A broker's are in `server/broker_settings.py`, and those of its
+loggers in `server/loggers.py`.
 """
 
-import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import IntEnum
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.changes import REPLICATION
-from kafkaesque.broker.problems import problems
-from kafkaesque.config import BrokerConfig
 from kafkaesque.coordinator_config import GroupConfig
+from kafkaesque.dynamic_settings import default_name
 from kafkaesque.errors import InvalidRequest
+from kafkaesque.machines.broker_settings import ALL_BROKERS
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.topic_settings import (
     DEFAULTS,
@@ -32,11 +29,9 @@ from kafkaesque.topic_settings import (
     resolve,
     value_text,
 )
+from kafkaesque.types import NodeId
 
 _INT32_MAX = (1 << 31) - 1
-_LOGGERS = "kafkaesque"
-
-CLOCK_DOUBT = "clock.doubt"
 
 
 class ResourceType(IntEnum):
@@ -54,6 +49,7 @@ class Source(IntEnum):
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
     BROKER_LOGGER = 6
@@ -70,6 +66,13 @@ class SettingType(IntEnum):
     LIST = 7
 
 
+Synonym: TypeAlias = tuple[str, str, Source]
+"""A name, its value, and where that comes from."""
+
+SetHere: TypeAlias = Sequence[tuple[Source, Mapping[str, str]]]
+"""What was set at run time, from where: the first that has a setting wins."""
+
+
 class Setting(Struct, frozen=True, kw_only=True):
     """One setting as it is told to clients."""
 
@@ -78,82 +81,43 @@ class Setting(Struct, frozen=True, kw_only=True):
     source: Source
     type: SettingType
     is_read_only: bool
-    synonyms: tuple[tuple[str, str, Source], ...]
-    """Name, value and source of each place that was looked at, the one that holds first."""
+    synonyms: tuple[Synonym, ...]
+    """Each place that was looked at, the one that holds first."""
     documentation: str | None
 
 
-_BROKER_NAMES: Mapping[str, str] = {
-    "partitions_default": "num.partitions",
-    "auto_create_topics": "auto.create.topics.enable",
-    "frame_bytes_max": "socket.request.max.bytes",
-}
-"""Fields of BrokerConfig that Kafka has too; the others go by our own name, with dots."""
-
-_DEFAULT_NAMES: Mapping[str, str] = {
-    "cleanup.policy": "log.cleanup.policy",
-    "compression.type": "compression.type",
-    "compression.gzip.level": "compression.gzip.level",
-    "compression.lz4.level": "compression.lz4.level",
-    "compression.zstd.level": "compression.zstd.level",
-    "delete.retention.ms": "log.cleaner.delete.retention.ms",
-    "file.delete.delay.ms": "log.segment.delete.delay.ms",
-    "flush.messages": "log.flush.interval.messages",
-    "flush.ms": "log.flush.interval.ms",
-    "flush.policy": "log.flush.policy",
-    "index.interval.bytes": "log.index.interval.bytes",
-    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
-    "max.message.bytes": "message.max.bytes",
-    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-    "message.timestamp.type": "log.message.timestamp.type",
-    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
-    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-    "min.insync.replicas": "min.insync.replicas",
-    "retention.bytes": "log.retention.bytes",
-    "retention.ms": "log.retention.ms",
-    "preallocate": "log.preallocate",
-    "segment.bytes": "log.segment.bytes",
-    "segment.index.bytes": "log.index.size.max.bytes",
-    "segment.jitter.ms": "log.roll.jitter.ms",
-    "segment.ms": "log.roll.ms",
-    "unclean.leader.election.enable": "unclean.leader.election.enable",
-}
-"""What Kafka calls the default of a topic's setting, where it is a broker's."""
-
-
-def described(topic: Topic) -> list[Setting]:
+def described(topic: Topic, broker: Broker) -> list[Setting]:
     """Return all settings of a topic, those that were never set too."""
-    return list(_topic_settings(topic.settings))
+    return settings_of_new(topic.settings, broker)
 
 
-def settings_of_new(overrides: Mapping[str, str]) -> list[Setting]:
+def settings_of_new(overrides: Mapping[str, str], broker: Broker) -> list[Setting]:
     """Return all settings that a topic has that is made with these."""
-    return list(_topic_settings(overrides))
+    set_here = changed_at_run_time(broker, broker.node)
+    return [_topic_setting(name, overrides, broker, set_here) for name in NAMES]
 
 
-def broker_settings(broker: Broker, address: str) -> list[Setting]:
-    """Return all settings of a broker, which the client reaches by `address`."""
-    known = [_fixed("node.id", str(broker.node), SettingType.INT, Source.STATIC_BROKER)]
-    brokers = sum(1 for one in broker.catalog.brokers.values() if one.was_there)
-    replication = str(min(REPLICATION, max(1, brokers)))
-    known.append(_fixed("default.replication.factor", replication, SettingType.INT, Source.DEFAULT))
-    known.append(_fixed("log.dirs", broker.data_folder, SettingType.STRING, Source.STATIC_BROKER))
-    listener = f"PLAINTEXT://{address}"
-    known.append(_fixed("advertised.listeners", listener, SettingType.STRING, Source.STATIC_BROKER))
-    doubt = "What is wrong with this broker's wall clock; empty if nothing is."
-    known.append(
-        _fixed(
-            CLOCK_DOUBT, broker.clocks.text, SettingType.STRING, Source.DEFAULT, documentation=doubt
-        )
+def changed_at_run_time(broker: Broker, node: NodeId) -> SetHere:
+    """Return what was set for a broker, and for all of them."""
+    known = broker.committed_catalog.machine.broker_settings
+    return (
+        (Source.DYNAMIC_BROKER, known.get(node, {})),
+        (Source.DYNAMIC_DEFAULT_BROKER, known.get(ALL_BROKERS, {})),
     )
-    for name in NAMES:
-        value = value_text(DEFAULTS, name)
-        text = f"The default of topics: {reasons().get(name, '')}"
-        known.append(
-            _fixed(_default_name(name), value, _type_of(name), Source.DEFAULT, documentation=text)
-        )
-    return sorted([*known, *_config_settings(broker.config)], key=lambda setting: setting.name)
+
+
+def default_synonyms(name: str, broker: Broker, set_here: SetHere) -> list[Synonym]:
+    """Return where a broker looks for the default of a topic's setting, in this order."""
+    own = default_name(name)
+    found = [
+        (own, value_text(resolve({name: texts[own]}), name), source)
+        for source, texts in set_here
+        if own in texts
+    ]
+    static, default = value_text(broker.live.static_defaults, name), value_text(DEFAULTS, name)
+    if static != default:
+        found.append((own, static, Source.STATIC_BROKER))
+    return [*found, (own, default, Source.DEFAULT)]
 
 
 def group_settings(config: GroupConfig) -> list[Setting]:
@@ -162,33 +126,7 @@ def group_settings(config: GroupConfig) -> list[Setting]:
         "consumer.heartbeat.interval.ms": config.consumer_heartbeat_ms,
         "consumer.session.timeout.ms": config.consumer_session_timeout_ms,
     }
-    return [_fixed(name, str(ms), SettingType.INT, Source.DEFAULT) for name, ms in known.items()]
-
-
-def logger_settings() -> list[Setting]:
-    """Return from which level on each part of this broker writes to its log."""
-    names = sorted(name for name in logging.root.manager.loggerDict if name.startswith(_LOGGERS))
-    levels = {"root": logging.root.level}
-    levels |= {name: logging.getLogger(name).getEffectiveLevel() for name in names}
-    return [
-        _fixed(name, logging.getLevelName(level), SettingType.STRING, Source.BROKER_LOGGER)
-        for name, level in levels.items()
-    ]
-
-
-def check_alterable(resource_type: int) -> None:
-    """Raise InvalidRequest unless the settings of this kind of resource can be changed."""
-    if resource_type == ResourceType.BROKER:
-        raise InvalidRequest("a broker's settings cannot be replaced while it runs")
-    if resource_type != ResourceType.TOPIC:
-        raise InvalidRequest(f"there are no settings of resource type {resource_type}")
-
-
-def problems_setting(broker: Broker) -> Setting:
-    """Return what is wrong with a broker: Kafka has no API that asks a broker how it does."""
-    lines = "\n".join(f"{one.kind.value}: {one.text}" for one in problems(broker))
-    text = "What is wrong with the broker now, a line for each problem."
-    return _fixed("problems", lines, SettingType.STRING, Source.DEFAULT, text)
+    return [fixed(name, str(ms), SettingType.INT, Source.DEFAULT) for name, ms in known.items()]
 
 
 def repeated_in(names: Iterable[object]) -> Set[object]:
@@ -208,44 +146,30 @@ def check_unique(names: Iterable[object], what: str) -> None:
         raise InvalidRequest(f"the request names {what} {name!r} more than once")
 
 
-def _topic_settings(overrides: Mapping[str, str]) -> Iterator[Setting]:
-    settings = resolve(overrides)
-    for name in NAMES:
-        value, default = value_text(settings, name), value_text(DEFAULTS, name)
-        synonyms = [(_default_name(name), default, Source.DEFAULT)]
-        if name in overrides:
-            synonyms.insert(0, (name, value, Source.TOPIC))
-        yield Setting(
-            name=name,
-            value=value,
-            source=synonyms[0][2],
-            type=_type_of(name),
-            is_read_only=False,
-            synonyms=tuple(synonyms),
-            documentation=reasons().get(name),
-        )
+def _topic_setting(
+    name: str,
+    overrides: Mapping[str, str],
+    broker: Broker,
+    set_here: SetHere,
+) -> Setting:
+    synonyms = default_synonyms(name, broker, set_here)
+    if name in overrides:
+        synonyms.insert(0, (name, value_text(resolve(overrides), name), Source.TOPIC))
+    return Setting(
+        name=name,
+        value=synonyms[0][1],
+        source=synonyms[0][2],
+        type=type_of(name),
+        is_read_only=False,
+        synonyms=tuple(synonyms),
+        documentation=reasons().get(name),
+    )
 
 
-def _config_settings(config: BrokerConfig) -> Iterator[Setting]:
-    defaults = BrokerConfig()
-    for field in fields(BrokerConfig):
-        value = getattr(config, field.name)
-        if not isinstance(value, bool | int | str):
-            continue
-        name = _BROKER_NAMES.get(field.name, field.name.replace("_", "."))
-        is_default = value == getattr(defaults, field.name)
-        source = Source.DEFAULT if is_default else Source.STATIC_BROKER
-        if isinstance(value, bool):
-            yield _fixed(name, str(value).lower(), SettingType.BOOLEAN, source)
-        else:
-            is_number = isinstance(value, int)
-            kind = SettingType.INT if is_number else SettingType.STRING
-            yield _fixed(name, str(value), kind, source)
-
-
-def _fixed(
+def fixed(
     name: str, value: str, kind: SettingType, source: Source, documentation: str | None = None
 ) -> Setting:
+    """Return a setting that nobody can change."""
     return Setting(
         name=name,
         value=value,
@@ -257,11 +181,8 @@ def _fixed(
     )
 
 
-def _default_name(name: str) -> str:
-    return _DEFAULT_NAMES.get(name, f"log.{name}")
-
-
-def _type_of(name: str) -> SettingType:
+def type_of(name: str) -> SettingType:
+    """Return the kind of value that a topic's setting has."""
     kind = kind_of(name)
     if kind is CleanupPolicy or kind is str:
         return SettingType.LIST

@@ -17,6 +17,7 @@ from kafkaesque.sim.broker_growth import (
 from kafkaesque.sim.broker_members import GroupMembers
 from kafkaesque.sim.broker_mischief import BrokerMischief
 from kafkaesque.sim.broker_rot import Rotting
+from kafkaesque.sim.broker_setters import Setters
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_transactors import Transactors
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -43,15 +44,19 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
     transactors.begin()
     members = GroupMembers(world)
     members.begin()
+    setters = Setters(world)
+    setters.begin()
     mischief.begin()
     world.run(steps)
     mischief.stop()
+    setters.stop()
     end_changes(world, growth)
     settle_members(world, members)
     make_peace(world, clients, transactors)
     mend_rot(world, mischief.rotting)
     check_end(world, clients)
     transactors.check_end()
+    setters.check_end()
     counts = dict(world.counts)
     brokers = [machine.broker for machine in world.nodes.values() if machine.broker is not None]
     counts["repairs in the last lives"] = sum(broker.repairs.done for broker in brokers)

@@ -76,7 +76,7 @@ KINDS = (
     "moves",
     "drains",
 )
-"""What `draw_brokers` chooses from; `draw_clocks`, `draw_copies` and `draw_rot` add more."""
+"""What `draw_brokers` chooses from; the other functions add more."""
 
 
 CLOCK_APART_MS_MAX = 100
@@ -162,6 +162,12 @@ def draw_copies(seed: int) -> BrokerSettings:
         pause_mean=60,
         faults=(*kept[:2], *("copies" for _ in range(20))),
     )
+
+
+def draw_setters(seed: int) -> BrokerSettings:
+    """Draw the settings of a seed in which operators change settings of brokers all the time."""
+    drawn = draw_brokers(random.Random(seed))
+    return replace(drawn, faults=(*drawn.faults, "settings"))
 
 
 def draw_rot(seed: int) -> BrokerSettings:

@@ -1,10 +1,11 @@
-"""AlterConfigs: all settings of a topic are replaced; what is not named gets its default."""
+"""AlterConfigs: all settings of a topic or broker are replaced; the others get their default."""
 
 from functools import partial
 
-from kafkaesque.errors import InvalidSetting
+from kafkaesque.errors import InvalidRequest, InvalidSetting
 from kafkaesque.server.altering import altered
-from kafkaesque.server.resources import check_alterable, check_unique
+from kafkaesque.server.broker_settings import replace_settings
+from kafkaesque.server.resources import ResourceType, check_unique
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import carried_out
 from kafkaesque.wire.messages.alter_configs import (
@@ -34,15 +35,19 @@ async def handle(
 
 
 async def _replace(resource: AlterConfigsResource, *, session: Session, is_dry_run: bool) -> None:
-    broker = session.broker
-    check_alterable(resource.resource_type)
+    broker, name = session.broker, resource.resource_name
+    if resource.resource_type not in (ResourceType.TOPIC, ResourceType.BROKER):
+        kind = resource.resource_type
+        raise InvalidRequest(f"settings of resource type {kind} cannot be replaced as a whole")
     check_unique([config.name for config in resource.configs], "setting")
     settings: dict[str, str] = {}
     for config in resource.configs:
         if config.value is None:
             raise InvalidSetting(f"{config.name} needs a value; leave it out to get the default")
         settings[config.name] = config.value
-    if is_dry_run:
-        broker.catalog.set_settings(resource.resource_name, settings)
+    if resource.resource_type == ResourceType.BROKER:
+        await replace_settings(broker, name, settings, is_dry_run=is_dry_run)
+    elif is_dry_run:
+        broker.catalog.set_settings(name, settings)
     else:
-        await carried_out(partial(broker.set_settings, resource.resource_name, settings))
+        await carried_out(partial(broker.set_settings, name, settings))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.changes import REPLICATION
 from kafkaesque.errors import (
     InvalidAssignment,
@@ -84,7 +85,7 @@ async def _create(
         error_message=None,
         num_partitions=count,
         replication_factor=len(assignment[0].broker_ids) if assignment else replication,
-        configs=_told(settings),
+        configs=_told(settings, broker),
     )
 
 
@@ -115,7 +116,7 @@ def _settings(topic: CreatableTopic) -> dict[str, str]:
     return settings
 
 
-def _told(settings: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
+def _told(settings: Mapping[str, str], broker: Broker) -> tuple[CreatableTopicConfigs, ...]:
     return tuple(
         CreatableTopicConfigs(
             name=setting.name,
@@ -124,5 +125,5 @@ def _told(settings: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
             config_source=setting.source,
             is_sensitive=False,
         )
-        for setting in settings_of_new(settings)
+        for setting in settings_of_new(settings, broker)
     )

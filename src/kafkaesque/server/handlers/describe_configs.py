@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 
 from kafkaesque.errors import InvalidRequest, KafkaesqueError
-from kafkaesque.server.draining import draining_setting, node_named
+from kafkaesque.server.broker_settings import (
+    broker_settings,
+    check_is_this,
+    settings_of_all,
+    settings_of_other,
+)
+from kafkaesque.server.draining import node_named
 from kafkaesque.server.errors import code_of, message_of
 from kafkaesque.server.listening import shown
+from kafkaesque.server.loggers import logger_settings
 from kafkaesque.server.resources import (
     ResourceType,
     Setting,
-    broker_settings,
     described,
     group_settings,
-    logger_settings,
-    problems_setting,
 )
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
@@ -69,19 +73,16 @@ def _settings(resource: DescribeConfigsResource, session: Session) -> Sequence[S
     name = resource.resource_name
     match resource.resource_type:
         case ResourceType.TOPIC:
-            return described(session.broker.topics.topic(name))
+            return described(session.broker.topics.topic(name), session.broker)
         case ResourceType.BROKER if name == "":
-            return ()  # what was set for all brokers at once: nothing can be
+            return settings_of_all(session.broker)
         case ResourceType.BROKER:
             node = node_named(name, session.broker)
-            draining = draining_setting(session.broker, node)
             if node != session.broker.node:  # the rest only that broker itself can tell
-                return [draining]
-            known = broker_settings(session.broker, shown(session.host, session.port))
-            return [*known, draining, problems_setting(session.broker)]
+                return settings_of_other(session.broker, node)
+            return broker_settings(session.broker, shown(session.host, session.port))
         case ResourceType.BROKER_LOGGER:
-            if node_named(name, session.broker) != session.broker.node:
-                raise InvalidRequest(f"ask broker {name} itself about its loggers")
+            check_is_this(session.broker, name)
             return logger_settings()
         case ResourceType.GROUP:
             return group_settings(session.broker.config.groups)

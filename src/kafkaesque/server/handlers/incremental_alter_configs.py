@@ -1,14 +1,15 @@
-"""IncrementalAlterConfigs: single settings of topics and brokers change, the others stay."""
+"""IncrementalAlterConfigs: single settings of topics, brokers and loggers change."""
 
 from collections.abc import Mapping
-from enum import IntEnum
 from functools import partial
 
-from kafkaesque.broker.broker import Answer
+from kafkaesque.broker.broker import Answer, Broker
 from kafkaesque.errors import InvalidRequest, InvalidSetting
 from kafkaesque.server.altering import altered
-from kafkaesque.server.draining import alter_broker
-from kafkaesque.server.resources import ResourceType, check_alterable, check_unique
+from kafkaesque.server.broker_settings import alter_broker, check_is_this
+from kafkaesque.server.loggers import alter_loggers
+from kafkaesque.server.operation import Operation, edited
+from kafkaesque.server.resources import ResourceType, check_unique
 from kafkaesque.server.session import Session
 from kafkaesque.server.waiting import carried_out
 from kafkaesque.topic_settings import CleanupPolicy, kind_of, resolve, value_text
@@ -19,15 +20,6 @@ from kafkaesque.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-
-
-class Operation(IntEnum):
-    """What is to be done with one setting."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 async def handle(
@@ -51,24 +43,34 @@ async def handle(
 async def _alter(resource: AlterConfigsResource, *, session: Session, is_dry_run: bool) -> None:
     broker, name = session.broker, resource.resource_name
     check_unique([config.name for config in resource.configs], "setting")
-    if resource.resource_type == ResourceType.BROKER:
-        await alter_broker(broker, name, resource.configs, is_dry_run=is_dry_run)
-        return
-    check_alterable(resource.resource_type)
+    match resource.resource_type:
+        case ResourceType.BROKER:
+            await alter_broker(broker, name, resource.configs, is_dry_run=is_dry_run)
+            return
+        case ResourceType.BROKER_LOGGER:
+            check_is_this(broker, name)
+            alter_loggers(resource.configs, is_dry_run=is_dry_run)
+            return
+        case ResourceType.TOPIC:
+            pass
+        case other:
+            raise InvalidRequest(f"there are no settings of resource type {other}")
     if is_dry_run:
-        settings = changed(broker.catalog.topic(name).settings, resource.configs)
+        settings = changed(broker.catalog.topic(name).settings, resource.configs, broker)
         broker.catalog.set_settings(name, settings)
         return
 
     def change(answer: Answer) -> None:
         before = broker.catalog.topic(name).settings  # anew each time: others change them, too
-        after = changed(before, resource.configs)
+        after = changed(before, resource.configs, broker)
         broker.set_settings(name, after, answer, expected=before)
 
     await carried_out(change)
 
 
-def changed(settings: Mapping[str, str], changes: tuple[AlterableConfig, ...]) -> dict[str, str]:
+def changed(
+    settings: Mapping[str, str], changes: tuple[AlterableConfig, ...], broker: Broker
+) -> dict[str, str]:
     """Return settings after the changes; raises InvalidRequest, InvalidSetting."""
     after = dict(settings)
     for change in changes:
@@ -84,14 +86,8 @@ def changed(settings: Mapping[str, str], changes: tuple[AlterableConfig, ...]) -
             case Operation.APPEND | Operation.SUBTRACT as operation:
                 if kind not in (CleanupPolicy, str):
                     raise InvalidSetting(f"{change.name} is no list to add to or to take from")
-                now = value_text(resolve(after), change.name).split(",")
-                after[change.name] = ",".join(_edited(now, change.value, operation))
+                now = value_text(resolve(after, broker.live.defaults), change.name)
+                after[change.name] = edited(now, change.value, Operation(operation))
             case other:
                 raise InvalidRequest(f"there is no operation {other} on settings")
     return after
-
-
-def _edited(items: list[str], value: str, operation: int) -> list[str]:
-    named = [part.strip() for part in value.split(",")]
-    kept = [item for item in items if item and item not in named]
-    return [*kept, *named] if operation == Operation.APPEND else kept

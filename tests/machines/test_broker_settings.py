@@ -1,0 +1,89 @@
+"""What is set for brokers is kept by the catalog: who wins, what is refused, what lasts."""
+
+import pytest
+
+from kafkaesque.errors import InvalidSetting, SettingsChanged, UnknownBroker
+from kafkaesque.machines.broker_settings import (
+    ALL_BROKERS,
+    set_broker_settings,
+    settings_in_force,
+)
+from kafkaesque.machines.catalog import Catalog
+from kafkaesque.machines.catalog_moves import remove_broker
+from kafkaesque.machines.features import first_features, supported
+from kafkaesque.machines.machine import MachineRecord
+from tests.machines.test_features import a_broker
+
+SIZE, DELAY = "group.max.size", "group.initial.rebalance.delay.ms"
+
+
+def apply(catalog: Catalog, records: list[MachineRecord]) -> None:
+    for record in records:
+        catalog.apply(record)
+
+
+def a_catalog(level: int = 4) -> Catalog:
+    """Two brokers, at a level of the catalog."""
+    catalog = Catalog()
+    apply(catalog, first_features(supported(level)))
+    for node in (1, 2):
+        apply(catalog, catalog.register(a_broker(node, dict(supported(level)))))
+    return catalog
+
+
+def test_what_is_set_for_a_broker_wins_over_what_is_set_for_all() -> None:
+    catalog = a_catalog()
+    apply(catalog, set_broker_settings(catalog, ALL_BROKERS, {SIZE: "5", DELAY: "7"}))
+    apply(catalog, set_broker_settings(catalog, 1, {SIZE: "9"}))
+    assert settings_in_force(catalog, 1) == {SIZE: "9", DELAY: "7"}
+    assert settings_in_force(catalog, 2) == {SIZE: "5", DELAY: "7"}
+    apply(catalog, set_broker_settings(catalog, 1, {}))
+    assert settings_in_force(catalog, 1) == {SIZE: "5", DELAY: "7"}
+    apply(catalog, set_broker_settings(catalog, ALL_BROKERS, {}))
+    assert settings_in_force(catalog, 1) == {}
+    assert catalog.broker_settings == {}
+
+
+def test_to_set_what_is_set_writes_nothing() -> None:
+    catalog = a_catalog()
+    apply(catalog, set_broker_settings(catalog, 1, {SIZE: "5"}))
+    assert set_broker_settings(catalog, 1, {SIZE: "5"}) == []
+
+
+def test_a_catalog_that_is_rebuilt_from_its_records_knows_all_settings() -> None:
+    catalog = a_catalog()
+    apply(catalog, set_broker_settings(catalog, ALL_BROKERS, {DELAY: "7"}))
+    apply(catalog, set_broker_settings(catalog, 2, {SIZE: "9"}))
+    again = Catalog()
+    apply(again, list(catalog.records()))
+    assert again.broker_settings == {ALL_BROKERS: {DELAY: "7"}, 2: {SIZE: "9"}}
+
+
+def test_who_has_seen_other_settings_changes_nothing() -> None:
+    catalog = a_catalog()
+    apply(catalog, set_broker_settings(catalog, 1, {SIZE: "5"}))
+    with pytest.raises(SettingsChanged):
+        set_broker_settings(catalog, 1, {DELAY: "7"}, expected={})
+    assert set_broker_settings(catalog, 1, {DELAY: "7"}, expected={SIZE: "5"})
+
+
+def test_an_unknown_broker_and_an_unknown_setting_are_refused() -> None:
+    catalog = a_catalog()
+    with pytest.raises(UnknownBroker, match="there is no broker 3"):
+        set_broker_settings(catalog, 3, {SIZE: "5"})
+    with pytest.raises(InvalidSetting, match=r"no setting 'no\.such'"):
+        set_broker_settings(catalog, 1, {"no.such": "5"})
+    with pytest.raises(InvalidSetting, match=r"group\.max\.size is a whole number"):
+        set_broker_settings(catalog, 1, {SIZE: "few"})
+
+
+def test_nothing_is_written_that_an_older_broker_could_not_read() -> None:
+    with pytest.raises(InvalidSetting, match=r"catalog.version is 3 and must be 4"):
+        set_broker_settings(a_catalog(level=3), ALL_BROKERS, {SIZE: "5"})
+
+
+def test_the_settings_of_a_removed_broker_are_forgotten_with_it() -> None:
+    catalog = a_catalog()
+    apply(catalog, set_broker_settings(catalog, 2, {SIZE: "5"}))
+    apply(catalog, remove_broker(catalog, 2, voters=(1,)))
+    assert catalog.broker_settings == {}

@@ -1,0 +1,59 @@
+"""Planted bugs in how settings of brokers are kept and followed; tests are to notice."""
+
+from kafkaesque.sim.many import Kind
+from tests.mutants.mutation import Mutant
+
+_SETTINGS = "kafkaesque.machines.broker_settings"
+_BROKER = "kafkaesque.broker.broker:Broker"
+
+SETTING_MUTANTS = (
+    Mutant(
+        name="what is set for all brokers wins over what is set for one",
+        target=f"{_SETTINGS}:settings_in_force",
+        old="{**of_all, **catalog.broker_settings.get(node, {})}",
+        new="{**catalog.broker_settings.get(node, {}), **of_all}",
+        world=Kind.SETTINGS,
+    ),
+    Mutant(
+        name="a catalog that is saved forgets what was set for brokers",
+        target="kafkaesque.machines.catalog:Catalog.records",
+        old="in self.broker_settings.items()",
+        new="in {}.items()",
+        world=Kind.SETTINGS,
+    ),
+    Mutant(
+        name="a change to settings of a broker undoes one that it has not seen",
+        target=f"{_SETTINGS}:set_broker_settings",
+        old="before != expected",
+        new="False",
+        world=Kind.SETTINGS,
+    ),
+    Mutant(
+        name="settings of brokers are written that older ones cannot read",
+        target=f"{_SETTINGS}:set_broker_settings",
+        old="not can_be_kept(catalog)",
+        new="False",
+        world=Kind.SETTINGS,
+    ),
+    Mutant(
+        name="the settings of a removed broker stay",
+        target="kafkaesque.machines.catalog_moves:remove_broker",
+        old="if node in catalog.broker_settings:",
+        new="if False:",
+        world=Kind.SETTINGS,
+    ),
+    Mutant(
+        name="a broker follows no settings that change while it runs",
+        target=f"{_BROKER}._on_applied",
+        old="self._follow_settings()",
+        new="pass",
+        world=Kind.SETTINGS,
+    ),
+    Mutant(
+        name="open partitions keep the defaults that they were opened with",
+        target=f"{_BROKER}._configure",
+        old="self.topics.configure(config.producers)",
+        new="pass",
+        world=Kind.SETTINGS,
+    ),
+)

@@ -1,0 +1,95 @@
+"""What of a broker's settings can be changed while it runs: names, values, contradictions."""
+
+import pytest
+
+from kafkaesque.config import BrokerConfig, HousekeepingConfig, LimitsConfig
+from kafkaesque.dynamic_settings import (
+    ROWS,
+    THROTTLES,
+    VALUE_CHARS_MAX,
+    check,
+    limits_with_changes,
+    static_defaults,
+    topic_defaults,
+    with_changes,
+)
+from kafkaesque.errors import InvalidSetting
+from kafkaesque.settings import KEYS
+from kafkaesque.topic_settings import DEFAULTS, NAMES, reasons
+
+
+def test_each_row_names_a_key_that_exists_or_a_setting_of_topics_or_has_no_effect() -> None:
+    for name, row in ROWS.items():
+        assert row.name == name
+        assert not (row.key and row.topic)
+        if row.key:
+            assert row.key in KEYS
+        elif row.topic:
+            assert row.topic in NAMES
+        else:
+            assert "without effect" in row.text
+        assert row.text or reasons()[row.topic]
+
+
+def test_no_two_rows_stand_for_the_same() -> None:
+    stands_for = [row.key or row.topic for row in ROWS.values() if row.key or row.topic]
+    assert len(set(stands_for)) == len(stands_for)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("no.such", "1", "no setting 'no.such'"),
+        ("log.dirs", "/elsewhere", "no setting 'log.dirs'"),
+        ("max.connections", "many", "max.connections is a whole number"),
+        ("max.connections", "0", "max.connections is from 1 to"),
+        ("max.connections", "1" * (VALUE_CHARS_MAX + 1), "at most 100 characters"),
+        ("auto.create.topics.enable", "perhaps", "auto.create.topics.enable is true or false"),
+        ("group.consumer.migration.policy", "never", "is one of disabled, upgrade"),
+        ("log.retention.ms", "soon", "log.retention.ms is a whole number"),
+        ("log.retention.ms", "-2", "log.retention.ms is from -1"),
+        ("log.cleaner.min.cleanable.ratio", "2", "log.cleaner.min.cleanable.ratio is from 0 to 1"),
+        ("follower.replication.throttled.rate", "fast", "is a whole number"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_name(name: str, text: str, said: str) -> None:
+    with pytest.raises(InvalidSetting, match=said):
+        check(name, text)
+
+
+def test_every_throttle_of_kafkas_tools_is_taken() -> None:
+    for name in THROTTLES:
+        check(name, "1000000")
+
+
+def test_settings_of_all_sections_are_changed_together_and_the_rest_stays() -> None:
+    before = BrokerConfig(housekeeping=HousekeepingConfig(check_interval_ms=7))
+    after = with_changes(
+        before,
+        {
+            "num.partitions": "9",
+            "group.max.size": "3",
+            "log.retention.ms": "5",
+            "max.connections": "5",
+            "follower.replication.throttled.rate": "5",
+        },
+    )
+    assert (after.partitions_default, after.groups.members_max) == (9, 3)
+    assert after.housekeeping == before.housekeeping
+    assert after.auto_create_topics is before.auto_create_topics
+    assert limits_with_changes(LimitsConfig(), {"max.connections": "5"}).connections_max == 5
+
+
+def test_what_contradicts_is_refused_by_the_names_that_clients_know() -> None:
+    with pytest.raises(InvalidSetting, match=r"group\.min\.session\.timeout\.ms is 9 and must be"):
+        with_changes(
+            BrokerConfig(),
+            {"group.min.session.timeout.ms": "9", "group.max.session.timeout.ms": "8"},
+        )
+
+
+def test_the_configuration_file_feeds_the_default_of_topics() -> None:
+    static = static_defaults(BrokerConfig(housekeeping=HousekeepingConfig(dirty_share_min=0.25)))
+    assert static.min_cleanable_dirty_ratio == 0.25
+    texts = {"log.cleaner.min.cleanable.ratio": "0.5", "group.max.size": "3"}
+    assert topic_defaults(static, texts) == DEFAULTS

@@ -141,7 +141,7 @@ class Refills:
             log.warning("refill_waits partition=%s reason=%s", group, reason)
 
     def _empty(self, group: GroupId, wait: Wait) -> None:
-        log.warning("refill_begun partition=%s: its files are kept as .damaged", group)
+        log.warning("refill_begun partition=%s reason=%s", group, wait.damage)
         try:
             self._store.refill_log(group, wait.damage)
         except LogError as error:

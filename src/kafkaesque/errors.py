@@ -136,6 +136,10 @@ class NotHere(RaftError):
     """This broker holds no replica of the partition; others do."""
 
 
+class NotFilled(NotHere):
+    """The copy here is damaged and waits to be emptied and filled by other brokers."""
+
+
 class LeaderNotReady(RaftError):
     """This replica leads, but has not yet committed an entry of its own term."""
 

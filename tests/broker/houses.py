@@ -19,6 +19,7 @@ from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
 from kafkaesque.sim.disk import DiskFaults, SimDisk
+from kafkaesque.sim.node import open_or_refill
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import GroupId, NodeId, Offset
 from tests.broker.nodes import ALONE
@@ -54,7 +55,7 @@ class House:
         for number in range(groups):
             group = f"orders/{number}"
             if group in self.store.journal.groups:
-                log = self.store.open_log(group)
+                log = open_or_refill(self.store, group)
             else:
                 log = self.store.create_log(group, voters)
             chance = random.Random(1)

@@ -23,6 +23,7 @@ from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
 from kafkaesque.sim.disk import SimDisk
+from kafkaesque.sim.node import open_or_refill
 from kafkaesque.types import GroupId, Index, NodeId, Offset, Term
 from tests.log.logs import START_MS, TINY, HandClock
 from tests.sim.disks import SMALL_PAGES, Later
@@ -122,7 +123,7 @@ class Node:
         self.later.waiting.clear()
         self.sent.clear()
         self.store = self._open_store()
-        self.replica = self._run(self.store.open_log(GROUP))
+        self.replica = self._run(open_or_refill(self.store, GROUP))
 
     def values(self) -> list[bytes | None]:
         """Every record in the log, as the replica would send it to a follower."""

@@ -9,7 +9,7 @@ from kafkaesque.broker.forcing import force_groups, forced_voters
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.entry import Voters
-from kafkaesque.errors import LogError
+from kafkaesque.errors import CorruptLog, LogError
 from kafkaesque.raft.quorum import is_majority
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -76,3 +76,27 @@ def test_one_of_two_brokers_goes_on_with_everything_when_the_other_is_lost(lost:
     outcomes = write(world, "orders")
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
     assert not failures
+
+
+def test_a_copy_whose_end_is_damaged_is_not_forced_and_stays_as_it_is() -> None:
+    """It was once emptied, and the empty log became the group."""
+    world = BrokerWorld(1, BrokerSettings(brokers=3, voters=3))
+    wait(world, lambda: len(world.able()) == 3)
+    assert create(world, 1, "orders") is None
+    wait(world, lambda: leader_of(world, "orders") is not None)
+    outcomes = write(world, "orders")
+    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    survivor = world.nodes[1]
+    world.act(survivor, survivor.stop_cleanly)
+    (folder,) = [name for name in survivor.disk.list("") if name.startswith("orders.")]
+    group = f"{folder}/0"
+    path = f"{group}/{max(name for name in survivor.disk.list(group) if name.endswith('.log'))}"
+    file = survivor.disk.open(path)
+    file.truncate(file.size() - 1)
+    file.close()
+    before = survivor.disk.list(group)
+    store = Store.open(survivor.disk, world.settings.log, world.clock, 1, lambda _: None)
+    with pytest.raises(CorruptLog):
+        force_groups(store, {2, 3})
+    assert survivor.disk.list(group) == before
+    assert store.journal.groups[group].marks.voters()[-1][1].voters == (1, 2, 3)

@@ -14,7 +14,7 @@ from kafkaesque.machines.transaction_commands import Producer
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.control import ControlType, build_control_batch
 from kafkaesque.record.record import Record
-from kafkaesque.record.view import stamp
+from kafkaesque.record.view import split_batches, stamp
 from kafkaesque.sim.disk import DiskFaults
 from tests.broker.nodes import GROUP, THREE, a_batch, append, entry
 from tests.broker.partitions import PRODUCER, PartitionNode, build, numbered
@@ -343,3 +343,25 @@ def test_a_partition_at_rest_still_forgets_its_idle_producers() -> None:
     node.clock.ms += 2000
     node.upkeep()
     assert len(node.partition.producers) == 0
+
+
+@pytest.mark.parametrize("place", [45, 52, 56, 62], ids=["id", "epoch", "sequence", "records"])
+@pytest.mark.complains("damage_found partition=orders offset=*")
+def test_what_a_damaged_batch_says_of_its_producer_is_not_believed(place: int) -> None:
+    node = PartitionNode(config=NEVER)
+    for sequence in range(20):
+        node.send(numbered(sequence))
+    path = node.segment(0)
+
+    def harm() -> None:
+        file = node.disk.open(path)
+        data = file.read(0, file.size())
+        size = next(split_batches(data)).size
+        file.write(size + place, bytes([data[size + place] ^ 1]))
+        file.close()
+
+    node.restart(after=harm)
+    node.lead()
+    assert node.replica.damage.found, "it is found when the log is read of producers"
+    views = list(node.partition.producer_views())
+    assert [view.producer_id for view in views] == [PRODUCER]

@@ -36,13 +36,25 @@ def closed(house: House) -> list[int]:
     return [segment.base for segment in house.replica.log.segments.closed()]
 
 
-def test_a_pass_reads_every_closed_segment_once() -> None:
+def test_a_pass_reads_every_segment_once() -> None:
     house = filled()
     pass_once(house)
     segments = house.replica.log.segments
-    assert house.scrubber.bytes_read == sum(segment.size for segment in segments.closed()) > 5000
+    assert house.scrubber.bytes_read == segments.size_bytes > 5000
     assert house.scrubber.passed_ms == house.clock.now_ms()
     assert not house.replica.damage.found
+
+
+@pytest.mark.complains("damage_found partition=orders/0 offset=*")
+def test_damage_in_the_segment_that_is_appended_to_is_noted() -> None:
+    house = filled()
+    segments = house.replica.log.segments
+    victim, _ = segments.span(segments.active_base)
+    assert victim.size and not victim.is_closed
+    house.disk.flip_bit(victim.path, victim.size - 5, 3)
+    pass_once(house)
+    (damage,) = house.replica.damage.found
+    assert damage.offset == segments.end_offset - 1
 
 
 @pytest.mark.complains("damage_found partition=orders/0 offset=*")

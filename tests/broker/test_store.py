@@ -190,7 +190,8 @@ def test_a_log_that_was_put_aside_writes_no_more_of_its_group() -> None:
     node.step(append(9, end + 1, batch, prev_term=9))  # waits until the mark before it is synced
     damage = CorruptLog(GROUP, 0, "found by a reader")
     node.replica.stop(damage)
-    anew = node.store.refill_log(GROUP, damage)
+    node.store.refill_log(GROUP, damage)
+    anew = node.store.open_log(GROUP)
     node.sync()
     assert anew.stable == anew.end == 0
     state = node.store.journal.groups[GROUP]
@@ -215,8 +216,12 @@ def test_a_log_on_which_a_machine_lives_is_looked_through_when_it_is_opened(plac
     turned_bit(node, place)
     node.later.waiting.clear()
     store = node._open_store()
-    log = store.open_log(GROUP, has_machine=True)
-    assert log.end == 0
+    before = node.disk.list(GROUP)
+    with pytest.raises(CorruptLog) as raised:
+        store.open_log(GROUP, has_machine=True)
+    assert node.disk.list(GROUP) == before, "it stays as it is until it is put aside"
+    store.refill_log(GROUP, raised.value)
+    assert store.open_log(GROUP, has_machine=True).end == 0
     assert [name for name in node.disk.list(GROUP) if name.endswith(".damaged")]
 
 

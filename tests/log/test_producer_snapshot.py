@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kafkaesque.errors import DiskFull, ForeignFile, NewerFormat
+from kafkaesque.errors import DiskFull, NewerFormat
 from kafkaesque.log.producer_snapshot import (
     load_snapshot,
     remove_snapshot,
@@ -94,11 +94,11 @@ def test_a_newer_format_is_refused() -> None:
     assert (refused.value.found, refused.value.known) == (2, 1)
 
 
-def test_a_foreign_file_is_refused() -> None:
+def test_a_foreign_file_is_passed_over_for_an_older_snapshot() -> None:
     disk = a_disk()
+    write_snapshot(disk, FOLDER, 10, b"older")
     disk.create(PATH).write(0, b"something else altogether")
-    with pytest.raises(ForeignFile):
-        load_snapshot(disk, FOLDER, 70)
+    assert load_snapshot(disk, FOLDER, 70) == (10, b"older")
 
 
 def test_a_full_disk_leaves_the_older_snapshot() -> None:

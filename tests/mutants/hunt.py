@@ -25,6 +25,8 @@ SCRIPTED = (
     "broker/test_wall_clocks.py",
     "broker/test_ranges.py",
     "broker/test_giving_up.py",
+    "broker/test_copies.py",
+    "sim/test_broker_refills.py",
     "broker/test_damage.py",
     "log/test_mending.py",
     "sim/test_broker_repairs.py",

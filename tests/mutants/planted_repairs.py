@@ -5,6 +5,8 @@ from tests.mutants.mutation import Mutant
 
 _RANGES = "kafkaesque.broker.ranges"
 _REPAIRS = "kafkaesque.broker.repairs"
+_COPIES = "kafkaesque.broker.copies"
+_REFILLS = "kafkaesque.broker.refills:Refills"
 _MENDING = "kafkaesque.log.mending:Mending"
 
 REPAIR_MUTANTS = (
@@ -83,6 +85,41 @@ REPAIR_MUTANTS = (
         target="kafkaesque.log.giving_up:_rewrite",
         old="_put_aside(disk, group, name)",
         new="disk.remove(path)",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a damaged log is emptied although most others are not whole",
+        target=f"{_COPIES}:obstacle",
+        old="if not is_majority(whole, voters):",
+        new="if False:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a damaged log is emptied without asking the others",
+        target=f"{_REFILLS}._decide",
+        old="if reason is None:",
+        new="if True:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="two copies of a log are emptied at once",
+        target=f"{_COPIES}:obstacle",
+        old="for peer, condition in sorted(conditions.items()):",
+        new="for peer, condition in ():",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a copy that is being filled counts as whole",
+        target=f"{_COPIES}:tell_copy",
+        old="if replica.raft.is_recovering:",
+        new="if False:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a copy with damage counts as whole",
+        target=f"{_COPIES}:tell_copy",
+        old="elif replica.damage.found:",
+        new="elif False:",
         world=Kind.ROT,
     ),
 )

@@ -14,6 +14,7 @@ from kafkaesque.broker.coordinators import (
     Coordinators,
     partition_of,
 )
+from kafkaesque.broker.copies import CopyAsked, CopyTold
 from kafkaesque.broker.doubts import CATALOG_GROUP
 from kafkaesque.broker.failing import once
 from kafkaesque.broker.fetch_sessions import FetchSessions
@@ -33,7 +34,9 @@ from kafkaesque.broker.peers import AnswerTo, NoPeers, Peers, ReplyTo
 from kafkaesque.broker.producer_ids import Give, ProducerIds
 from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.ranges import RangeAnswer, RangeAsked, give_range
+from kafkaesque.broker.refills import Refills
 from kafkaesque.broker.repairs import Repairs
+from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.scrub import Scrubber
 from kafkaesque.broker.serving_waits import ServingWaits
@@ -45,7 +48,7 @@ from kafkaesque.broker.wall_clocks import WallClocks
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import LogError, OutcomeUnknown
+from kafkaesque.errors import CorruptLog, LogError, NotLeader, OutcomeUnknown
 from kafkaesque.machines.broker_settings import settings_in_force
 from kafkaesque.machines.catalog import Catalog, Topic, removed_text
 from kafkaesque.machines.catalog_commands import (
@@ -65,6 +68,7 @@ from kafkaesque.machines.catalog_commands import (
     SetSettings,
     TakeProducerIds,
     to_error,
+    to_refusal,
 )
 from kafkaesque.machines.features import first_features, supported
 from kafkaesque.machines.transaction_questions import Question
@@ -128,18 +132,21 @@ class Broker:
         self.repairs = Repairs(
             node, self.replicas, self._housekeeper, self._peers, clock, config.housekeeping
         )
+        self.refills = Refills(node, store, self._peers, clock, config.housekeeping, once(failed))
         self.scrubber = Scrubber(clock, config.housekeeping, self.replicas.by_group)
         self._producer_ids = ProducerIds(config.producers.ids_per_block, self._take_producer_ids)
         # While topics may come and go: those that were deleted meanwhile are not yielded.
         self.sweep = ProducerSweep(
             lambda: self.topics.each_partition(), failed, config.producers.all_max
         )
+        self.topics: Topics
         self._catalog: MachineHost[Catalog]
         self._committed: MachineFollower[Catalog]
         self._changes: Changes
         self.confirming: Confirming
         self._caretaker: Caretaker | None = None
-        self.topics: Topics
+        self.has_catalog = False
+        """Whether its copy of the catalog is open, which it is unless its log is damaged."""
         self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
         self.transactions = BrokerTransactions(self, self._create_state_topic)
         if membership is not None:
@@ -155,18 +162,51 @@ class Broker:
             config,
             failed,
             self.next_producer_id,
+            self.refills,
             is_alone=membership is None,
+        )
+        self._known = Catalog(self.supports)
+        self.topics = Topics(
+            node,
+            self._known,
+            self._hosting,
+            store,
+            clock,
+            self._waits,
+            lambda: self.live.defaults,
         )
         self._mover = Mover(
             node, self.replicas, lambda: self.topics.moving, self.ask, clock, config.moves
         )
 
     def start(self, ready: Callable[[], None]) -> None:
-        """Open the catalog, then its topics; `ready` is told when the first of them serve."""
+        """Open the catalog, then its topics; `ready` is told when the first of them serve.
+
+        A catalog whose log is damaged is first filled by others, if there are any.
+        """
         self._ready = ready
+        try:
+            self._begin(self._open_catalog())
+        except CorruptLog as damage:
+            if not self.refills.want(CATALOG_GROUP, damage, (), self._begin_refilled):
+                raise
+
+    def _open_catalog(self) -> Replica:
+        return self.replicas.open(CATALOG_GROUP, self._first_voters(), has_machine=True)
+
+    def _first_voters(self) -> Voters:
         alone = Voters(voters=(self.node,))
-        first = alone if self._membership is None else self._membership.voters
-        replica = self.replicas.open(CATALOG_GROUP, first, has_machine=True)
+        return alone if self._membership is None else self._membership.voters
+
+    def _begin_refilled(self) -> None:
+        try:
+            self._begin(self._open_catalog())
+        except LogError as error:
+            self._failed(error)
+
+    def _begin(self, replica: Replica) -> None:
+        """Follow the catalog, whose log is open."""
+        first = self._first_voters()
         replica.raft.announces_commits = True
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
@@ -175,7 +215,7 @@ class Broker:
         failed = once(self._failed)
         new_catalog = partial(Catalog, self.supports)
         self._committed = MachineFollower(
-            replica, self._clock, new_catalog(), self._on_applied, failed, snapshots
+            replica, self._clock, self._known, self._on_applied, failed, snapshots
         )
         self._catalog = MachineHost(
             replica, self._clock, new_catalog, self._on_catalog, failed, snapshots, saves=False
@@ -189,16 +229,7 @@ class Broker:
             self.replicas.is_reachable,
         )
         self.confirming = Confirming(self.ask, self._committed, lambda: self._catalog.is_hosted)
-        known = self._committed.machine
-        self.topics = Topics(
-            self.node,
-            known,
-            self._hosting,
-            self._store,
-            self._clock,
-            self._waits,
-            lambda: self.live.defaults,
-        )
+        self.has_catalog = True
         self.replicas.tell_of_leading(replica)
         if self._membership is not None:
             self._caretaker = Caretaker(
@@ -211,7 +242,7 @@ class Broker:
                 first.members,
             )
             self._caretaker.on_moves = lambda moves: self._changes.decide(moves, _ignore)
-        if replica.raft.voters.voters == alone.voters:
+        if replica.raft.voters.voters == (self.node,):
             replica.campaign()
         self.flush()
 
@@ -223,6 +254,10 @@ class Broker:
     def tick(self) -> None:
         """Let a tick pass."""
         self.replicas.tick(self._others())
+        self.refills.tick()
+        if not self.has_catalog:
+            self.flush()
+            return
         if self._registering is not None and not self._is_started:
             self._registering.tick()
         self.topics.tick()
@@ -246,7 +281,9 @@ class Broker:
     def _others(self) -> list[NodeId]:
         if self._membership is None:
             return []
-        known = {*self._membership.voters.members, *self._committed.machine.brokers}
+        known = {*self._membership.voters.members, *self._known.brokers}
+        if not self.has_catalog and CATALOG_GROUP in self._store.journal.groups:
+            known.update(self._store.journal.groups[CATALOG_GROUP].marks.voters()[-1][1].members)
         return sorted(known - {self.node})
 
     # ── what comes from other brokers ────────────────────────────────────────────────────────
@@ -268,7 +305,10 @@ class Broker:
 
     def carry_out(self, command: Command, reply: ReplyTo) -> None:
         """Carry out what another broker asks of the leader of the catalog, if that is this one."""
-        self._changes.carry_out(command, reply)
+        if self.has_catalog:
+            self._changes.carry_out(command, reply)
+        else:
+            reply(to_refusal(NotLeader(None)))
         self.flush()
 
     def consult(self, question: Question, answer: AnswerTo) -> None:
@@ -279,6 +319,10 @@ class Broker:
     def give_range(self, asked: RangeAsked) -> RangeAnswer:
         """Answer another broker whose own copy of a log is damaged."""
         return give_range(self.replicas.by_group.get(asked.group), asked)
+
+    def tell_copy(self, asked: CopyAsked) -> CopyTold:
+        """Answer another broker that would empty its copy of a log."""
+        return self.refills.tell(asked, self.replicas.by_group.get(asked.group))
 
     def suspect(self, node: NodeId) -> None:
         """Take another broker for gone at once: its link is lost, and nobody listens there."""
@@ -302,7 +346,8 @@ class Broker:
         self.repairs.stop()
         self.scrubber.stop()
         self.sweep.stop()
-        self._committed.stop()
+        if self.has_catalog:
+            self._committed.stop()
         self.coordinators.stop()
         self.transactions.coordinators.stop()
         self._store.close()
@@ -315,7 +360,8 @@ class Broker:
     @property
     def catalog(self) -> Catalog:
         """The catalog as this broker knows it: as committed, and where it is led as decided."""
-        return self._catalog.machine if self._catalog.is_hosted else self._committed.machine
+        is_led = self.has_catalog and self._catalog.is_hosted
+        return self._catalog.machine if is_led else self._known
 
     @property
     def committed_catalog(self) -> MachineFollower[Catalog]:
@@ -495,6 +541,8 @@ class Broker:
 
     def ask(self, command: Command, reply: ReplyTo) -> None:
         """Have a command carried out by whoever leads the catalog; raises as `Changes.ask`."""
+        if not self.has_catalog:
+            raise NotLeader(None)
         self._changes.ask(command, reply)
         self.flush()
 

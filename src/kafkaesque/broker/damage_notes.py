@@ -22,9 +22,12 @@ class DamageNotes:
         self._log = of
         segments = of.segments
         start = of.start.first_offset
+        loaded = load_damage(segments.disk, segments.folder)
+        for one in loaded:
+            if one.offset == ANYWHERE:  # nobody has told of it, as of others when they were found
+                log.error("damage_found partition=%s offset=%d reason=%s", group, start, one.reason)
         self._noted = tuple(
-            replace(one, offset=start) if one.offset == ANYWHERE else one
-            for one in load_damage(segments.disk, segments.folder)
+            replace(one, offset=start) if one.offset == ANYWHERE else one for one in loaded
         )
         self.given_up = load_given_up(segments.disk, segments.folder)
         """What a person has given up of this log (`kafkaesque log repair`)."""

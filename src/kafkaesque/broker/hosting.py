@@ -8,15 +8,17 @@ from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.machine_trim import MachineState
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.producer_ids import Give
+from kafkaesque.broker.refills import Refills
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
 from kafkaesque.broker.serving_waits import Slot
 from kafkaesque.broker.store import Store
+from kafkaesque.broker.topic_folders import group_of
 from kafkaesque.broker.transaction_coordinator import TransactionCoordinator
 from kafkaesque.broker.transactions import STATE_TOPIC, BrokerTransactions
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
-from kafkaesque.errors import DiskFailed, LogError
+from kafkaesque.errors import CorruptLog, DiskFailed, LogError
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.machines.placement import Replicas
 from kafkaesque.topic_settings import TopicSettings
@@ -41,6 +43,7 @@ class Hosting:
         config: BrokerConfig,
         failed: Callable[[LogError], None],
         next_producer_id: Callable[[Give], None],
+        refills: Refills,
         *,
         is_alone: bool,
     ) -> None:
@@ -54,6 +57,7 @@ class Hosting:
         self._config = config
         self._failed = failed
         self._is_alone = is_alone
+        self._refills = refills
         replicas.on_stopped = self._on_stopped
 
     def configure(self, config: BrokerConfig) -> None:
@@ -81,8 +85,20 @@ class Hosting:
         if isinstance(replica.error, DiskFailed) and not self._is_alone:
             self._failed(replica.error)
 
+    def refill_replica(
+        self, topic: Topic, index: int, damage: CorruptLog, refilled: Callable[[], None]
+    ) -> bool:
+        """Have a log that cannot be opened filled by others; False if there is nobody."""
+        group = group_of(topic, index)
+        return self._refills.want(group, damage, topic.holders(index), refilled)
+
+    def forget_refill(self, group: GroupId) -> None:
+        """Leave a log as it is that was to be filled by others."""
+        self._refills.forget(group)
+
     def drop_replica(self, group: GroupId) -> None:
         """Let a replica have no more ticks; one that could not be opened has none anyway."""
+        self._refills.forget(group)
         self._replicas.drop(group)
 
     def leave_replica(self, group: GroupId) -> None:

@@ -60,7 +60,7 @@ class MachineSnapshots:
         """Return the newest good state, and where in a log of these offsets it was taken.
 
         If there is none, that is no records, at 0. Raises CorruptLog if the log begins later than
-        that: then nobody here knows the state; and NewerFormat, ForeignFile.
+        that: then nobody here knows the state; and NewerFormat.
         """
         found = snapshot.load(self._disk, self._folder, end, MACHINE)
         if found is None or found[0] < start:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+from kafkaesque.broker.copies import CopyAsked, CopyWord
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.ranges import RangeAsked, Told
 from kafkaesque.broker.wall_clocks import ClockTold
@@ -19,6 +20,9 @@ ReplyTo: TypeAlias = Callable[[Reply], None]
 
 RangeTo: TypeAlias = Callable[[Told], None]
 """Told once what another broker gives of its log."""
+
+CopyTo: TypeAlias = Callable[[CopyWord], None]
+"""Told once how another broker's copy of a log is."""
 
 AnswerTo: TypeAlias = Callable[[Answer], None]
 """Told once what another broker says to a question about transactions."""
@@ -62,6 +66,10 @@ class Peers(Protocol):
         """Ask a broker's `give_range` for some of a log, as `ask` takes commands."""
         ...
 
+    def ask_copy(self, target: NodeId, asked: CopyAsked, told: CopyTo) -> None:
+        """Ask a broker's `tell_copy` how its copy of a log is, as `ask` takes commands."""
+        ...
+
 
 class NoPeers:
     """A broker that is alone."""
@@ -91,5 +99,9 @@ class NoPeers:
         raise AssertionError(f"a single broker has no peers to ask: {question}")
 
     def ask_range(self, target: NodeId, asked: RangeAsked, told: RangeTo) -> None:
+        """Nobody is there to be asked."""
+        raise AssertionError(f"a single broker has no peers to ask: {asked}")
+
+    def ask_copy(self, target: NodeId, asked: CopyAsked, told: CopyTo) -> None:
         """Nobody is there to be asked."""
         raise AssertionError(f"a single broker has no peers to ask: {asked}")

@@ -29,6 +29,8 @@ class ProblemKind(StrEnum):
     DISK_FULL = "disk-full"
     NO_MAJORITY = "no-majority"
     DAMAGED = "damaged"
+    UNFILLED = "unfilled"
+    """A damaged copy cannot be opened, and waits until it may be emptied and filled by others."""
     LEADERLESS = "leaderless"
     CROWDED = "crowded"
     OLD_COPY = "old-copy"
@@ -62,7 +64,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 def problems(broker: Broker) -> list[Problem]:
     """Return what is wrong now, at most one of each kind."""
-    finders = (_disk, _catalog, _damaged, _leaderless, _crowded, _old_copy, _given_up)
+    finders = (_disk, _catalog, _damaged, _unfilled, _leaderless, _crowded, _old_copy, _given_up)
     return [found for find in finders for found in find(broker)]
 
 
@@ -108,6 +110,18 @@ def _damaged(broker: Broker) -> Iterator[Problem]:
     if names:
         yield Problem(
             kind=ProblemKind.DAMAGED, text=f"the copy of {_named(names)} cannot be used: {reason}"
+        )
+
+
+def _unfilled(broker: Broker) -> Iterator[Problem]:
+    waits = broker.refills.waiting
+    if waits:
+        reason = next(iter(waits.values())).reason
+        yield Problem(
+            kind=ProblemKind.UNFILLED,
+            text=f"the damaged copy of {_named(list(waits))} is not emptied and filled by others "
+            f"yet: {reason}",
+            about=frozenset(waits),
         )
 
 

@@ -21,6 +21,7 @@ from typing import TypeAlias
 from kafkaesque.broker.partition_transactions import Aborted
 from kafkaesque.broker.producers import Producers, RememberedBatch
 from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.sound_reads import cut_at
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.entry import LogStart
@@ -36,7 +37,7 @@ from kafkaesque.log.producer_snapshot import (
 from kafkaesque.log.snapshot import PRODUCERS, SnapshotKind
 from kafkaesque.raft.messages import StateOffer
 from kafkaesque.record.crc import crc32c
-from kafkaesque.record.view import NO_PRODUCER_ID, BatchView, split_batches
+from kafkaesque.record.view import NO_PRODUCER_ID, BatchView, first_damage, split_batches
 from kafkaesque.types import Buffer, Index, Offset
 
 SNAPSHOTS_KEPT = 2
@@ -337,8 +338,17 @@ class ProducerKeeper:
         log, now_ms = self._replica.log, self._clock.now_ms()
         assert self._producers is not None
         try:
-            data = log.segments.read(self._applied, _READ_BYTES)
-            for view in split_batches(data):
+            read = log.segments.read(self._applied, _READ_BYTES)
+            data = cut_at(read, end)
+            # A producer's id and sequence lie in what may be damaged: nothing is applied unseen.
+            damage = first_damage(
+                data,
+                self._applied,
+                lambda at: log.term_at(log.index_at(at)),
+                has_holes=self._replica.has_holes,
+            )
+            sound = data if damage is None else data[: damage[0]]
+            for view in split_batches(sound):
                 if view.end_offset > end:
                     break
                 # When it was appended is not known: as if just now forgets it late, never early.
@@ -347,6 +357,11 @@ class ProducerKeeper:
                 self._bytes_since += view.size
         except BatchError as error:
             raise CorruptLog(self._replica.group, self._applied, str(error)) from error
+        if damage is not None:
+            raise CorruptLog(self._replica.group, damage[1], damage[2], offset=damage[1])
+        if read and not data and not self._replica.has_holes:
+            reason = f"no batch holds offset {self._applied}"
+            raise CorruptLog(self._replica.group, self._applied, reason, offset=self._applied)
         if not data:
             self._applied = end  # behind the last batch compaction left a hole
 

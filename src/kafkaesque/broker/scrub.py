@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.config import HousekeepingConfig
-from kafkaesque.errors import CorruptLog, DiskFailed
+from kafkaesque.errors import CorruptLog
 from kafkaesque.log.segment import Segment
 from kafkaesque.log.segment_check import BadPlace, check_segment
 from kafkaesque.types import GroupId, Offset, Term
@@ -93,6 +93,8 @@ class Scrubber:
                 for segment in segments.closed():
                     if not (is_first_lap and segments.seals.of(segment.base)):
                         yield from self._read(replica, segment)
+                if not is_first_lap and not replica.log.is_closed:
+                    yield from self._read_active(replica)
 
     def _read(self, replica: Replica, segment: Segment) -> Iterator[int]:
         """Read a segment through, as long as it is there and is not rewritten."""
@@ -122,9 +124,46 @@ class Scrubber:
                 elif not segments.seals.of(segment.base):
                     log.seal(end.value)
                 return
-            except DiskFailed as error:  # a sector that cannot be read
-                bad = BadPlace(position=0, offset=segment.base, reason=str(error))
-                self._found(replica, segment, bad)
+
+    def _read_active(self, replica: Replica) -> Iterator[int]:
+        """Read what is settled of the segment that is appended to: nothing of it is cut any more.
+
+        A follower would else not look at it before it is closed, or leads.
+        """
+        log, end = replica.log, replica.settled_offset
+        if end <= max(log.segments.active_base, log.start.offset):
+            return
+        segment, _ = log.segments.span(end - 1)
+        if segment.is_closed or replica.error is not None:
+            return
+        try:
+            size = segment.boundary(end)
+        except CorruptLog as error:
+            replica.damaged(error, error.offset)
+            return
+        steps = check_segment(
+            segment.file,
+            size,
+            base=segment.base,
+            end=end,
+            term_at=_terms(replica),
+            has_holes=log.has_holes,
+            seals=(),
+        )
+
+        def is_same() -> bool:
+            segments = log.segments
+            is_last = not log.is_closed and segments.active_base == segment.base
+            return is_last and segments.span(segment.base)[0] is segment
+
+        while is_same():  # ends with the segment
+            try:
+                yield next(steps)
+            except StopIteration as stop:
+                if isinstance(stop.value, BadPlace):
+                    bad = stop.value
+                    found = CorruptLog(segment.path, bad.position, bad.reason, offset=bad.offset)
+                    replica.damaged(found, bad.offset)
                 return
 
     def _found(self, replica: Replica, segment: Segment, bad: BadPlace) -> None:

@@ -89,23 +89,28 @@ class Store:
         return log
 
     def open_log(self, group: GroupId, *, has_machine: bool = False) -> PartitionLog:
-        """Recover a log; one with damaged synced data is put aside, to be refilled by its peers.
+        """Recover a log; raises CorruptLog if its end is damaged, and changes nothing then.
 
         If a machine lives on it, the state that it begins with must be whole, too, and all that
-        follows: the machine reads it at once, and without it the broker could not go on. Raises
-        CorruptLog if there are no peers: then only a person can decide.
+        follows: the machine reads it at once, and without it the broker could not go on.
         """
-        try:
-            log = self._logs[group] = self._recover(group)
-            if has_machine:
+        log = self._recover(group)
+        if has_machine:
+            try:
                 offset, _ = self.snapshots(group).load(log.start.offset, log.end_offset)
                 _check_sound(log, offset)
-        except CorruptLog as damage:
-            return self.refill_log(group, damage)
+            except CorruptLog:
+                log.close()
+                raise
+        self._logs[group] = log
         return log
 
-    def refill_log(self, group: GroupId, damage: CorruptLog) -> PartitionLog:
-        """Put a damaged log aside and begin anew, not voting until peers have refilled it."""
+    def refill_log(self, group: GroupId, damage: CorruptLog) -> None:
+        """Put a damaged log aside: when it is opened it is empty, and votes once peers filled it.
+
+        To be called only when a majority of the others is whole (`broker/refills.py`). Raises the
+        damage if there are no others: then only a person can decide.
+        """
         voters = self.journal.groups[group].marks.voters()[-1][1]
         if voters.members == (self.journal.node,):
             raise damage
@@ -115,8 +120,6 @@ class Store:
             # group that is the new log's, and take that one's place in the next round.
             damaged.close()
         put_aside(self.journal, self._disk, {group: voters})
-        log = self._logs[group] = self._recover(group)
-        return log
 
     def replica(
         self, log: PartitionLog, config: RaftConfig, chance: random.Random, send: Send

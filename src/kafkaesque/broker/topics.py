@@ -25,8 +25,10 @@ from kafkaesque.broker.topic_folders import TopicFolders, folder_of, group_of
 from kafkaesque.clock import Clock
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
+    CorruptLog,
     KafkaesqueError,
     LogError,
+    NotFilled,
     NotHere,
     PartitionOffline,
     UnknownTopic,
@@ -55,6 +57,16 @@ class Replicas(Protocol):
 
     def open_replica(self, topic: Topic, index: int) -> Replica:
         """Open a partition's replica, beginning its log if there is none; raises LogError."""
+        ...
+
+    def refill_replica(
+        self, topic: Topic, index: int, damage: CorruptLog, refilled: Callable[[], None]
+    ) -> bool:
+        """Have a log that cannot be opened filled by others; False if there is nobody."""
+        ...
+
+    def forget_refill(self, group: GroupId) -> None:
+        """Leave a log as it is that was to be filled by others."""
         ...
 
     def drop_replica(self, group: GroupId) -> None:
@@ -327,12 +339,18 @@ class Topics:
             return self._open_slot(topic, index, settings)
         if not is_held:
             self._unopened.pop(group, None)
+            self._replicas.forget_refill(group)
             self._leave(topic, group, before)
         return NotHere(f"partition {index} of topic {topic.name} is not on this broker")
 
     def _open_slot(self, topic: Topic, index: int, settings: TopicSettings) -> Slot:
         try:
             replica = self._replicas.open_replica(topic, index)
+        except CorruptLog as damage:
+            refilled = partial(self._open_again, topic)
+            if self._replicas.refill_replica(topic, index, damage, refilled):
+                return NotFilled(f"partition {index} of topic {topic.name} waits to be refilled")
+            return _offline(group_of(topic, index), damage)
         except LogError as error:
             return _offline(group_of(topic, index), error)
         partition = self._replicas.new_partition(replica, settings, topic)
@@ -348,12 +366,13 @@ class Topics:
         if not self._folders.has_remains(group) or self._folders.is_leaving(group):
             return
 
-        def left() -> None:
-            found = self._by_name.get(topic.name)
-            if found is not None and found.topic.topic_id == topic.topic_id:
-                self._open([found.topic])  # it may have come back meanwhile
+        self._folders.leave(group, partial(self._open_again, topic))  # it may have come back
 
-        self._folders.leave(group, left)
+    def _open_again(self, topic: Topic) -> None:
+        """Open what is held of a topic and could not be opened before, if the topic is still."""
+        found = self._by_name.get(topic.name)
+        if found is not None and found.topic.topic_id == topic.topic_id:
+            self._open([found.topic])
 
     def _close(self, topic: Topic) -> None:
         """Serve a topic no more; when the journal has forgotten it, its folder may go."""

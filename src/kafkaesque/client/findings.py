@@ -240,6 +240,13 @@ def _told(now: Overview) -> Iterator[Finding]:
                 command="stop it and put the partition's folder back from a copy, or delete the "
                 "topic; its log has more",
             )
+        if "unfilled" in told:
+            yield Finding(
+                kind=Kind.DAMAGED,
+                text=f"broker {node}: {told['unfilled']}",
+                command="bring the other copies back first: start the brokers that are away, and "
+                "put damaged folders back from a copy while their brokers are stopped",
+            )
         if "given-up" in told:
             yield Finding(
                 kind=Kind.DAMAGED,

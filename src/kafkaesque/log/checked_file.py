@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kafkaesque.errors import NewerFormat
 from kafkaesque.log.disk import Disk, File
-from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.disk_errors import disk_errors, read_if_readable
 from kafkaesque.record.crc import crc32c
 
 _HEADER = struct.Struct(">4sHII")
@@ -36,7 +36,7 @@ class CheckedFile(Struct, frozen=True, kw_only=True):
                 return None
             file = disk.open(path)
             try:
-                return file.read(0, file.size())
+                return read_if_readable(file, 0, file.size())
             finally:
                 file.close()
 

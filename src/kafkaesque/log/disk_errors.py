@@ -8,6 +8,7 @@ import errno
 from types import TracebackType
 
 from kafkaesque.errors import DiskFailed, DiskFull, LogError
+from kafkaesque.log.disk import File
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -18,6 +19,24 @@ def translate(error: OSError, path: str) -> LogError:
     if error.errno in _FULL:
         return DiskFull(f"there is no room to write {path}: {reason}")
     return DiskFailed(f"{path} could not be read or written: {reason}")
+
+
+def is_unreadable(error: OSError) -> bool:
+    """Tell whether a read failed because the disk has lost a sector: the rest may be good."""
+    return error.errno == errno.EIO
+
+
+def read_if_readable(file: File, position: int, length: int) -> bytes:
+    """Return what is in a file, and nothing if a sector of it cannot be read.
+
+    For those who check what they read, and take a file that is too short for a damaged one.
+    """
+    try:
+        return file.read(position, length)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return b""
 
 
 class disk_errors:  # noqa: N801 - reads as a statement: `with disk_errors(path):`

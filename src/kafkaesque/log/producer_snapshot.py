@@ -31,7 +31,7 @@ def begin_snapshot(
 def load_snapshot(disk: Disk, folder: str, offset: Offset) -> tuple[Offset, bytes] | None:
     """Return the newest good state at or before `offset`, and where it was taken.
 
-    Raises NewerFormat and ForeignFile for files that this version cannot judge.
+    Raises NewerFormat for files that this version cannot judge.
     """
     return snapshot.load(disk, folder, offset, PRODUCERS)
 

@@ -17,7 +17,7 @@ import msgspec
 from kafkaesque.errors import DiskFull
 from kafkaesque.log.checked_file import CheckedFile
 from kafkaesque.log.disk import Disk, File
-from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.disk_errors import disk_errors, read_if_readable
 from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import CRC_FROM
 from kafkaesque.types import Buffer, Offset
@@ -96,8 +96,8 @@ def is_like(file: File, size: int, seal: Seal) -> bool:
         return False
     if size == 0:
         return True
-    first = file.read(0, STAMP_BYTES)
-    last = file.read(seal.last_position, STAMP_BYTES)
+    first = read_if_readable(file, 0, STAMP_BYTES)
+    last = read_if_readable(file, seal.last_position, STAMP_BYTES)
     return crc32c(first) == seal.first and crc32c(last) == seal.last
 
 

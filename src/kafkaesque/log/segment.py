@@ -33,6 +33,7 @@ SEGMENT_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex)(\.cleaned|\.repa
 
 EMPTY = memoryview(b"")
 
+OFFSET_MAX: Offset = (1 << 63) - 1
 NEXT_READS_MAX = 16
 """Places that are remembered because a read ended there: its reader will go on from there."""
 
@@ -237,15 +238,25 @@ class Segment:
     # --- looking up ------------------------------------------------------------------------------
 
     def read(
-        self, offset: Offset, bytes_max: int, *, first_always: bool = True
+        self,
+        offset: Offset,
+        bytes_max: int,
+        *,
+        first_always: bool = True,
+        limit: Offset | None = None,
     ) -> memoryview | None:
         """Return whole batches from that of `offset` on; None if the segment has none there.
 
         Without `first_always` none are returned either if the first is larger than `bytes_max`.
+        Raises CorruptLog if one of them reaches beyond `limit`, where the next segment begins: a
+        reader would go on from there, and skip what lies between.
         """
-        return self._guarded(lambda: self._read(offset, bytes_max, first_always=first_always))
+        end = OFFSET_MAX if limit is None else limit
+        return self._guarded(lambda: self._read(offset, bytes_max, end, first_always=first_always))
 
-    def _read(self, offset: Offset, bytes_max: int, *, first_always: bool) -> memoryview | None:
+    def _read(
+        self, offset: Offset, bytes_max: int, limit: Offset, *, first_always: bool
+    ) -> memoryview | None:
         window = Window(self.file, self.size)
         position = self._resume(window, offset, bytes_max)
         if position is None:
@@ -258,6 +269,8 @@ class Segment:
         if not first_always and window.head(position)[2] > bytes_max:
             return EMPTY
         data, end = window.batches(position, bytes_max)
+        if end > limit:
+            raise BadBatch(position, f"a batch ends at offset {end}, beyond {limit}")
         self._next_reads[end] = position + len(data)
         if len(self._next_reads) > NEXT_READS_MAX:
             del self._next_reads[next(iter(self._next_reads))]
@@ -387,7 +400,7 @@ class Segment:
                 position = self._last_position()
                 first = self.file.read(0, STAMP_BYTES)
                 last = self.file.read(position, STAMP_BYTES)
-        except BadBatch:
+        except (BadBatch, DiskFailed):
             return None  # whoever reads it will find the damage
         return Seal(
             base=self.base,

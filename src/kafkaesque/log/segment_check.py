@@ -6,12 +6,14 @@ can tell a batch that was compacted away from one that is lost.
 """
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 
 from msgspec import Struct
 
 from kafkaesque.log.disk import File
-from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.disk_errors import disk_errors, is_unreadable
 from kafkaesque.log.seals import Seal, Sealing
+from kafkaesque.log.window import UnreadableBatch
 from kafkaesque.record.view import HEADER_BYTES, first_damage, peek_size, peek_span
 from kafkaesque.types import Offset, Term
 
@@ -44,8 +46,12 @@ def check_segment(
     position, expected = 0, base
     sealing = Sealing()
     while position < size:  # ends: each step moves on, or returns
-        with disk_errors(file.path):
-            data = _whole_batches(file, position, size)
+        try:
+            with disk_errors(file.path):
+                data = _whole_batches(file, position, size)
+        except UnreadableBatch as bad:
+            offset = min(expected, end - 1)
+            return BadPlace(position=position, offset=offset, reason=bad.reason)
         if not data:
             return BadPlace(
                 position=position, offset=min(expected, end - 1), reason="the file ends here"
@@ -77,7 +83,7 @@ def is_same(one: Seal, other: Seal) -> bool:
 
 def _whole_batches(file: File, position: int, size: int) -> memoryview:
     """Return the next piece: whole batches, or else what is there instead of one."""
-    data = memoryview(file.read(position, min(PIECE_BYTES, size - position)))
+    data = memoryview(_read_ahead(file, position, min(PIECE_BYTES, size - position)))
     stop = 0
     while stop + HEADER_BYTES <= len(data):
         length = peek_size(data, stop)[1]
@@ -87,9 +93,31 @@ def _whole_batches(file: File, position: int, size: int) -> memoryview:
     if stop:
         return data[:stop]
     length = peek_size(data)[1] if len(data) >= HEADER_BYTES else 0
-    if PIECE_BYTES < length <= size - position:
-        return memoryview(file.read(position, length))
+    if len(data) < length <= size - position:
+        return memoryview(_read(file, position, length))
     return data
+
+
+def _read_ahead(file: File, position: int, length: int) -> bytes:
+    """Return bytes from a position on, fewer where a bad sector follows.
+
+    Raises UnreadableBatch if not even a header can be read.
+    """
+    while length > HEADER_BYTES:  # ends: it is halved
+        with suppress(UnreadableBatch):
+            return _read(file, position, length)
+        length = max(length // 2, HEADER_BYTES)
+    return _read(file, position, length)
+
+
+def _read(file: File, position: int, length: int) -> bytes:
+    try:
+        return file.read(position, length)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        reason = f"the disk cannot read it: {error.strerror}"
+        raise UnreadableBatch(position, reason) from error
 
 
 def _note(data: memoryview, sealing: Sealing) -> Offset:

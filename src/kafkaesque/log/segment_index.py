@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.disk import Disk, File
-from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.disk_errors import disk_errors, read_if_readable
 from kafkaesque.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from kafkaesque.log.offset_index import RELATIVE_MAX, OffsetIndex
 from kafkaesque.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
@@ -331,7 +331,7 @@ def peek_newest(disk: Disk, stem: str, base: Offset) -> tuple[int, Offset] | Non
             return None
         size = file.size()
         start = max(size - 2 * TIME_ENTRY_BYTES, 0)
-        data = file.read(start, size - start)
+        data = read_if_readable(file, start, size - start)
         file.close()
     entries = TimeIndex.decode(data)
     # Two entries are enough to tell entries from the zeros that a torn file may end with.
@@ -352,7 +352,7 @@ def _open_or_create(disk: Disk, path: str) -> File:
 
 
 def _content(file: File | None) -> bytes:
-    return b"" if file is None else file.read(0, file.size())
+    return b"" if file is None else read_if_readable(file, 0, file.size())
 
 
 def _replace_tail(file: File, position: int, data: bytes) -> None:

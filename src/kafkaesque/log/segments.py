@@ -246,7 +246,8 @@ class Segments:
         self._check_offset(offset)
         bytes_max = min(bytes_max, self.config.read_bytes_max)
         for segment in self._segments_from(offset):
-            data = segment.read(offset, bytes_max, first_always=first_always)
+            limit = self.end_of(segment) if segment.is_closed else None
+            data = segment.read(offset, bytes_max, first_always=first_always, limit=limit)
             if data is not None:
                 return data
         return EMPTY

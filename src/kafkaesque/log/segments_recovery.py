@@ -16,7 +16,8 @@ repeated: each step leaves less to do.
 """
 
 from bisect import bisect_right
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from msgspec import Struct, field
 
@@ -35,7 +36,7 @@ from kafkaesque.log.segment import (
     remove_files,
     stem_of,
 )
-from kafkaesque.log.window import SCAN_BYTES, BadBatch, Window
+from kafkaesque.log.window import SCAN_BYTES, BadBatch, UnreadableBatch, Window
 from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import BatchView
 from kafkaesque.types import Offset
@@ -236,7 +237,7 @@ def _scan(segment: Segment, position: int, term_at: TermAt) -> None:
     size = segment.size
     index = segment.index
     window = Window(segment.file, size)
-    with disk_errors(segment.path), suppress(BadBatch, BatchError):
+    with disk_errors(segment.path), _torn(segment):
         while position < size:
             window.load_unless_there(position, SCAN_BYTES)
             base, end, batch_size, max_timestamp_ms = window.head(position)
@@ -251,6 +252,20 @@ def _scan(segment: Segment, position: int, term_at: TermAt) -> None:
             position += batch_size
             segment.end = end
     segment.size = position
+
+
+@contextmanager
+def _torn(segment: Segment) -> Iterator[None]:
+    """Take a batch that is no good for the torn end of what was written last.
+
+    But not one that cannot be read: it may be whole, and acknowledged. Raises CorruptLog.
+    """
+    try:
+        yield
+    except UnreadableBatch as bad:
+        raise CorruptLog(segment.path, bad.position, bad.reason) from bad
+    except (BadBatch, BatchError):
+        return
 
 
 def _tidy(disk: Disk, folder: str, found: _Found, kept: set[Offset]) -> None:

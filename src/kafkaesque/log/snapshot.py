@@ -15,9 +15,9 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from kafkaesque.errors import ForeignFile, NewerFormat
+from kafkaesque.errors import NewerFormat
 from kafkaesque.log.disk import Disk, File
-from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.disk_errors import disk_errors, read_if_readable
 from kafkaesque.record.crc import crc32c
 from kafkaesque.types import Offset
 
@@ -87,7 +87,7 @@ def load(
 ) -> tuple[Offset, bytes] | None:
     """Return the newest good state at or before `offset`, and where it was taken.
 
-    Raises NewerFormat and ForeignFile for files that this version cannot judge.
+    Raises NewerFormat for files that this version cannot judge.
     """
     for taken_at in sorted(offsets(disk, folder, kind), reverse=True):
         if taken_at <= offset:
@@ -137,16 +137,16 @@ def head_of(kind: SnapshotKind, size: int, crc: int) -> bytes:
 
 
 def read_head(file: File, path: str, kind: SnapshotKind) -> tuple[int, int] | None:
-    """Return size and checksum of the state as the file says; None if it is too short.
+    """Return size and checksum of the state as the file says; None if its head is damaged.
 
-    Raises NewerFormat, ForeignFile.
+    Raises NewerFormat.
     """
-    head = file.read(0, _HEADER.size)
+    head = read_if_readable(file, 0, _HEADER.size)
     if len(head) < _HEADER.size:
         return None
     magic, version, crc, length = _HEADER.unpack(head)
     if magic != kind.magic:
-        raise ForeignFile(path, f"it does not begin as a {kind.name} does")
+        return None
     if version > FORMAT:
         raise NewerFormat(path, version, FORMAT)
     return length, crc
@@ -170,7 +170,7 @@ def _read(disk: Disk, path: str, kind: SnapshotKind) -> bytes | None:
         file = disk.open(path)
         try:
             head = read_head(file, path, kind)
-            state = file.read(_HEADER.size, file.size())
+            state = read_if_readable(file, _HEADER.size, file.size())
         finally:
             file.close()
     return state if head == (len(state), crc32c(state)) else None

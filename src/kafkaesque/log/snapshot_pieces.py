@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from kafkaesque.log.disk import Disk, File
-from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.disk_errors import disk_errors, read_if_readable
 from kafkaesque.log.snapshot import HEADER_BYTES, SnapshotKind, head_of, path_of, read_head
 from kafkaesque.record.crc import crc32c_on
 from kafkaesque.types import Buffer, Offset
@@ -23,7 +23,7 @@ def size_and_crc(
 ) -> tuple[int, int] | None:
     """Return how long the state in a snapshot is and its checksum, once that is known to be right.
 
-    None if there is no such snapshot, or a damaged one. Raises NewerFormat, ForeignFile.
+    None if there is no such snapshot, or a damaged one. Raises NewerFormat.
     """
     path = path_of(folder, offset, kind)
     with disk_errors(path):
@@ -38,7 +38,8 @@ def size_and_crc(
             length, crc = head
             found, position = 0, 0
             while position < length:  # ends: an empty read is a file that is too short
-                data = file.read(HEADER_BYTES + position, min(_CHECK_BYTES, length - position))
+                wanted = min(_CHECK_BYTES, length - position)
+                data = read_if_readable(file, HEADER_BYTES + position, wanted)
                 if not data:
                     return None
                 found = crc32c_on(found, data)

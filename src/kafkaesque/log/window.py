@@ -8,6 +8,7 @@ it raises `BadBatch`, and the caller knows what that means where it stands.
 import struct
 
 from kafkaesque.log.disk import File
+from kafkaesque.log.disk_errors import is_unreadable
 from kafkaesque.record.view import HEADER_BYTES, LENGTH_OVERHEAD, MAGIC, peek_size
 from kafkaesque.types import Offset
 
@@ -33,6 +34,10 @@ class BadBatch(Exception):
         self.reason = reason
 
 
+class UnreadableBatch(BadBatch):
+    """The disk cannot read what is at this position; it may be anything."""
+
+
 class Window:
     """The part of a file that was read last; `end` is where the file's batches end."""
 
@@ -45,11 +50,28 @@ class Window:
         self._stop = 0
         self._data = b""
 
-    def load(self, position: int, length: int) -> None:
-        """Read `length` bytes from `position`, or as many as there are."""
-        self._data = self._file.read(position, min(length, self._end - position))
+    def load(self, position: int, length: int, least: int = HEADER_BYTES) -> None:
+        """Read `length` bytes from `position`, or as many as there are.
+
+        Where the disk cannot read all of it, `least` are enough: the rest is behind a bad sector.
+        """
+        try:
+            self._data = self._file.read(position, min(length, self._end - position))
+        except OSError as error:
+            if not is_unreadable(error):
+                raise
+            self._data = self._read_least(position, min(length, least, self._end - position))
         self._start = position
         self._stop = position + len(self._data)
+
+    def _read_least(self, position: int, length: int) -> bytes:
+        try:
+            return self._file.read(position, length)
+        except OSError as error:
+            if not is_unreadable(error):
+                raise
+            reason = f"the disk cannot read {length} bytes: {error.strerror}"
+            raise UnreadableBatch(position, reason) from error
 
     def load_unless_there(self, position: int, length: int) -> None:
         """Read `length` bytes from `position`, unless a header at least is there already."""
@@ -80,7 +102,7 @@ class Window:
     def batch(self, position: int, size: int, *, ahead_bytes: int = 0) -> memoryview:
         """Return the bytes of the batch at `position`, whose size the header told."""
         if position < self._start or position + size > self._stop:
-            self.load(position, max(size, ahead_bytes))
+            self.load(position, max(size, ahead_bytes), least=size)
             if len(self._data) < size:
                 raise BadBatch(position, "the file ends within the batch")
         return memoryview(self._data)[position - self._start : position - self._start + size]

@@ -35,7 +35,8 @@ def _damaged(edge: Edge) -> int:
     topics = edge.broker.topics
     slots = (slot for name in topics.names for slot in topics.slots(name))
     shut = sum(isinstance(slot, PartitionOffline) for slot in slots)
-    return shut + sum(bool(replica.damage.found) for replica in replicas)
+    waiting = len(edge.broker.refills.waiting)
+    return shut + waiting + sum(bool(replica.damage.found) for replica in replicas)
 
 
 def _is_behind(partition: Partition, in_sync: InSync) -> bool:
@@ -130,6 +131,16 @@ CLUSTER_METRICS: tuple[Metric, ...] = (
         name="kafkaesque_repairs_failed_total",
         text="How often no other broker could mend a damaged log; it is tried again.",
         read=lambda edge: one(edge.broker.repairs.failed),
+    ),
+    Metric(
+        name="kafkaesque_refills_waiting",
+        text="Damaged logs that are not emptied yet, because too few other copies are whole.",
+        read=lambda edge: one(len(edge.broker.refills.waiting)),
+    ),
+    Metric(
+        name="kafkaesque_refills_total",
+        text="How often a damaged log was put aside, to be filled by other brokers.",
+        read=lambda edge: one(edge.broker.refills.done),
     ),
     Metric(
         name="kafkaesque_scrubbed_bytes_total",

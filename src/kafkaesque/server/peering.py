@@ -14,9 +14,10 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.copies import CopyAsked, CopyTold
 from kafkaesque.broker.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.broker.leaders import LeadersTold
-from kafkaesque.broker.peers import AnswerTo, Beat, Message, RangeTo, ReplyTo
+from kafkaesque.broker.peers import AnswerTo, Beat, CopyTo, Message, RangeTo, ReplyTo
 from kafkaesque.broker.ranges import RangeAnswer, RangeAsked
 from kafkaesque.broker.wall_clocks import ClockTold
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
@@ -66,6 +67,7 @@ class Ask(IntEnum):
     STANDING = 5
     TRANSACTION = 6
     RANGE = 7
+    COPY = 8
 
 
 class Tell(IntEnum):
@@ -105,6 +107,8 @@ _questions = msgspec.msgpack.Decoder(transaction_questions.Question)
 _answers = msgspec.msgpack.Decoder(transaction_questions.Answer)
 _ranges_asked = msgspec.msgpack.Decoder(RangeAsked)
 _ranges = msgspec.msgpack.Decoder(RangeAnswer)
+_copies_asked = msgspec.msgpack.Decoder(CopyAsked)
+_copies = msgspec.msgpack.Decoder(CopyTold)
 _applications = msgspec.msgpack.Decoder(Application)
 _leaders = msgspec.msgpack.Decoder(LeadersTold)
 _clocks = msgspec.msgpack.Decoder(ClockTold)
@@ -254,6 +258,10 @@ class Peering:
         """Ask another broker for some of a log, and bring the answer back."""
         self._begin_task(self._ask(target, Ask.RANGE, _encode(asked), _ranges, told))
 
+    def ask_copy(self, target: NodeId, asked: CopyAsked, told: CopyTo) -> None:
+        """Ask another broker how its copy of a log is, and bring the answer back."""
+        self._begin_task(self._ask(target, Ask.COPY, _encode(asked), _copies, told))
+
     def _begin_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -345,6 +353,8 @@ class Peering:
             case Ask.RANGE if question.node is not None:
                 self._begin()
                 self._give_range(question)
+            case Ask.COPY if question.node is not None:
+                self._tell_copy(question)
             case Ask.REQUEST if question.node is not None:
                 self.on_request(question)
             case Ask.GOSSIP:
@@ -378,6 +388,14 @@ class Peering:
             question.refuse(f"this broker does not know the question: {error}")
             return
         question.reply(_encode(self._broker.give_range(asked)))
+
+    def _tell_copy(self, question: Question) -> None:
+        try:
+            asked = _copies_asked.decode(question.data)
+        except msgspec.MsgspecError as error:
+            question.refuse(f"this broker does not know the question: {error}")
+            return
+        question.reply(_encode(self._broker.tell_copy(asked)))
 
     def _admit(self, question: Question) -> None:
         """Give a broker that joins its number; it becomes a member when it has told of itself."""

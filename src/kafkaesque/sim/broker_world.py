@@ -14,9 +14,10 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.copies import CopyAsked, CopyTold
 from kafkaesque.broker.leaders import LeadersTold
 from kafkaesque.broker.membership import Membership
-from kafkaesque.broker.peers import AnswerTo, RangeTo, ReplyTo
+from kafkaesque.broker.peers import AnswerTo, CopyTo, RangeTo, ReplyTo
 from kafkaesque.broker.ranges import RangeAnswer, RangeAsked
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.wall_clocks import ClockTold
@@ -42,11 +43,13 @@ _encode = msgspec.msgpack.encode
 _commands = msgspec.msgpack.Decoder(Command)
 _questions = msgspec.msgpack.Decoder(Question)
 _ranges_asked = msgspec.msgpack.Decoder(RangeAsked)
-Call: TypeAlias = Literal["command", "transaction", "range"]
+_copies_asked = msgspec.msgpack.Decoder(CopyAsked)
+Call: TypeAlias = Literal["command", "transaction", "range", "copy"]
 _DECODERS: dict[Call, msgspec.msgpack.Decoder[Any]] = {
     "command": msgspec.msgpack.Decoder(Reply),
     "transaction": msgspec.msgpack.Decoder(Answer),
     "range": msgspec.msgpack.Decoder(RangeAnswer),
+    "copy": msgspec.msgpack.Decoder(CopyTold),
 }
 """What comes back of each kind of call."""
 
@@ -72,6 +75,9 @@ class Answered:
     reply: bytes
     kind: Call = "command"
 
+
+Word: TypeAlias = Reply | Answer | RangeAnswer | CopyTold
+"""What comes back of a call."""
 
 Frame: TypeAlias = Message | Beat | LeadersTold | ClockTold | Asked | Answered
 
@@ -114,6 +120,10 @@ class Carrier:
         """Carry a question for some of a log, as a command is carried."""
         self._ask(target, _encode(asked), told, "range")
 
+    def ask_copy(self, target: NodeId, asked: CopyAsked, told: CopyTo) -> None:
+        """Carry a question how a copy is, as a command is carried."""
+        self._ask(target, _encode(asked), told, "copy")
+
     def _ask(
         self,
         target: NodeId,
@@ -140,7 +150,7 @@ class Carrier:
 
         world.schedule(world.settings.ask_ms, give_up)
 
-    def answered(self, serial: int, reply: Reply | Answer | RangeAnswer) -> None:
+    def answered(self, serial: int, reply: Word) -> None:
         """Hand a reply to the one who waits for it, if somebody still does."""
         waiting = self._waiting.pop(serial, None)
         if waiting is not None:
@@ -272,7 +282,8 @@ class BrokerWorld:
         if machine.broker is not None:
             for replica in machine.broker.replicas.by_group.values():
                 self._watches[replica].after_step()
-            self.checks.after_step(machine.node, machine.life, machine.broker)
+            if machine.broker.has_catalog:
+                self.checks.after_step(machine.node, machine.life, machine.broker)
 
     def watch_now(self, replica: Replica) -> None:
         """Check a replica at once: somebody is being told of its commit."""
@@ -367,6 +378,8 @@ class BrokerWorld:
                             broker.consult(_questions.decode(frame.command), reply)
                         case "range":
                             reply(broker.give_range(_ranges_asked.decode(frame.command)))
+                        case "copy":
+                            reply(broker.tell_copy(_copies_asked.decode(frame.command)))
                         case "command":
                             broker.carry_out(_commands.decode(frame.command), reply)
             case Answered():
@@ -375,7 +388,7 @@ class BrokerWorld:
             case _:
                 broker.deliver(group, frame)
 
-    def _reply(self, asked: Asked, life: int, reply: Reply | Answer | RangeAnswer) -> None:
+    def _reply(self, asked: Asked, life: int, reply: Word) -> None:
         if self.nodes[asked.target].life == life:
             answer = Answered(
                 source=asked.target,

@@ -29,6 +29,9 @@ _NEVER = sys.maxsize
 _CLOSED = -1
 
 
+SECTOR_BYTES = 512
+
+
 class PowerLost(BaseException):
     """The power failed inside a disk operation; no handler of ordinary errors may catch it."""
 
@@ -57,6 +60,9 @@ class SimFile:
     def read(self, position: int, length: int) -> bytes:
         """Return up to `length` bytes from `position`; fewer only at the end of the file."""
         self._check()
+        bad = self._inode.bad
+        if bad is not None and position < bad.stop and bad.start < position + length:
+            raise OSError(errno.EIO, "a sector of the simulated disk cannot be read", self._path)
         data = bytes(memoryview(self._inode.data)[position : position + length])
         self._disk.reads += 1
         self._disk.bytes_read += len(data)
@@ -351,6 +357,12 @@ class SimDisk:
         """Damage a file silently, as ageing media do."""
         folder, name = self._parent(path)
         _existing(folder, name, path).flip_bit(position, bit)
+
+    def spoil(self, path: str, position: int) -> None:
+        """Let the sector at a position be unreadable until it is written again."""
+        folder, name = self._parent(path)
+        first = position // SECTOR_BYTES * SECTOR_BYTES
+        _existing(folder, name, path).bad = range(first, first + SECTOR_BYTES)
 
     def _restart(self) -> None:
         self._life += 1

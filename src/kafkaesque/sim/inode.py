@@ -73,6 +73,7 @@ class Inode:
     __slots__ = (
         "_first",
         "_only_appended",
+        "bad",
         "base",
         "changes",
         "data",
@@ -90,12 +91,20 @@ class Inode:
         self.limbo = False  # a sync failed: `data` holds bytes that no later sync will save
         self.is_linked = True
         self.modified_ms = 0
+        self.bad: range | None = None
+        """Bytes that cannot be read until they are written again."""
         self._first = 0  # the number of changes[0], counted from the file's creation
         self._only_appended = True  # true of all `changes`
 
     def write(self, position: int, chunk: bytes) -> None:
         """Write in memory, as the page cache does."""
         data = self.data
+        if (
+            self.bad is not None
+            and position < self.bad.stop
+            and self.bad.start < position + len(chunk)
+        ):
+            self.bad = None
         if position == len(data):
             data += chunk
         else:

@@ -71,7 +71,7 @@ class SimNode:
         self.is_up = True
         self.roster = Roster(self.node, self._settings.raft, 1 + self._chance.getrandbits(60))
         for group in list(self.store.journal.groups):
-            self._run(group, self.store.open_log(group))
+            self._run(group, open_or_refill(self.store, group))
         self.store.flusher.kick()
 
     def create(self, group: GroupId, voters: Voters) -> None:
@@ -170,8 +170,8 @@ class SimNode:
     def _on_replica_stopped(self, group: GroupId, error: LogError) -> None:
         assert self.store is not None
         if isinstance(error, CorruptLog):
-            log = self.store.refill_log(group, error)
-            self._run(group, log)
+            self.store.refill_log(group, error)
+            self._run(group, self.store.open_log(group))
         else:
             self._on_failed(error)
 
@@ -190,3 +190,12 @@ class SimNode:
             replica.stop(LogError("the node is down"))
         self.replicas = {}
         self.store = None
+
+
+def open_or_refill(store: Store, group: GroupId) -> PartitionLog:
+    """Open a log; one that is damaged is emptied at once: here, others are always whole."""
+    try:
+        return store.open_log(group)
+    except CorruptLog as damage:
+        store.refill_log(group, damage)
+        return store.open_log(group)

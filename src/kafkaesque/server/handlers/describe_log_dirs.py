@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kafkaesque.broker.partition import Partition
 from kafkaesque.broker.topics import Slot
-from kafkaesque.errors import PartitionOffline
+from kafkaesque.errors import NotFilled, PartitionOffline
 from kafkaesque.server.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_log_dirs import (
@@ -83,4 +83,4 @@ def _partition(index: int, size: int) -> DescribeLogDirsPartition:
 def _is_damaged(slot: Slot) -> bool:
     if isinstance(slot, Partition):
         return bool(slot.replica.damage.found)
-    return isinstance(slot, PartitionOffline)
+    return isinstance(slot, PartitionOffline | NotFilled)

@@ -1,0 +1,25 @@
+"""Plays the whole damage matrix and writes down what it found: `python -m tests.damage`."""
+
+import logging
+import sys
+
+from tests.damage.broker_files import BROKER_HARMS, play_broker
+from tests.damage.cells import CELLS_PATH, COLUMNS, play, save, save_of_brokers
+
+
+def main() -> int:
+    """Play everything; the exit code is 1 if a cell is silent."""
+    logging.getLogger("kafkaesque").propagate = False
+    found: dict[str, dict[str, str]] = {}
+    faults: list[str] = []
+    for column in COLUMNS:
+        for (what, role), cell in play(column).items():
+            found.setdefault(what, {})[column.name_of(role)] = cell.text
+            faults += [f"{what}, {column.name_of(role)}: {fault}" for fault in cell.faults]
+    save(found)
+    save_of_brokers({what: {str(n): play_broker(what, n) for n in (1, 3)} for what in BROKER_HARMS})
+    sys.stdout.write("\n".join([f"wrote {CELLS_PATH}", *faults, ""]))
+    return 1 if faults else 0
+
+
+sys.exit(main())

@@ -1,0 +1,83 @@
+"""The cells of the damage matrix: its columns, and what is expected in each.
+
+`make docs` makes the tables of `docs/reference/damage.md` from the two files `*cells.json` here.
+After a change of what notices damage, `python -m tests.damage` writes both; read the difference.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.damage.harms import ACTIVE, BESIDE, CLOSED
+from tests.damage.matrix import Cell, Column, Moment, Role
+
+CELLS_PATH = Path(__file__).parent / "cells.json"
+BROKERS_PATH = Path(__file__).parent / "broker_cells.json"
+HARMS = {**CLOSED, **ACTIVE, **BESIDE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """Columns that are played in one world."""
+
+    is_compacted: bool
+    roles: tuple[Role, ...]
+    moment: Moment
+
+    def name_of(self, role: Role) -> str:
+        """Return the name of one column."""
+        topic = "compacted" if self.is_compacted else "plain"
+        return f"{topic}, {role.value}, {self.moment.value}"
+
+    def __str__(self) -> str:
+        return "-".join(
+            [
+                "compacted" if self.is_compacted else "plain",
+                "alone" if Role.ALONE in self.roles else "three",
+                self.moment.value,
+            ]
+        )
+
+
+COLUMNS = tuple(
+    Kind(is_compacted=is_compacted, roles=roles, moment=moment)
+    for is_compacted in (False, True)
+    for roles in ((Role.ALONE,), (Role.LEADER, Role.FOLLOWER))
+    for moment in Moment
+)
+
+LATE = {"a bit in the base offset"}
+"""In a compacted log a batch may seem to lie in a hole beside its place until the scrub compares it
+with the seal: a small read may be given it there."""
+
+
+def play(kind: Kind) -> dict[tuple[str, Role], Cell]:
+    """Play the columns of one world; what is known to be noticed late is no fault."""
+    column = Column(HARMS, kind.roles, kind.moment, is_compacted=kind.is_compacted)
+    column.play()
+    for (what, _), cell in column.cells.items():
+        if kind.is_compacted and what in LATE and cell.noticed:
+            cell.faults.clear()
+    return column.cells
+
+
+def expected() -> dict[str, dict[str, str]]:
+    """Return what each cell says, by row and column."""
+    found: dict[str, dict[str, str]] = json.loads(CELLS_PATH.read_text())
+    return found
+
+
+def save(found: dict[str, dict[str, str]]) -> None:
+    """Write down what each cell says."""
+    CELLS_PATH.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def expected_of_brokers() -> dict[str, dict[str, str]]:
+    """Return what becomes of a damaged broker, by row and by the number of brokers."""
+    found: dict[str, dict[str, str]] = json.loads(BROKERS_PATH.read_text())
+    return found
+
+
+def save_of_brokers(found: dict[str, dict[str, str]]) -> None:
+    """Write down what becomes of damaged brokers."""
+    BROKERS_PATH.write_text(json.dumps(found, indent=1) + "\n")

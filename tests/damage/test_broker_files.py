@@ -1,0 +1,21 @@
+"""Damage to what a whole broker stands on: it refuses to start, is filled by others, or no harm."""
+
+import pytest
+
+from tests.damage.broker_files import BROKER_HARMS, play_broker
+from tests.damage.cells import expected_of_brokers
+
+pytestmark = [
+    pytest.mark.simulation,
+    pytest.mark.complains(
+        "damage_found partition=cluster-metadata *",
+        "refill_begun partition=cluster-metadata *",
+        "refill_waits partition=cluster-metadata *",
+    ),
+]
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+@pytest.mark.parametrize("what", BROKER_HARMS)
+def test_what_notices_damage_to_a_broker_is_what_the_table_says(what: str, brokers: int) -> None:
+    assert play_broker(what, brokers) == expected_of_brokers()[what][str(brokers)]

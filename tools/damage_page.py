@@ -1,0 +1,69 @@
+"""The tables of the page on damage, made from the cells that the tests compare with."""
+
+from collections.abc import Iterable, Mapping
+
+from tests.damage.broker_files import BROKER_HARMS
+from tests.damage.cells import expected, expected_of_brokers
+from tests.damage.harms import ACTIVE, BESIDE, CLOSED
+from tests.damage.matrix import Moment, Role
+from tools.repository import REFERENCE
+
+PAGE = REFERENCE / "damage.md"
+_BEGIN, _END = "<!-- matrix -->\n", "<!-- end of the matrix -->\n"
+_HEAD = """
+Each cell says what noticed the damage first and what came of it, *stopped / running*: done while
+the broker was stopped, or while it ran; one word for both if they are the same. *Mended* is from
+another voter, by itself; *refilled* is the whole log, by the others; *harmless* is what is built
+again or not needed: consumers got everything. *Error*: the only copy gives an error there, never
+OFFSET_OUT_OF_RANGE, and everything else. *Offline*: a person decides. In a compacted topic
+compaction may come before the read or the scrub.
+
+"""
+_RESULTS = {
+    "error in the gap": "error",
+    "error at the end": "error",
+    "offline for a person": "offline",
+    "all is there": "all is there",
+}
+
+
+def _short(text: str) -> str:
+    noticed, _, result = text.rpartition(": ")
+    shown = _RESULTS.get(result, result)
+    return f"{noticed}: {shown}" if noticed else shown
+
+
+def _cell(row: Mapping[str, str], topic: str, role: Role) -> str:
+    stopped, running = (_short(row[f"{topic}, {role.value}, {moment.value}"]) for moment in Moment)
+    return stopped if stopped == running else f"{stopped} / {running}"
+
+
+def _table(title: str, rows: Iterable[str]) -> str:
+    cells = expected()
+    columns = [(topic, role) for topic in ("plain", "compacted") for role in Role]
+    head = " | ".join(f"{topic}, {role.value}" for topic, role in columns)
+    lines = [f"| {title} | {head} |", "|---|" + "---|" * len(columns)]
+    for what in rows:
+        shown = " | ".join(_cell(cells[what], topic, role) for topic, role in columns)
+        lines.append(f"| {what} | {shown} |")
+    return "\n".join(lines) + "\n\n"
+
+
+def _brokers() -> str:
+    cells = expected_of_brokers()
+    lines = ["| damage to a stopped broker | the only broker | one of three |", "|---|---|---|"]
+    lines += [f"| {what} | {cells[what]['1']} | {cells[what]['3']} |" for what in BROKER_HARMS]
+    return "\n".join(lines) + "\n\n"
+
+
+def render() -> str:
+    """Return the page with its tables."""
+    before, _, rest = PAGE.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    tables = (
+        _table("a closed segment", CLOSED)
+        + _table("the segment that is appended to", ACTIVE)
+        + _table("files beside the segments", BESIDE)
+        + _brokers()
+    )
+    return before + _BEGIN + _HEAD + tables + _END + after

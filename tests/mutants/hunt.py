@@ -29,6 +29,7 @@ SCRIPTED = (
     "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
     "sim/test_broker_old_copies.py",
+    "sim/test_broker_tails.py",
     "raft/test_raft.py",
     "sim/test_cluster_transactions.py",
     "machines/test_sinks.py",

@@ -15,6 +15,7 @@ from tests.mutants.planted_links import LINK_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
 from tests.mutants.planted_repairs import REPAIR_MUTANTS
 from tests.mutants.planted_seals import SEAL_MUTANTS
+from tests.mutants.planted_tails import TAIL_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
 
 PLANTED: Sequence[Mutant] = (
@@ -31,5 +32,6 @@ PLANTED: Sequence[Mutant] = (
     *COPY_MUTANTS,
     *REPAIR_MUTANTS,
     *SEAL_MUTANTS,
+    *TAIL_MUTANTS,
 )
 """In the order in which they are hunted."""

@@ -12,6 +12,7 @@ from kafkaesque.log.journal_records import OldCopyFound
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_rot import Rotting
+from kafkaesque.sim.broker_tails import LosingTails
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.inode import Folder
 from kafkaesque.topic_settings import resolve
@@ -45,6 +46,7 @@ class BrokerMischief:
             "clocks": self._set_clock,
             "copies": self._copy,
             "rot": self.rotting.happen,
+            "tails": LosingTails(world).happen,
         }
         kinds = world.settings.faults
         self._faults = [faults[kind] for kind in kinds if kind in faults]

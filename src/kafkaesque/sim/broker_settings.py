@@ -76,7 +76,7 @@ KINDS = (
     "moves",
     "drains",
 )
-"""What `draw_brokers` chooses from; `draw_clocks`, `draw_copies` and `draw_rot` add more."""
+"""What `draw_brokers` chooses from; the other `draw_…` add more."""
 
 
 CLOCK_APART_MS_MAX = 100
@@ -161,6 +161,27 @@ def draw_copies(seed: int) -> BrokerSettings:
         late_ms=0,
         pause_mean=60,
         faults=(*kept[:2], *("copies" for _ in range(20))),
+    )
+
+
+def draw_tails(seed: int) -> BrokerSettings:
+    """Draw the settings of a seed in which disks lose the ends of logs without a word.
+
+    Other faults are few: the leader that counted what is lost must be there to tell.
+    """
+    chance = random.Random(seed)
+    drawn = draw_brokers(chance)
+    kept = tuple(kind for kind in drawn.faults if kind not in ("moves", "drains"))
+    return replace(
+        drawn,
+        brokers=3,
+        voters=3,
+        late=0,
+        late_ms=0,
+        pause_mean=150,
+        transactors=0,
+        queries=0,
+        faults=(*kept[:1], *("tails" for _ in range(8))),
     )
 
 

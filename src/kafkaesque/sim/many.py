@@ -10,7 +10,7 @@ from itertools import islice
 
 from kafkaesque.sim.broker_run import STEPS as BROKER_STEPS
 from kafkaesque.sim.broker_run import run_brokers
-from kafkaesque.sim.broker_settings import draw_clocks, draw_copies, draw_rot
+from kafkaesque.sim.broker_settings import draw_clocks, draw_copies, draw_rot, draw_tails
 from kafkaesque.sim.run import STEPS, Report, run_seed
 from kafkaesque.sim.settings import draw_narrow
 
@@ -35,13 +35,21 @@ class Kind(StrEnum):
     ROT = "rot"
     """Whole brokers whose disks lose what was written long ago."""
 
+    TAILS = "tails"
+    """Whole brokers whose disks lose what they had just called synced, and say nothing."""
+
     @property
     def steps(self) -> int:
         """How long a seed is troubled by default."""
         return STEPS if self in (Kind.LOGS, Kind.NARROW) else BROKER_STEPS
 
 
-_DRAWN = {Kind.CLOCKS: draw_clocks, Kind.COPIES: draw_copies, Kind.ROT: draw_rot}
+_DRAWN = {
+    Kind.CLOCKS: draw_clocks,
+    Kind.COPIES: draw_copies,
+    Kind.ROT: draw_rot,
+    Kind.TAILS: draw_tails,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

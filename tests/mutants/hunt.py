@@ -30,6 +30,8 @@ SCRIPTED = (
     "sim/test_broker_world.py",
     "sim/test_broker_old_copies.py",
     "sim/test_broker_tails.py",
+    "broker/test_salvage.py",
+    "sim/test_broker_rejoin.py",
     "raft/test_raft.py",
     "sim/test_cluster_transactions.py",
     "machines/test_sinks.py",

@@ -34,6 +34,7 @@ from kafkaesque.broker.producer_sweep import ProducerSweep
 from kafkaesque.broker.ranges import RangeAnswer, RangeAsked, give_range
 from kafkaesque.broker.repairs import Repairs
 from kafkaesque.broker.replica_set import ReplicaSet
+from kafkaesque.broker.salvage import Remembered, remembered
 from kafkaesque.broker.scrub import Scrubber
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
@@ -264,6 +265,10 @@ class Broker:
     def give_range(self, asked: RangeAsked) -> RangeAnswer:
         """Answer another broker whose own copy of a log is damaged."""
         return give_range(self.replicas.by_group.get(asked.group), asked)
+
+    def remembered(self, node: NodeId) -> Remembered:
+        """Return what is known here of a broker that has lost its journal."""
+        return remembered(self._store.journal, node)
 
     def suspect(self, node: NodeId) -> None:
         """Take another broker for gone at once: its link is lost, and nobody listens there."""

@@ -165,7 +165,7 @@ def draw_copies(seed: int) -> BrokerSettings:
 
 
 def draw_tails(seed: int) -> BrokerSettings:
-    """Draw the settings of a seed in which disks lose the ends of logs without a word.
+    """Draw the settings of a seed in which disks lose the ends of logs without a word, or journals.
 
     Other faults are few: the leader that counted what is lost must be there to tell.
     """
@@ -181,7 +181,7 @@ def draw_tails(seed: int) -> BrokerSettings:
         pause_mean=150,
         transactors=0,
         queries=0,
-        faults=(*kept[:1], *("tails" for _ in range(8))),
+        faults=(*kept[:1], *("tails" for _ in range(8)), *("journals" for _ in range(4))),
     )
 
 

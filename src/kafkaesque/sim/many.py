@@ -36,7 +36,7 @@ class Kind(StrEnum):
     """Whole brokers whose disks lose what was written long ago."""
 
     TAILS = "tails"
-    """Whole brokers whose disks lose what they had just called synced, and say nothing."""
+    """Whole brokers whose disks lose what they had called synced: ends of logs, and journals."""
 
     @property
     def steps(self) -> int:

@@ -15,7 +15,7 @@ What `GET /metrics` on the broker's port tells Prometheus. Generated from
 | answer | when |
 |---|---|
 | 200 `ok` | the broker serves, and finds nothing wrong |
-| 200, a line each | `damaged`, `unfilled`, `leaderless`, `old-copy`: a part is missing; `crowded` |
+| 200, a line for each problem | `crowded`; the others: a part is missing |
 | 503, a line for each problem | `disk-full`, or `no-majority`: nobody leads the catalog |
 | 503 and a sentence | it does not serve: it catches up, stops, or has failed |
 

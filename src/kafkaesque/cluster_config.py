@@ -112,7 +112,7 @@ class LinkConfig:
     lines_per_second_max: int = 10
     """Lines of the log that tell of refused peers; beyond it they are only counted."""
 
-    version_max: int = 2
+    version_max: int = 3
     """The highest protocol to speak. Lower only in tests: so an older version plays."""
 
     def __post_init__(self) -> None:

@@ -79,6 +79,17 @@ class OldCopy(LogError):
         self.peer = peer
 
 
+class JournalLost(LogError):
+    """The journal cannot be used, or is not there: terms and votes are lost with it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}; without it nobody knows in which terms this broker voted: if other brokers "
+            "hold what it holds, start it once with --rejoin, and they give it all again; if it is "
+            "alone, `kafkaesque log repair --data DIR` makes a journal from what is in the segments"
+        )
+
+
 class ForeignFile(LogError):
     """A file that is not ours, or not of the kind that its name says."""
 

@@ -44,6 +44,7 @@ from kafkaesque.server.listening import (
 from kafkaesque.server.local_channel import LocalChannel
 from kafkaesque.server.memory import settle_memory
 from kafkaesque.server.peering import Peering
+from kafkaesque.server.rejoining import rejoin
 from kafkaesque.server.turn import Turn
 from kafkaesque.server.watch import LOOK_MS as WATCH_MS
 from kafkaesque.types import NodeId
@@ -68,6 +69,8 @@ class NodeSettings:
     join: str = ServerConfig().join
     rack: str = ServerConfig().rack
     secret_file: Path = ServerConfig().secret_file
+    rejoins: bool = False
+    """Whether the journal is lost, and the others are to give this broker everything again."""
     stop_ms: int = ServerConfig().stop_ms
     linger_ms: int = ServerConfig().linger_ms
     limits: LimitsConfig = field(default_factory=LimitsConfig)
@@ -163,7 +166,16 @@ class Node:
         host, port = advertised or (reachable_name(settings.host), self.port)
         place = Place(host=host, port=port, rack=settings.rack, join=settings.join)
         supports = supported(self._config.cluster.catalog_version_max)
-        folder = await identify(self._disk, place, secret, settings.links, supports)
+        folder = await identify(
+            self._disk,
+            place,
+            secret,
+            settings.links,
+            supports,
+            may_lack_journal=settings.rejoins,
+        )
+        if settings.rejoins:
+            await rejoin(self._disk, settings.log, folder, secret, settings.links)
         self.node = folder.node
         store = Store.open(self._disk, settings.log, self._clock, folder.node, self._on_failed)
         self._folder = folder = begin(self._disk, folder, store.journal.node)

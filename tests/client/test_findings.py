@@ -202,6 +202,7 @@ def test_a_disk_that_is_nearly_full_names_the_largest_topic() -> None:
     ("told", "kind"),
     [
         ({"old-copy": "nobody else holds a-0"}, Kind.OLD_COPY),
+        ({"tail-lost": "the disk lost what it had called synced"}, Kind.DAMAGED),
         ({"crowded": "90% of a limit is taken by producers"}, Kind.CROWDED),
         ({"damaged": "the copy of orders-0 cannot be used"}, Kind.DAMAGED),
         ({"disk-full": "the disk of /data has no room"}, Kind.DISK),

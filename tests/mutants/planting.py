@@ -14,8 +14,10 @@ from tests.mutants.planted_install import INSTALL_MUTANTS
 from tests.mutants.planted_links import LINK_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
 from tests.mutants.planted_repairs import REPAIR_MUTANTS
+from tests.mutants.planted_salvage import SALVAGE_MUTANTS
 from tests.mutants.planted_seals import SEAL_MUTANTS
 from tests.mutants.planted_settings import SETTING_MUTANTS
+from tests.mutants.planted_tails import TAIL_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
 
 PLANTED: Sequence[Mutant] = (
@@ -33,5 +35,7 @@ PLANTED: Sequence[Mutant] = (
     *REPAIR_MUTANTS,
     *SEAL_MUTANTS,
     *SETTING_MUTANTS,
+    *TAIL_MUTANTS,
+    *SALVAGE_MUTANTS,
 )
 """In the order in which they are hunted."""

@@ -90,7 +90,7 @@ MESSAGES: Mapping[type[Message], st.SearchStrategy[Message]] = {
     AppendRequest: append_requests(),
     AppendAccepted: _plain(AppendAccepted, match=naturals, commit=naturals),
     AppendRejected: _plain(AppendRejected, prev_end=naturals, hint=naturals),
-    Heartbeat: _plain(Heartbeat, commit=naturals, low=naturals),
+    Heartbeat: _plain(Heartbeat, commit=naturals, low=naturals, matched=naturals),
     HeartbeatResponse: _plain(HeartbeatResponse, commit=naturals, low=naturals),
     InstallRequest: _plain(InstallRequest, start=starts, state=st.none() | offers),
     StateRequest: _plain(StateRequest, offset=naturals, crc=checksums, position=naturals),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kafkaesque.entry import Entry, TermOpened
 from kafkaesque.errors import MalformedLink
@@ -144,7 +145,8 @@ def test_garbage_is_refused_with_the_one_error(data: bytes) -> None:
         a_frame(6, "g", 1, 1 << 63, 0),
         a_frame(6, "g", True, 1, 0),
         a_frame(6, "g", 1, 1),
-        a_frame(6, "g", 1, 1, 1, 1),
+        a_frame(6, "g", 1, 1, 1, 1, 1),
+        a_frame(6, "g", 1, 1, 1, -1),
         a_frame(6, "", 1, 1, 0),
         a_frame(6, "g" * (GROUP_CHARS_MAX + 1), 1, 1, 0),
         a_frame(6, "g", 1, 1, 0, body=b"x"),
@@ -194,4 +196,16 @@ def test_the_frame_of_the_format_page_is_what_is_written() -> None:
         "92" + "93010402" + "9500050802" + "46" + "aa" * 70
     )
     heartbeat = Heartbeat(source=SOURCE, target=TARGET, term=2, commit=8)
-    assert len(b"".join(encode_message("orders-0", heartbeat))) == 22
+    assert len(b"".join(encode_message("orders-0", heartbeat))) == 23
+
+
+def test_an_older_broker_is_sent_heartbeats_without_what_is_counted() -> None:
+    heartbeat = Heartbeat(source=SOURCE, target=TARGET, term=2, commit=8, low=3, matched=9)
+    head = ["orders-0", 2, 8, 3]
+    for version, fields in ((1, head), (2, head), (3, [*head, 9])):
+        frame = the_frame(encode_message("orders-0", heartbeat, version))
+        assert frame == bytes(a_frame(6, *fields))
+        known = heartbeat if version >= 3 else replace(heartbeat, matched=0)
+        assert decoded(encode_message("orders-0", heartbeat, version)) == ForGroup(
+            "orders-0", known
+        )

@@ -99,7 +99,7 @@ def test_a_newer_protocol_is_refused_even_if_its_hello_says_more() -> None:
     _, acceptor = the_two(an_identity(1), an_identity(2))
     hello = msgspec.msgpack.decode(Handshake(an_identity(1), NONCES[0], anyone).dial(2))
     hello[1:3] = [7, 9]
-    with pytest.raises(LinkRefused, match="protocol 7 to 9, the other 1 to 2"):
+    with pytest.raises(LinkRefused, match="protocol 7 to 9, the other 1 to 3"):
         acceptor.receive(memoryview(msgspec.msgpack.encode([*hello, "more"])))
 
 

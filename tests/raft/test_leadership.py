@@ -44,7 +44,13 @@ def appends(messages: Ready | list[Message], target: int) -> list[AppendRequest]
 def test_heartbeats_go_to_everyone_every_heartbeat_ticks() -> None:
     leader = a_leader()
     assert leader.tick(1) == []
-    assert leader.tick(1) == [Heartbeat(source=1, target=peer, term=1, commit=1) for peer in (2, 3)]
+    leader.propose(b"a")
+    leader.accepts(2, 2)
+    counted = {2: 2, 3: 1}
+    assert leader.tick(1) == [
+        Heartbeat(source=1, target=peer, term=1, commit=1, matched=matched)
+        for peer, matched in counted.items()
+    ]
 
 
 def test_a_leader_that_nobody_answers_steps_down_within_two_time_outs() -> None:

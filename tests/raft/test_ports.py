@@ -23,6 +23,7 @@ NOTHING = Ready(
     messages=(),
     commit=None,
     is_recovered=False,
+    has_lost=False,
 )
 
 
@@ -72,7 +73,7 @@ def test_a_followers_acknowledgement_comes_with_stable_at_and_not_with_the_entri
 def test_a_cut_and_what_replaces_it_come_together_and_in_this_order() -> None:
     follower = a_follower([opened(0, 1), batch(1, 1), batch(2, 1)], term=2)
     ready = follower.step(append(2, 2, prev_end=1, prev_term=1, entries=(opened(1, 2),)))
-    assert list(ready._fields)[:4] == ["hard_state", "install", "truncate", "append"]
+    assert list(ready._fields)[2:5] == ["install", "truncate", "append"]
     assert (ready.truncate, ready.append) == (1, (opened(1, 2),))
 
 

@@ -36,8 +36,8 @@ from tests.raft.replicas import (
 A_LOG = [opened(0, 1), batch(1, 1), batch(2, 1)]
 
 
-def heartbeat(source: int, term: int, commit: int = 0) -> Heartbeat:
-    return Heartbeat(source=source, target=1, term=term, commit=commit)
+def heartbeat(source: int, term: int, commit: int = 0, matched: int = 0) -> Heartbeat:
+    return Heartbeat(source=source, target=1, term=term, commit=commit, matched=matched)
 
 
 # ── 5.1 terms ────────────────────────────────────────────────────────────────────────────────
@@ -416,6 +416,29 @@ def test_recovery_ends_when_a_commit_of_the_leaders_own_term_is_durable_here() -
     assert not replica.step(append(2, 9, prev_end=0, entries=entries, commit=3)).is_recovered
     assert not replica.sync().is_recovered, "commit 3 is of an older term than the leader's"
     assert replica.step(heartbeat(2, 9, commit=4)).is_recovered
+    assert not replica.raft.is_recovering
+
+
+def test_one_that_lacks_what_its_leader_counts_leaves_the_term_and_votes_no_more() -> None:
+    replica = Replica(A_LOG, term=2)
+    ready = replica.step(heartbeat(2, 2, commit=4, matched=4))
+    assert ready.has_lost
+    assert ready.hard_state == HardState(term=3, vote=None)
+    (answer,) = ready.messages
+    assert isinstance(answer, AppendRejected)
+    assert (answer.target, answer.term) == (2, 3), "so that the leader counts nothing of it"
+    assert replica.raft.is_recovering
+    assert replica.raft.commit == 0
+    assert not replica.step(heartbeat(2, 2, commit=4, matched=4)).has_lost, "of a term gone by"
+    (refused,) = replica.step(vote_request(3, 9, end=9, last_term=2)).messages
+    assert isinstance(refused, VoteResponse)
+    assert not refused.is_granted
+
+
+def test_one_that_has_what_its_leader_counts_goes_on() -> None:
+    replica = Replica(A_LOG, term=2)
+    for matched in (3, 0, 2):
+        assert not replica.step(heartbeat(2, 2, matched=matched)).has_lost
     assert not replica.raft.is_recovering
 
 

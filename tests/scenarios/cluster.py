@@ -106,6 +106,8 @@ class Cluster:
         if ready.truncate is not None:
             node.log.truncate(ready.truncate)
         node.log.append(ready.append)
+        if ready.has_lost:
+            node.is_recovering = True
         if ready.is_recovered:
             node.is_recovering = False
         node.held += ready.messages

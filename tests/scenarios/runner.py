@@ -266,6 +266,15 @@ class Scenario:
         node.saved = HardState(term=node.saved.term + 1, vote=None)
         self.do_start(arguments[:1])
 
+    def do_loses(self, arguments: list[str]) -> None:
+        """`loses 3 keep 2`: node 3 restarts with [0, 2) and does not notice; its disk has lied."""
+        node = self._node(arguments[0])
+        keep = int(arguments[2])
+        node.stop()
+        held = [entry for entry in node.log.held if entry.end <= keep]
+        node.log = MemoryLog(node.log.start, held)
+        self.do_start(arguments[:1])
+
     def do_compact(self, arguments: list[str]) -> None:
         """`compact 1 2 4`: the batches in [2, 4) of node 1 were superseded and are gone."""
         node, first, end = (int(word) for word in arguments)

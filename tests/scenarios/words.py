@@ -95,6 +95,8 @@ def ready(ready: Ready) -> list[str]:
     lines = []
     if ready.hard_state is not None:
         lines.append(f"saves term {ready.hard_state.term} vote {ready.hard_state.vote or 'nobody'}")
+    if ready.has_lost:
+        lines.append("lacks what it acknowledged")
     if ready.install is not None:
         lines.append(f"begins anew at {ready.install.index}@{ready.install.prev_term}")
     if ready.truncate is not None:

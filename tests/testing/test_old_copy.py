@@ -21,6 +21,8 @@ OLD = 3
 @pytest.mark.complains(
     "broker_failed *an old copy: broker * remembers more of it*",
     "old_copy peer=*: broker * remembers more of this data folder *",
+    "tail_lost partition=* offset=*: the disk has lost what was synced *",
+    "problem kind=tail-lost: *",
 )
 def test_a_restored_broker_is_refilled_and_comes_back_in_sync(tmp_path: Path) -> None:
     image = tmp_path / "image"

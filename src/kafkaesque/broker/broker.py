@@ -38,6 +38,7 @@ from kafkaesque.broker.refills import Refills
 from kafkaesque.broker.repairs import Repairs
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.replica_set import ReplicaSet
+from kafkaesque.broker.salvage import Remembered, remembered
 from kafkaesque.broker.scrub import Scrubber
 from kafkaesque.broker.serving_waits import ServingWaits
 from kafkaesque.broker.store import Store
@@ -323,6 +324,10 @@ class Broker:
     def tell_copy(self, asked: CopyAsked) -> CopyTold:
         """Answer another broker that would empty its copy of a log."""
         return self.refills.tell(asked, self.replicas.by_group.get(asked.group))
+
+    def remembered(self, node: NodeId) -> Remembered:
+        """Return what is known here of a broker that has lost its journal."""
+        return remembered(self._store.journal, node)
 
     def suspect(self, node: NodeId) -> None:
         """Take another broker for gone at once: its link is lost, and nobody listens there."""

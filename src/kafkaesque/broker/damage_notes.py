@@ -31,6 +31,8 @@ class DamageNotes:
         )
         self.given_up = load_given_up(segments.disk, segments.folder)
         """What a person has given up of this log (`kafkaesque log repair`)."""
+        self.tail_lost_at: Offset | None = None
+        """Where the log ended when its leader counted more, in this run of the broker."""
         if segments.seals.lost is not None:
             log.warning("seals_lost partition=%s reason=%s", group, segments.seals.lost)
         for error in segments.found:
@@ -63,6 +65,16 @@ class DamageNotes:
         self._noted = tuple(one for one in self.found if not first <= one.offset < end)
         segments = self._log.segments
         save_damage(segments.disk, segments.folder, self._noted)
+
+    def lose_tail(self, end: Offset) -> None:
+        """Learn that the log ends before what this replica acknowledged to its present leader."""
+        self.tail_lost_at = end
+        log.error(
+            "tail_lost partition=%s offset=%d: the disk has lost what was synced and acknowledged "
+            "from there on; the replica does not vote until a leader has sent it again",
+            self._group,
+            end,
+        )
 
     def add(self, offset: Offset, error: CorruptLog) -> None:
         """Note that what begins at `offset` cannot be read; one that is known is not news."""

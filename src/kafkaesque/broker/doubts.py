@@ -20,10 +20,11 @@ from msgspec import Struct
 
 from kafkaesque.broker.aside import begun, distrust, put_aside, rename_all, unused_term
 from kafkaesque.entry import Voters
-from kafkaesque.errors import OldCopy
+from kafkaesque.errors import LogError, OldCopy
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import CopyKept, MemoryDoubted, OldCopyFound
+from kafkaesque.log.rebuilding import find
 from kafkaesque.types import NO_TERM, GroupId
 
 log = logging.getLogger(__name__)
@@ -84,13 +85,34 @@ def settle_doubts(journal: Journal, disk: Disk, held: Mapping[GroupId, Held]) ->
         distrust(journal, group, term)
     for group, one in held.items():
         if one.is_alone and group not in journal.groups:
-            log.error("old_copy_lacks partition=%s: what it held cannot be fetched again", group)
+            _go_on_alone(journal, disk, group)
     joined = {
         group: voters
         for group, voters in shared.items()
         if group not in unknown and _voters(journal, group) == (journal.node,)
     }
     put_aside(journal, disk, joined, term, MemoryDoubted(group="", term=NO_TERM))
+
+
+def _go_on_alone(journal: Journal, disk: Disk, group: GroupId) -> None:
+    """Let a log that nobody else holds go on from its segments, if it has any."""
+    try:
+        found = find(disk, group)
+    except LogError as error:
+        log.error("log_not_rebuilt partition=%s reason=%s", group, error)  # noqa: TRY400
+        return
+    if found is None:
+        log.error("old_copy_lacks partition=%s: what it held cannot be fetched again", group)
+        return
+    log.warning(
+        "log_rebuilt partition=%s end=%d unreadable_bytes=%d: it goes on from its segments",
+        group,
+        found.end,
+        found.bad_bytes,
+    )
+    term = max(journal.doubted_term, found.last_term + 1)
+    for record in found.records(Voters(voters=(journal.node,)), term):
+        journal.add(record)
 
 
 def _voters(journal: Journal, group: GroupId) -> tuple[int, ...]:

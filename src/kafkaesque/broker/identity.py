@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
-from kafkaesque.errors import CorruptLog, ForeignFile, LogError, NewerFormat
+from kafkaesque.errors import CorruptLog, ForeignFile, JournalLost, LogError, NewerFormat
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.journal import Journal
@@ -62,7 +62,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(FolderIdentity)
 
 
-def load_identity(disk: Disk) -> FolderIdentity | None:
+def load_identity(disk: Disk, *, may_lack_journal: bool = False) -> FolderIdentity | None:
     """Return who the folder belongs to, None if to nobody yet.
 
     Raises LogError for a folder that is not whole, CorruptLog, ForeignFile, NewerFormat.
@@ -80,10 +80,9 @@ def load_identity(disk: Disk) -> FolderIdentity | None:
         data = file.read(0, file.size())
         file.close()
     identity = decode_identity(data)
-    if identity.has_begun and not Journal.exists(disk):
-        raise LogError(
-            "the data folder has an identity but no journal: it was copied in part; "
-            "copy all of it, or begin with an empty folder"
+    if identity.has_begun and not may_lack_journal and not Journal.exists(disk):
+        raise JournalLost(
+            "the data folder has an identity but no journal, as if it had been copied in part"
         )
     return identity
 

@@ -34,6 +34,8 @@ class ProblemKind(StrEnum):
     LEADERLESS = "leaderless"
     CROWDED = "crowded"
     OLD_COPY = "old-copy"
+    TAIL_LOST = "tail-lost"
+    """A disk lost the end of a log that it had called synced; in this run of the broker."""
     GIVEN_UP = "given-up"
     """A person let a lone copy go on without what its disk had lost."""
 
@@ -41,7 +43,7 @@ class ProblemKind(StrEnum):
     def is_final(self) -> bool:
         """Whether it counts at once; the others are normal for as long as an election takes."""
         finals = ProblemKind.DISK_FULL, ProblemKind.DAMAGED, ProblemKind.OLD_COPY
-        return self in (*finals, ProblemKind.GIVEN_UP)
+        return self in (*finals, ProblemKind.GIVEN_UP, ProblemKind.TAIL_LOST)
 
     @property
     def concerns_all(self) -> bool:
@@ -64,7 +66,17 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 def problems(broker: Broker) -> list[Problem]:
     """Return what is wrong now, at most one of each kind."""
-    finders = (_disk, _catalog, _damaged, _unfilled, _leaderless, _crowded, _old_copy, _given_up)
+    finders = (
+        _disk,
+        _catalog,
+        _damaged,
+        _unfilled,
+        _leaderless,
+        _crowded,
+        _old_copy,
+        _tail_lost,
+        _given_up,
+    )
     return [found for find in finders for found in find(broker)]
 
 
@@ -161,6 +173,26 @@ def _crowded(broker: Broker) -> Iterator[Problem]:
             text=f"{CROWDED_SHARE:.0%} of a limit is taken by {_named(full)}: raise it, or remove "
             "what nobody needs (the page on limits says what is refused beyond it)",
         )
+
+
+def _tail_lost(broker: Broker) -> Iterator[Problem]:
+    losers = {
+        group: replica.damage.tail_lost_at
+        for group, replica in broker.replicas.by_group.items()
+        if replica.damage.tail_lost_at is not None
+    }
+    names = {CATALOG_GROUP: "the catalog"}
+    for topic in broker.catalog.topics.values():
+        names |= {
+            group_of(topic, index): f"{topic.name}-{index}" for index in range(topic.partitions)
+        }
+    lost = [f"{names.get(group, group)} from offset {at}" for group, at in losers.items()]
+    if lost:
+        text = f"the disk lost what it had called synced, of {_named(lost)}: look at it and at its "
+        text += (
+            "write cache; leaders send again what this broker lacks, and it votes when it has it"
+        )
+        yield Problem(kind=ProblemKind.TAIL_LOST, text=text)
 
 
 def _given_up(broker: Broker) -> Iterator[Problem]:

@@ -377,7 +377,11 @@ class Replica:
     def _carry_out(self) -> None:
         """Do what the core wants, in the order that `Ready` prescribes."""
         self._has_gathered = False
-        state, install, truncate, append, messages, commit, is_recovered = self.raft.ready()
+        ready = self.raft.ready()
+        state, has_lost, install, truncate, append, messages, commit, is_recovered = ready
+        if has_lost:
+            self._journal.add(RecoverySet(group=self.group, is_recovering=True))
+            self.damage.lose_tail(self.log.end_offset)
         if state is not None:
             self._journal.add(StateSaved(group=self.group, term=state.term, vote=state.vote))
             self._unsaved_states += 1

@@ -7,6 +7,7 @@ from kafkaesque.broker import doubts
 from kafkaesque.broker.aside import NOBODY, begun, distrust, put_aside
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica, Send
+from kafkaesque.broker.salvage import open_journal
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig, RaftConfig
 from kafkaesque.entry import LogStart, Voters
@@ -57,7 +58,7 @@ class Store:
     ) -> "Store":
         """Open the folder of an earlier run, or begin one for a new node."""
         if Journal.exists(disk):
-            journal = Journal.open(disk, config)
+            journal = open_journal(disk, config)
             if journal.old_copy is not None:
                 doubts.begin_again(journal, disk)
         else:

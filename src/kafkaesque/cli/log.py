@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from kafkaesque.broker.topic_folders import is_folder_of
+from kafkaesque.cli.log_journal import repair_journal
 from kafkaesque.cli.main import FAILED, Group
 from kafkaesque.cli.options import NOT_DONE, json_option, yes_option
 from kafkaesque.cli.output import Output, Table, counted, shown
@@ -157,24 +158,34 @@ def trust(*, data: Path, groups: tuple[str, ...]) -> int:
     required=True,
     help="The data folder of the broker; it must not run.",
 )
-@click.argument("topic")
-@click.argument("partition", type=click.IntRange(min=0))
+@click.argument("topic", required=False)
+@click.argument("partition", type=click.IntRange(min=0), required=False)
 @yes_option
 @json_option
-def repair(*, data: Path, topic: str, partition: int, is_sure: bool, is_json: bool) -> int:
-    """Give up what the only copy of a partition has lost.
+def repair(
+    *, data: Path, topic: str | None, partition: int | None, is_sure: bool, is_json: bool
+) -> int:
+    """Give up what the only copy of a partition has lost, or make a lost journal again.
 
     Good records stay at their offsets, and what is lost becomes a hole that consumers pass over.
     The damaged files are kept, with names that end in .damaged. Without --yes it only shows what
     would be given up. Copies that other brokers have, too, are mended from those by themselves.
+
+    Without TOPIC and PARTITION it is about the journal of a broker that is alone: if that is
+    damaged or missing, a new one is made from what the segments hold, and all partitions go on in
+    a term above any that they know. The broker of a cluster is started with --rejoin instead.
     """
     output = Output(is_json=is_json)
+    if topic is not None and partition is None:
+        raise click.UsageError("name the partition, too, or neither to repair the journal")
     try:
         disk = PosixDisk(data)
     except OSError as error:
         raise click.ClickException(f"cannot use {data}: {error.strerror}") from error
     try:
         disk.lock()
+        if topic is None or partition is None:
+            return repair_journal(disk, output, is_sure=is_sure)
         group, state = _lone_group(data, topic, partition)
         found = survey(disk, group, state)
         if found.is_whole and not load_damage(disk, group):

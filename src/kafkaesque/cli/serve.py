@@ -2,6 +2,7 @@
 
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -45,7 +46,13 @@ _DEFAULTS = ServerConfig()
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The cluster's secret, for brokers on several machines.",
 )
-def serve(config: Path | None, **given: Value | None) -> int:
+@click.option(
+    "--rejoin",
+    "rejoins",
+    is_flag=True,
+    help="The journal is lost: let the other brokers give this one everything again.",
+)
+def serve(config: Path | None, *, rejoins: bool, **given: Value | None) -> int:
     """Run one broker until it is told to stop; told twice, it stops at once."""
     flags = {f"server.{name}": value for name, value in given.items() if value is not None}
     settings = load(config, os.environ, flags)
@@ -64,7 +71,8 @@ def serve(config: Path | None, **given: Value | None) -> int:
         missing = f"no link to broker {others}" if others else "its catalog has no leader yet"
         click.echo(f"broker {node.node} waits for its cluster: {missing}")
 
-    error = run(serve_node(node_settings(settings), started, settings.broker, waiting))
+    how = replace(node_settings(settings), rejoins=rejoins)
+    error = run(serve_node(how, started, settings.broker, waiting))
     if error is not None:
         raise error
     return 0

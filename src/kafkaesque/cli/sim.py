@@ -29,7 +29,7 @@ _SHOWN_FAILURES_MAX = 10
     type=click.Choice([str(kind) for kind in Kind]),
     default=str(Kind.LOGS),
     show_default=True,
-    help="Replicated logs, also over narrow links, or brokers, also with bad clocks or old copies.",
+    help="Replicated logs, also over narrow links, or brokers, also with bad clocks or disks.",
 )
 @click.option("--story", "is_story", is_flag=True, help="Tell how a leader loses its power.")
 def sim(

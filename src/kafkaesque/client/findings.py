@@ -260,6 +260,13 @@ def _told(now: Overview) -> Iterator[Finding]:
                 text=f"broker {node}: {told['disk-full']}",
                 command=f"make room on the disk of broker {node}",
             )
+        if "tail-lost" in told:
+            yield Finding(
+                kind=Kind.DAMAGED,
+                text=f"broker {node}: {told['tail-lost']}",
+                command="replace the disk, or let it write through; the broker says this until it "
+                "is started again",
+            )
         if "old-copy" in told:
             yield Finding(
                 kind=Kind.OLD_COPY,

@@ -31,10 +31,7 @@ _HEADER = struct.Struct(">8sHqI")
 _FRAME = struct.Struct(">4sIIQ")
 _CHECKED_FROM = 12
 _FRAME_BYTES_MAX = 1 << 30
-_LOST = (
-    "the state that it begins with cannot be read, and no copy of it is whole; terms and votes "
-    "may be lost, so let this broker join its cluster again with an empty folder"
-)
+_LOST = "the state that it begins with cannot be read, and no copy of it is whole"
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[JournalRecord])

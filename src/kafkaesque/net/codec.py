@@ -15,6 +15,7 @@ from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
 from kafkaesque.errors import MalformedLink
 from kafkaesque.net import heads
 from kafkaesque.net.framing import HEAD_LENGTH, frame
+from kafkaesque.net.handshake import MATCHED_SINCE, VERSION_LAST
 from kafkaesque.net.pieces import Gathering
 from kafkaesque.raft.messages import (
     AppendAccepted,
@@ -76,8 +77,8 @@ class ForGroup(msgspec.Struct, frozen=True):
 Received: TypeAlias = ForGroup | Beat | Call | Reply | Failure | Note
 
 
-def encode_message(group: GroupId, message: Message) -> list[Buffer]:
-    """Return the parts of a frame with a message for a group's replica.
+def encode_message(group: GroupId, message: Message, version: int = VERSION_LAST) -> list[Buffer]:
+    """Return the parts of a frame with a message for a group's replica, in a version of the link.
 
     The batches are parts as they are: they must not change until the frame is written.
     """
@@ -87,7 +88,8 @@ def encode_message(group: GroupId, message: Message) -> list[Buffer]:
         case AppendAccepted(term=term):
             return frame((4, group, term, message.match, message.commit))
         case Heartbeat(term=term):
-            return frame((6, group, term, message.commit, message.low))
+            more = () if version < MATCHED_SINCE else (message.matched,)
+            return frame((6, group, term, message.commit, message.low, *more))
         case HeartbeatResponse(term=term):
             return frame((7, group, term, message.commit, message.low))
         case AppendRejected(term=term):
@@ -219,7 +221,7 @@ class Decoder:
             case heads.AppendAcceptedHead():
                 return AppendAccepted(**ends, match=head.match, commit=head.commit)
             case heads.HeartbeatHead():
-                return Heartbeat(**ends, commit=head.commit, low=head.low)
+                return Heartbeat(**ends, commit=head.commit, low=head.low, matched=head.matched)
             case heads.HeartbeatResponseHead():
                 return HeartbeatResponse(**ends, commit=head.commit, low=head.low)
             case heads.AppendRejectedHead():

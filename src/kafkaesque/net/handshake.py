@@ -35,11 +35,14 @@ FIRST_BYTE = b"\x01"
 """By this the door knows a link: Kafka's first byte is 0, text begins with a letter."""
 
 VERSION_FIRST = 1
-VERSION_LAST = 2
+VERSION_LAST = 3
 """The protocols that this version of Kafkaesque speaks on links."""
 
 PIECES_SINCE = 2
 """From this version on large frames go in pieces."""
+
+MATCHED_SINCE = 3
+"""From this version on a heartbeat says how much of the follower's log its leader counts."""
 
 HANDSHAKE_BYTES_MAX = 64 << 10
 """What a peer may send before it has proven anything."""

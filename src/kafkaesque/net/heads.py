@@ -120,6 +120,7 @@ class HeartbeatHead(GroupHead, tag=6, frozen=True):
 
     commit: Natural
     low: Natural
+    matched: Natural = 0
 
 
 class HeartbeatResponseHead(GroupHead, tag=7, frozen=True):

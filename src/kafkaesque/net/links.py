@@ -156,11 +156,11 @@ class Links:
         assert message.source == self._identity.node
         assert message.target == node
         link = self._open.get(node)
-        if link is None:
+        if link is None or link.peer is None:
             return False
         sort = sort_of(message)
         stream = group if sort is Sort.BULK else None
-        return link.send(encode_message(group, message), sort, stream)
+        return link.send(encode_message(group, message, link.peer.version), sort, stream)
 
     def is_sending(self, node: NodeId, group: GroupId) -> bool:
         """Return whether an append, or a piece of a state, still waits to be written to a node.

@@ -63,9 +63,17 @@ class Following:
             self.accept()
 
     def take_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Learn how far the leader has committed, and show that we are alive."""
-        self._take_commit(heartbeat.commit)
+        """Learn how far the leader has committed, and show that we are alive.
+
+        A leader counts only what we said to be durable, in this term, and within a term what agrees
+        with its leader is never cut. So if it counts more than we have, our disk has lost it. An
+        old or repeated heartbeat cannot mislead us: it counts less.
+        """
         raft = self._raft
+        if heartbeat.matched > raft.end:
+            raft.begin_recovery(heartbeat.source)
+            return
+        self._take_commit(heartbeat.commit)
         raft.send(
             HeartbeatResponse(
                 source=raft.node,

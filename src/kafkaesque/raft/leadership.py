@@ -265,6 +265,7 @@ class Leadership:
                 term=raft.term,
                 commit=raft.commit,
                 low=raft.log.low,
+                matched=self.progress[peer].match,
             )
         )
 

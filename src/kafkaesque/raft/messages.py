@@ -75,6 +75,8 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     commit: Index
     low: Offset = 0
     """Records before this were deleted; followers forget them once they are committed there."""
+    matched: Index = 0
+    """Up to here the leader counts what this follower acknowledged to it in this term."""
 
 
 class HeartbeatResponse(Struct, frozen=True, kw_only=True):

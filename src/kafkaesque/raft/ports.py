@@ -64,6 +64,9 @@ class Ready(NamedTuple):
     hard_state: HardState | None
     """Begin to save this; until it is durable, hold back `messages` (of this and later Readys)."""
 
+    has_lost: bool
+    """The replica lacks what it acknowledged: save with the hard state that it may not vote."""
+
     install: LogStart | None
     """Throw the log away and begin anew here."""
 

@@ -98,6 +98,7 @@ class Raft:
         self._append: list[Entry] = []
         self._messages: list[CoreMessage] = []
         self._is_recovered = False
+        self._has_lost = False
 
     # ── inputs ───────────────────────────────────────────────────────────────────────────────
 
@@ -226,6 +227,7 @@ class Raft:
             state = self._saved = HardState(term=self.term, vote=self.vote)
         ready = Ready(
             state,
+            self._has_lost,
             self._install,
             self._truncate,
             tuple(self._append),
@@ -237,7 +239,7 @@ class Raft:
         self._install = self._truncate = None
         self._append.clear()
         self._messages.clear()
-        self._is_recovered = False
+        self._is_recovered = self._has_lost = False
         return ready
 
     # ── for leadership and following ─────────────────────────────────────────────────────────
@@ -318,6 +320,16 @@ class Raft:
         self.end = start.index
         self.stable = -1
         self.commit = start.index
+
+    def begin_recovery(self, leader: NodeId) -> None:
+        """Vote no more until refilled, and leave the term: we lack what we said to be durable.
+
+        The leader gives way to a higher term and counts afresh. So what we acknowledged before the
+        loss, and may still be on its way, counts for nothing.
+        """
+        self.is_recovering = self._has_lost = True
+        self._become_follower(self.term + 1, None)
+        self._tell_term(leader)
 
     def end_recovery(self) -> None:
         """Vote again from here on."""
@@ -468,15 +480,7 @@ class Raft:
         """Tell those who live in an old term about the new one, so that they do not stay there."""
         match message:
             case AppendRequest() | Heartbeat() | InstallRequest():
-                self.send(
-                    AppendRejected(
-                        source=self.node,
-                        target=message.source,
-                        term=self.term,
-                        prev_end=self.end,
-                        hint=self.commit,
-                    )
-                )
+                self._tell_term(message.source)
             case VoteRequest():
                 self.send(
                     VoteResponse(
@@ -489,6 +493,17 @@ class Raft:
                 )
             case _:
                 pass
+
+    def _tell_term(self, leader: NodeId) -> None:
+        self.send(
+            AppendRejected(
+                source=self.node,
+                target=leader,
+                term=self.term,
+                prev_end=self.end,
+                hint=self.commit,
+            )
+        )
 
     # ── following ────────────────────────────────────────────────────────────────────────────
 

@@ -51,9 +51,11 @@ async def identify(
     secret: bytes,
     links: LinkConfig,
     supports: Mapping[str, Range],
+    *,
+    may_lack_journal: bool = False,
 ) -> FolderIdentity:
     """Return who the broker of a folder is; raises LogError, CannotJoin, BadConfiguration."""
-    found = load_identity(disk)
+    found = load_identity(disk, may_lack_journal=may_lack_journal)
     if found is not None:
         if place.join:
             await meet(parse_address(place.join), found, secret, links)

@@ -68,6 +68,7 @@ class Ask(IntEnum):
     TRANSACTION = 6
     RANGE = 7
     COPY = 8
+    REMEMBERED = 9
 
 
 class Tell(IntEnum):
@@ -112,6 +113,7 @@ _copies = msgspec.msgpack.Decoder(CopyTold)
 _applications = msgspec.msgpack.Decoder(Application)
 _leaders = msgspec.msgpack.Decoder(LeadersTold)
 _clocks = msgspec.msgpack.Decoder(ClockTold)
+_nodes = msgspec.msgpack.Decoder(NodeId)
 
 
 class Peering:
@@ -362,6 +364,8 @@ class Peering:
                 question.reply(b"")
             case Ask.STANDING:
                 self._tell_standing(question)
+            case Ask.REMEMBERED:
+                self._tell_remembered(question)
             case _:
                 question.refuse(f"this broker knows no call of kind {question.kind}")
 
@@ -443,6 +447,16 @@ class Peering:
             question.reply(standing_of(question.data, self._removed))
         except msgspec.MsgspecError as error:
             question.refuse(f"the question cannot be read: {error}")
+
+    def _tell_remembered(self, question: Question) -> None:
+        """Tell a broker that has lost its journal what is known of it here."""
+        try:
+            node = _nodes.decode(question.data)
+        except msgspec.MsgspecError as error:
+            question.refuse(f"the question cannot be read: {error}")
+            return
+        told = self._broker.remembered(node)
+        question.reply(_encode(msgspec.structs.replace(told, refusal=self._removed(node) or "")))
 
     async def watch_standing(self, on_removed: Callable[[str], None]) -> None:
         """Ask those who have no link with us whether we were removed; goes on until cancelled."""

@@ -6,12 +6,16 @@ from dataclasses import replace
 from functools import partial
 
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.identity import FolderIdentity
+from kafkaesque.broker.salvage import rejoin
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.log.journal import PATH as JOURNAL
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import OldCopyFound
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_rot import Rotting
+from kafkaesque.sim.broker_tails import LosingTails
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.inode import Folder
 from kafkaesque.topic_settings import resolve
@@ -44,7 +48,9 @@ class BrokerMischief:
             "sync_failures": self._fail_sync,
             "clocks": self._set_clock,
             "copies": self._copy,
+            "journals": self._lose_journal,
             "rot": self.rotting.happen,
+            "tails": LosingTails(world).happen,
         }
         kinds = world.settings.faults
         self._faults = [faults[kind] for kind in kinds if kind in faults]
@@ -170,10 +176,8 @@ class BrokerMischief:
         if image is None:
             self._images[machine.node] = machine.disk.image()
             return
-        others = [one.broker for one in self._world.nodes.values() if one is not machine]
-        brokers = [one for one in others if one is not None]
-        whole = [one for one in brokers if _has_all(one, machine.broker)]
-        if len(whole) < len(others):
+        whole = self._whole_others(machine, machine.broker)
+        if whole is None:
             return
         peer = self._chance.choice(whole)
         machine.lose_power()
@@ -191,6 +195,35 @@ class BrokerMischief:
         )
         journal.write_now()
         self._world.count("images restored")
+
+    def _whole_others(self, machine: BrokerNode, broker: Broker) -> list[Broker] | None:
+        """Return the other brokers, if all of them have all that this one has."""
+        others = [one.broker for one in self._world.nodes.values() if one is not machine]
+        whole = [one for one in others if one is not None and _has_all(one, broker)]
+        return whole if len(whole) == len(others) else None
+
+    def _lose_journal(self) -> None:
+        """Damage a journal beyond use, if the others can do without its broker; it rejoins."""
+        machine = self._chance.choice(list(self._world.nodes.values()))
+        is_calm = len(self._world.able()) == len(self._world.nodes)
+        if machine.broker is None or not is_calm or not _is_minority(machine.broker):
+            return
+        whole = self._whole_others(machine, machine.broker)
+        if whole is None:
+            return
+        told = [one.remembered(machine.node) for one in whole]
+        machine.lose_power()
+        disk, node = machine.disk, machine.node
+        if self._chance.random() < 0.5:
+            disk.remove(JOURNAL)
+        else:
+            file = disk.open(JOURNAL)
+            file.write(0, b"\xff" * file.size())
+        folder = FolderIdentity(
+            cluster="", node=node, directory=b"", is_founder=False, has_begun=True
+        )
+        rejoin(disk, self._world.settings.log, folder, told)
+        self._world.count("journals lost")
 
     # ── what an administrator does in the middle of it ───────────────────────────────────────
 

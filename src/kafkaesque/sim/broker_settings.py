@@ -170,6 +170,27 @@ def draw_setters(seed: int) -> BrokerSettings:
     return replace(drawn, faults=(*drawn.faults, "settings"))
 
 
+def draw_tails(seed: int) -> BrokerSettings:
+    """Draw the settings of a seed in which disks lose the ends of logs without a word, or journals.
+
+    Other faults are few: the leader that counted what is lost must be there to tell.
+    """
+    chance = random.Random(seed)
+    drawn = draw_brokers(chance)
+    kept = tuple(kind for kind in drawn.faults if kind not in ("moves", "drains"))
+    return replace(
+        drawn,
+        brokers=3,
+        voters=3,
+        late=0,
+        late_ms=0,
+        pause_mean=150,
+        transactors=0,
+        queries=0,
+        faults=(*kept[:1], *("tails" for _ in range(8)), *("journals" for _ in range(4))),
+    )
+
+
 def draw_rot(seed: int) -> BrokerSettings:
     """Draw the settings of a seed in which disks lose what was written long ago.
 

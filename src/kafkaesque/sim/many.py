@@ -10,7 +10,13 @@ from itertools import islice
 
 from kafkaesque.sim.broker_run import STEPS as BROKER_STEPS
 from kafkaesque.sim.broker_run import run_brokers
-from kafkaesque.sim.broker_settings import draw_clocks, draw_copies, draw_rot, draw_setters
+from kafkaesque.sim.broker_settings import (
+    draw_clocks,
+    draw_copies,
+    draw_rot,
+    draw_setters,
+    draw_tails,
+)
 from kafkaesque.sim.run import STEPS, Report, run_seed
 from kafkaesque.sim.settings import draw_narrow
 
@@ -38,6 +44,9 @@ class Kind(StrEnum):
     SETTINGS = "settings"
     """Whole brokers whose settings are changed while they run."""
 
+    TAILS = "tails"
+    """Whole brokers whose disks lose what they had called synced: ends of logs, and journals."""
+
     @property
     def steps(self) -> int:
         """How long a seed is troubled by default."""
@@ -49,6 +58,7 @@ _DRAWN = {
     Kind.COPIES: draw_copies,
     Kind.ROT: draw_rot,
     Kind.SETTINGS: draw_setters,
+    Kind.TAILS: draw_tails,
 }
 
 

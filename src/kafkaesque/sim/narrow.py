@@ -82,6 +82,7 @@ class _Way:
     ) -> None:
         self.is_lost = False
         self.outbox = Outbox(links)
+        self._version = links.version_max
         self.outbox.cuts = links.version_max >= PIECES_SINCE
         self._turn_bytes = links.piece_bytes
         self._write = write
@@ -98,7 +99,7 @@ class _Way:
         else:
             sort = sort_of(message)
             stream = group if sort is Sort.BULK else None
-            self.outbox.put(encode_message(group, message), sort, stream)
+            self.outbox.put(encode_message(group, message, self._version), sort, stream)
         if not self._is_busy:
             self.written()
 

@@ -1,0 +1,49 @@
+"""Planted bugs in how a broker begins again that has lost its journal; tests are to notice."""
+
+from kafkaesque.sim.many import Kind
+from tests.mutants.mutation import Mutant
+
+SALVAGE_MUTANTS = (
+    Mutant(
+        name="a broker that lost its journal uses terms again in which it took part",
+        target="kafkaesque.broker.salvage:rejoin",
+        old="distrust(journal, CATALOG_GROUP, term)",
+        new="distrust(journal, CATALOG_GROUP)",
+        world=Kind.TAILS,
+    ),
+    Mutant(
+        name="a broker that lost its journal takes its groups for new ones",
+        target="kafkaesque.broker.salvage:rejoin",
+        old='journal.add(MemoryDoubted(group="", term=term))',
+        new="pass",
+        world=Kind.TAILS,
+    ),
+    Mutant(
+        name="a broker that lost its journal votes on the catalog",
+        target="kafkaesque.broker.salvage:rejoin",
+        old="distrust(journal, CATALOG_GROUP, term)",
+        new="pass",
+        world=Kind.TAILS,
+    ),
+    Mutant(
+        name="a broker that lost its journal counts its runs from the beginning",
+        target="kafkaesque.broker.salvage:rejoin",
+        old="journal.leap(max(one.run for one in told), max(one.round for one in told))",
+        new="pass",
+        world=Kind.TAILS,
+    ),
+    Mutant(
+        name="a log that is found again from its segments goes on in their last term",
+        target="kafkaesque.broker.salvage:survey",
+        old="term = unused_term(one.last_term for one in logs)",
+        new="term = max(one.last_term for one in logs) + 1",
+        world=Kind.TAILS,
+    ),
+    Mutant(
+        name="offsets of batches in a wrong place are given again",
+        target="kafkaesque.log.rebuilding:_Walk.read",
+        old="self.expected += misfits",
+        new="pass",
+        world=Kind.TAILS,
+    ),
+)

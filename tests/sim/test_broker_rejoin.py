@@ -1,0 +1,152 @@
+"""A broker of a cluster that has lost its journal: the others give it everything again."""
+
+import pytest
+
+from kafkaesque.broker.aside import LEAP
+from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.broker.identity import FolderIdentity
+from kafkaesque.broker.salvage import Remembered, has_journal, rejoin
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import JournalLost, LogError
+from kafkaesque.log.journal import PATH
+from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.sim.disk import PowerLost
+from tests.sim.test_broker_growth import pass_ms
+from tests.sim.test_broker_old_copies import (
+    OLD,
+    a_world,
+    alone_on_the_old,
+    is_found,
+    is_revived,
+    is_whole,
+    leads,
+    live_on,
+)
+from tests.sim.test_broker_world import broker_of, wait, write
+
+pytestmark = pytest.mark.simulation
+
+ME = FolderIdentity(cluster="c", node=OLD, directory=bytes(16), is_founder=False, has_begun=True)
+
+
+def lose_journal(world: BrokerWorld, how: str = "damaged") -> None:
+    """Kill it, and let its disk lose the journal."""
+    machine = world.nodes[OLD]
+    machine.kill()
+    if how == "missing":
+        machine.disk.remove(PATH)
+    else:
+        file = machine.disk.open(PATH)
+        file.write(0, b"\0" * file.size())
+        machine.disk.sync_now([file], [])
+    machine.disk.sync_now([], [""])
+
+
+def told(world: BrokerWorld) -> list[Remembered]:
+    return [
+        machine.broker.remembered(OLD)
+        for node, machine in world.nodes.items()
+        if node != OLD and machine.broker is not None
+    ]
+
+
+def begin_again(world: BrokerWorld) -> None:
+    rejoin(world.nodes[OLD].disk, world.settings.log, ME, told(world))
+
+
+@pytest.mark.parametrize("how", ["missing", "damaged"])
+def test_it_is_refilled_without_a_vote_and_no_file_is_deleted(how: str) -> None:
+    world = a_world()
+    live_on(world)
+    live_on(world)
+    lose_journal(world, how)
+    disk = world.nodes[OLD].disk
+    if how == "damaged":
+        with pytest.raises(JournalLost, match="--rejoin"):
+            world.nodes[OLD].start()
+    (group,) = [f"{name}/0" for name in disk.list("") if name.startswith("orders.")]
+    before = [name for name in disk.list(group) if name.endswith(".log")]
+    begin_again(world)
+    world.start(world.nodes[OLD])
+    wait(world, lambda: is_whole(world))
+    assert [f"{name}.1.damaged" in disk.list(group) for name in before] == [True] * len(before)
+    assert (f"{PATH}.1.damaged" in disk.list("")) == (how == "damaged")
+    for index in range(3):
+        assert broker_of(world, OLD).partition("orders", index).high_watermark == 2
+    live_on(world)
+    wait(world, lambda: is_whole(world))
+    broker = broker_of(world, OLD)
+    assert not broker.is_in_doubt
+    assert all(one.raft.term > LEAP for one in broker.replicas.by_group.values())
+    assert world.nodes[OLD].is_up, "nobody takes it for an old copy"
+
+
+def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() -> None:
+    world = a_world()
+    live_on(world)
+    world.nodes[2].kill()
+    wait(world, lambda: all(leads(world, index) for index in range(3)))
+    live_on(world)  # on 1 and 3 alone
+    lose_journal(world)
+    begin_again(world)
+    world.nodes[1].kill()
+    world.start(world.nodes[OLD])
+    world.start(world.nodes[2])
+    pass_ms(world, 10_000)
+    assert world.leading(CATALOG_GROUP) is None, "nobody but 1 has all that was acknowledged"
+    world.start(world.nodes[1])
+    wait(world, lambda: is_whole(world))
+    assert broker_of(world, 2).partition("orders", 0).high_watermark == 2
+
+
+@pytest.mark.complains("log_rebuilt partition=single.* end=1 *: it goes on from its segments")
+def test_where_it_is_alone_it_goes_on_from_its_segments() -> None:
+    world = a_world()
+    index = alone_on_the_old(world)
+    outcomes = write(world, "single", index)
+    wait(world, lambda: outcomes == [Outcome.COMMITTED])
+    live_on(world)
+    lose_journal(world)
+    begin_again(world)
+    world.start(world.nodes[OLD])
+    wait(world, lambda: is_whole(world))
+    partition = broker_of(world, OLD).partition("single", index)
+    wait(world, lambda: partition.high_watermark == 1)
+    assert partition.replica.raft.term > LEAP
+    more = write(world, "single", index)
+    wait(world, lambda: more == [Outcome.COMMITTED])
+    assert partition.high_watermark == 2
+
+
+def test_one_that_loses_power_while_it_begins_again_can_do_so_once_more() -> None:
+    world = a_world()
+    live_on(world)
+    lose_journal(world)
+    machine = world.nodes[OLD]
+    lost = machine.disk.image()
+    operations = 0
+    while True:  # ends: each turn lets it come further
+        operations += 1
+        machine.disk.restore(lost)
+        machine.disk.crash_after = machine.disk.operations + operations
+        try:
+            begin_again(world)
+        except PowerLost:
+            machine.lose_power()
+            machine.disk.crash_after = None
+            if not has_journal(machine.disk, world.settings.log):
+                begin_again(world)
+            wait(world, lambda: is_revived(world) and is_whole(world))
+            machine.kill()
+            continue
+        break
+    assert operations > 5
+
+
+def test_the_only_one_that_votes_on_the_catalog_cannot_be_given_it_again() -> None:
+    world = a_world()
+    lose_journal(world)
+    alone = Remembered(run=1, round=1, term=1, voters=(OLD,))
+    with pytest.raises(LogError, match="nobody but this broker votes on the catalog"):
+        rejoin(world.nodes[OLD].disk, world.settings.log, ME, [alone])
+    assert is_found(world)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kafkaesque.broker.replica import Replica
 from kafkaesque.errors import RaftError
-from kafkaesque.types import NodeId
+from kafkaesque.types import GroupId, NodeId
 
 TICKS_BETWEEN = 100
 """How often to look: a broker that comes back has some seconds to settle."""
@@ -13,31 +13,45 @@ TRANSFERS_MAX = 50
 """Groups handed over at a time: each refuses proposals for a moment. A broker that led 1,000 leads
 them again after two minutes."""
 
-TICKS_BEFORE_RETRY = 30 * TICKS_BETWEEN
+LOOKS_BEFORE_RETRY = 30
 """After one who did not take over: it may be damaged, and each try refuses proposals meanwhile."""
 
 
-def give_back(led: Iterable[tuple[Replica, NodeId]]) -> int:
-    """Hand groups that are led here to their preferred leaders, if those have everything.
+class GivingBack:
+    """Hands groups that are led here to their preferred leaders, if those have everything.
 
-    Returns how many; the rest waits for the next time.
+    A try that failed is counted in looks: a group at rest has no ticks of its own, and would wait
+    for its next try for ever.
     """
-    count = 0
-    for replica, preferred in led:
-        leadership = replica.raft.leadership
-        if leadership is None or not replica.is_serving or leadership.transferee is not None:
-            continue
-        progress = leadership.progress.get(preferred)
-        if progress is None or not progress.is_active or progress.match < replica.raft.end:
-            continue
-        failed_at = leadership.failed_transfers.get(preferred)
-        if failed_at is not None and leadership.ticks - failed_at < TICKS_BEFORE_RETRY:
-            continue
-        try:
-            replica.transfer(preferred)
-        except RaftError:
-            continue  # no voter, or not any more
-        count += 1
-        if count == TRANSFERS_MAX:
-            break
-    return count
+
+    def __init__(self) -> None:
+        self._looks = 0
+        self._failed_at: dict[tuple[GroupId, NodeId], int] = {}
+
+    def look(self, led: Iterable[tuple[Replica, NodeId]]) -> int:
+        """Hand over some of these groups; returns how many, the rest waits for the next look."""
+        self._looks += 1
+        failed_before, self._failed_at = self._failed_at, {}
+        count = 0
+        for replica, preferred in led:
+            leadership = replica.raft.leadership
+            if leadership is None or not replica.is_serving or leadership.transferee is not None:
+                continue
+            if preferred in leadership.failed_transfers:
+                key = replica.group, preferred
+                failed_at = failed_before.get(key, self._looks)
+                if self._looks - failed_at < LOOKS_BEFORE_RETRY:
+                    self._failed_at[key] = failed_at
+                    continue
+                leadership.failed_transfers.discard(preferred)
+            progress = leadership.progress.get(preferred)
+            if progress is None or not progress.is_active or progress.match < replica.raft.end:
+                continue
+            if count == TRANSFERS_MAX:
+                continue
+            try:
+                replica.transfer(preferred)
+            except RaftError:
+                continue  # no voter, or not any more
+            count += 1
+        return count

@@ -74,7 +74,7 @@ def give_range(replica: Replica | None, asked: RangeAsked) -> RangeAnswer:
             end = peek_span(view.data)[1]
     if replica.raft.leadership is not None and end == asked.end:
         # It may have refused to lead because of the damage, and soon will not.
-        replica.raft.leadership.failed_transfers.pop(asked.source, None)
+        replica.raft.leadership.failed_transfers.discard(asked.source)
     return RangePiece(
         end=end,
         has_holes=replica.has_holes,

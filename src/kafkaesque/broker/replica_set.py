@@ -15,7 +15,7 @@ from kafkaesque.broker.leaders import Leaders, LeadersTold
 from kafkaesque.broker.lives import Lives
 from kafkaesque.broker.peers import Peers
 from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
-from kafkaesque.broker.preferred import give_back
+from kafkaesque.broker.preferred import GivingBack
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.store import Store
 from kafkaesque.broker.topic_folders import group_of
@@ -64,6 +64,7 @@ class ReplicaSet:
         self._roster.on_lost = self._on_lost
         self._hand_over: HandOver | None = None
         self._newborn: set[GroupId] = set()
+        self._giving_back = GivingBack()
         """Groups that are ours to lead and have never had a leader: the others may not have opened
         theirs when we first ask for votes."""
 
@@ -187,7 +188,7 @@ class ReplicaSet:
         if self._ticks % PREFERRED_TICKS == 0 and self._hand_over is None:
             first = {group: order[0] for group, order in self._order.items()}
             elsewhere = [(group, node) for group, node in first.items() if node != self._node]
-            give_back((self._by_group[group], node) for group, node in elsewhere)
+            self._giving_back.look((self._by_group[group], node) for group, node in elsewhere)
 
     def _look_in_sync(self) -> None:
         for group in list(self._roster.awake):

@@ -31,8 +31,8 @@ class Leadership:
         self.progress: dict[NodeId, Progress] = {}
         self.opened_at: Index = raft.end
         self.transferee: NodeId | None = None
-        self.failed_transfers: dict[NodeId, int] = {}
-        """Who did not take over in time, and in which tick that showed."""
+        self.failed_transfers: set[NodeId] = set()
+        """Who did not take over in time."""
         self.ticks = 0
         """How many ticks this leadership has had; a group at rest has none."""
         self._raft = raft
@@ -117,7 +117,7 @@ class Leadership:
         self._since_check += 1
         self._since_transfer += 1
         if self.transferee is not None and self._since_transfer >= self._raft.config.transfer_ticks:
-            self.failed_transfers[self.transferee] = self.ticks
+            self.failed_transfers.add(self.transferee)
             self.transferee = None
         if self._since_check >= self._raft.config.election_ticks:
             self._since_check = 0

@@ -9,6 +9,7 @@ from kafkaesque.cli import demo_traffic
 from kafkaesque.cli.demo import typed_command
 from kafkaesque.cli.demo_traffic import compare
 from kafkaesque.cli.main import run
+from tests.complaints import WITHOUT_LEADERS
 
 SHORT = ["demo", "--seconds", "6"]
 SENT = {(0, 0): b"a", (0, 1): b"b", (1, 0): b"c"}
@@ -23,6 +24,7 @@ def row(out: str, what: str) -> int:
 
 
 @pytest.mark.long
+@WITHOUT_LEADERS
 def test_the_demo_kills_a_leader_and_ends_well_without_colour(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.cli.main import run
 from kafkaesque.record.view import split_batches
 from kafkaesque.testing import Broker, Cluster
+from tests.complaints import WITHOUT_LEADERS
 
 SECONDS_MAX = 60
 COUNT = 120
@@ -174,6 +175,7 @@ def test_the_only_broker_notices_all_damage_and_gives_out_the_rest(
         await_noted(lambda: caplog.text, list(HARMS))
 
 
+@WITHOUT_LEADERS
 @pytest.mark.complains("damage_found partition=*")
 def test_a_broker_of_three_notices_all_damage_and_consumers_miss_nothing(tmp_path: Path) -> None:
     topics = {f"{what}-{kind}": what for what in HARMS for kind in ("led", "followed")}

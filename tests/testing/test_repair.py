@@ -15,6 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.cli.main import run
 from kafkaesque.testing import Cluster
 from kafkaesque.types import NodeId
+from tests.complaints import WITHOUT_LEADERS
 
 SECONDS_MAX = 400
 """A hand-over that failed, as one to a damaged replica does, is tried again after 150 s."""
@@ -83,6 +84,7 @@ def is_healthy(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> bool:
     return "damaged" not in capsys.readouterr().out
 
 
+@WITHOUT_LEADERS
 @pytest.mark.complains("damage_found partition=orders.*", "repair_failed partition=orders.*")
 def test_a_damaged_leader_hands_over_is_mended_and_leads_again(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]

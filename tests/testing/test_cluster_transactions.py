@@ -13,6 +13,7 @@ from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.transactions import STATE_TOPIC
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.testing import Cluster
+from tests.complaints import WITHOUT_LEADERS
 from tests.testing.killing import Killer
 
 SECONDS_MAX = 30
@@ -155,6 +156,7 @@ def seen(cluster: Cluster) -> list[bytes]:
     return sorted(found)
 
 
+@WITHOUT_LEADERS
 @pytest.mark.requirement("LOG-4")
 def test_b27_b28_consume_transform_produce_is_exactly_once_whoever_is_killed(
     cluster: Cluster,

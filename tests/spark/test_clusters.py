@@ -13,12 +13,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from tests.complaints import WITHOUT_LEADERS
 from tests.spark.cluster_program import SOURCE, TARGET
 from tests.spark.conftest import Topics
 from tests.spark.pipeline_runs import NOW_MS, records
 from tools.repository import ROOT
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.long, WITHOUT_LEADERS]
 
 HOST = "127.0.0.1"
 RECORDS = 400

@@ -13,13 +13,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.complaints import WITHOUT_LEADERS
 from tests.spark.committed import committed
 from tests.spark.conftest import Topics
 from tests.spark.killing import ONCE_STEPS, ROWS_PER_BATCH, SINK_STEPS, SOURCE_STEPS
 from tests.spark.pipeline_runs import NOW_MS, records
 from tools.repository import ROOT
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.long, WITHOUT_LEADERS]
 
 RECORDS = 300
 SECONDS_MAX = 600

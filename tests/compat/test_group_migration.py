@@ -63,7 +63,7 @@ def kind(broker: BrokerProcess) -> ConsumerGroupType:
 
 def commit_all(group: list[Consumer], seen: list[str]) -> None:
     """Commit where all of them are; who is just being rebalanced may after that."""
-    poll_until(group, lambda: all([commits(one) for one in group]), seen)
+    poll_until(group, lambda: all(commits(one) for one in group), seen)
 
 
 def commits(one: Consumer) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.presence import is_cut_off
 from kafkaesque.machines.transaction_commands import Producer
-from kafkaesque.server.controllers import Controllers
+from kafkaesque.server.controllers import LOOKS_APART, Controllers
 from kafkaesque.server.handlers import (
     create_topics,
     describe_cluster,
@@ -245,3 +245,22 @@ def test_a_lost_broker_counts_once_if_it_has_led_the_catalog() -> None:
     for _ in range(2):
         controllers.look()
     assert controllers.losses == 1
+
+
+def test_brokers_that_are_left_close_connections_one_after_the_other() -> None:
+    world = with_orders()
+    leader = broker_of(world, 1).leader_of(CATALOG_GROUP).node
+    assert leader is not None
+    survivors = [node for node in (1, 2, 3) if node != leader]
+    left = [Controllers(broker_of(world, node)) for node in survivors]
+    for one in left:
+        one.look()
+    for node in survivors:
+        broker_of(world, node).replicas.suspect(leader)
+    dues = []
+    for _ in range(1 + LOOKS_APART):
+        for one in left:
+            one.look()
+        dues.append([one.due for one in left])
+    assert [one.losses for one in left] == [1, 1], "both know at once"
+    assert dues == [[1, 0]] * LOOKS_APART + [[1, 1]]

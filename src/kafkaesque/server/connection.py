@@ -215,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
 
         See `server/controllers.py`.
         """
-        if self._losses == self._edge.controllers.losses:
+        if self._losses >= self._edge.controllers.due:
             return False
         if self._calls or self._frames or self._receiver.is_within_frame:
             return False

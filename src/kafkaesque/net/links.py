@@ -414,4 +414,6 @@ class Links:
             self._lines_second, self._lines = second, 0
         self._lines += 1
         if self._lines <= self._config.lines_per_second_max:
-            log.warning("link_refused peer=%s reason=%r", link.address, str(error))
+            # While a broker stops the others still try to reach it, which is as it should be.
+            level = logging.INFO if self._is_closed else logging.WARNING
+            log.log(level, "link_refused peer=%s reason=%r", link.address, str(error))

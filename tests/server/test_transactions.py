@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kafkaesque.machines.transaction_commands import Producer
+from kafkaesque.record.view import split_batches
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
@@ -29,6 +30,7 @@ from kafkaesque.wire.messages.describe_transactions import (
 )
 from kafkaesque.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafkaesque.wire.messages.fetch import (
+    AbortedTransaction,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -86,6 +88,15 @@ NAME = "t"
 SECONDS_MAX = 120
 R = TypeVar("R")
 Connect = Callable[[], Awaitable[Client]]
+
+
+class Fetched(NamedTuple):
+    """What a consumer has read in several answers."""
+
+    records: bytes
+    aborted_transactions: list[AbortedTransaction] | None
+    last_stable_offset: int
+    high_watermark: int
 
 
 class Shop:
@@ -146,8 +157,24 @@ class Shop:
         )
         return await self.ask(request, version, EndTxnResponse)
 
-    async def fetch(self, isolation: int) -> PartitionData:
-        part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    async def fetch(self, isolation: int) -> Fetched:
+        """Read all from the start, as a consumer does: an answer may bring less than there is."""
+        found = await self._fetch(0, isolation)
+        data, aborted = bytes(found.records or b""), list(found.aborted_transactions or ())
+        while found.records:
+            last = list(split_batches(memoryview(data)))[-1].end_offset
+            found = await self._fetch(last, isolation)
+            data += bytes(found.records or b"")
+            aborted += found.aborted_transactions or ()
+        return Fetched(
+            records=data,
+            aborted_transactions=None if found.aborted_transactions is None else aborted,
+            last_stable_offset=found.last_stable_offset,
+            high_watermark=found.high_watermark,
+        )
+
+    async def _fetch(self, offset: int, isolation: int) -> PartitionData:
+        part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = FetchRequest(
             max_wait_ms=0,
             min_bytes=0,

@@ -181,7 +181,7 @@ class Broker:
         )
 
     def start(self, ready: Callable[[], None]) -> None:
-        """Open the catalog, then its topics; `ready` is told when the first of them serve.
+        """Open the catalog, then its topics; calls `ready` when the first of them serve.
 
         A catalog whose log is damaged is first filled by others, if there are any.
         """

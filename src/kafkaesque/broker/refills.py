@@ -46,7 +46,7 @@ class Wait:
 
 
 class Refills:
-    """The logs of one broker that are to be emptied. `failed` is told of a disk that fails."""
+    """The logs of one broker that are to be emptied. `failed` hears of a disk that fails."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Refills:
         holders: Collection[NodeId],
         refilled: Callable[[], None],
     ) -> bool:
-        """Empty a log that cannot be opened as soon as that is safe; then `refilled` is told.
+        """Empty a log that cannot be opened as soon as that is safe, then call `refilled`.
 
         `holders` may have a copy although the damaged one does not know of them. Returns False if
         there is nobody to fill it: then only a person can decide.

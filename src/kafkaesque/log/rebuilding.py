@@ -2,8 +2,8 @@
 
 A batch carries its offset and its term, so that marks and the log's end can be found again. What
 only the journal knew is gone: the votes, who else holds the log, terms without a record, and which
-of the first segment's records were deleted. So whoever goes on from here begins in a term above
-all that the segments show, and must be the only one who votes.
+of the first segment's records were deleted. So a broker that goes on from here begins in a term
+above all that the segments show, and must be the only one that votes.
 
 Base offset and term lie outside of a batch's checksum. A batch that does not fit between its
 neighbours is passed over; when somebody reads it later, it counts as the damage that it is.

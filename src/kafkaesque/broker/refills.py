@@ -153,4 +153,4 @@ class Refills:
 
 
 _UNASKED = CopyTold(condition=Condition.ABSENT)
-"""Stands for the word of one who was not asked yet."""
+"""Stands for the answer of a broker that was not asked yet."""

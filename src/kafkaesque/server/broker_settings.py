@@ -1,4 +1,4 @@
-"""A broker's settings: how they are told, and how those that can be are changed.
+"""A broker's settings: how they are described, and how the dynamic ones are changed.
 
 They have Kafka's names where Kafka has them, else their key in the configuration file. What can be
 changed while a broker runs, `dynamic_settings.py` lists; the rest is read-only.

@@ -11,8 +11,8 @@ HOST = "127.0.0.1"
 class HeldPort:
     """A free port, held until it is released or nobody refers to this any more.
 
-    Linux gives a port that a socket is bound to neither to one who asks for any port nor to a
-    connection that goes out. One who names it, with SO_REUSEADDR as servers do, may listen there;
+    Linux gives a port that a socket is bound to neither to a process that asks for any port nor to
+    a connection that goes out. A server that names it, with SO_REUSEADDR, may listen there;
     until then connections are refused. Elsewhere two sockets cannot share it, and it is only found.
     """
 

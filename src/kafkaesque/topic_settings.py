@@ -80,16 +80,16 @@ class TopicSettings:
     """Delete old segments, or keep the newest record of each key, or both."""
 
     compression_gzip_level: int = -1
-    """Taken, without effect: what is packed anew is packed at the codec's own level."""
+    """How hard compression.type=gzip tries: 1 is fast, 9 is small, -1 is gzip's own choice."""
 
     compression_lz4_level: int = 9
-    """Taken, without effect: what is packed anew is packed at the codec's own level."""
+    """How hard compression.type=lz4 tries; 9, the default, is the fast one, as in Kafka."""
 
     compression_type: CompressionType = CompressionType.PRODUCER
     """Keep what the producer chose, or pack each batch anew: the latter decodes every record."""
 
     compression_zstd_level: int = 3
-    """Taken, without effect: what is packed anew is packed at the codec's own level."""
+    """How hard compression.type=zstd tries: more is smaller and slower."""
 
     delete_retention_ms: int = _DAY_MS
     """How long a compacted topic remembers that a key was deleted."""
@@ -98,7 +98,7 @@ class TopicSettings:
     """Taken, without effect: a file goes as soon as nobody reads it."""
 
     flush_messages: int = _INT64_MAX
-    """Taken, without effect: flush.policy says when an append counts."""
+    """Sync after so many records, too, if flush.policy is not always."""
 
     flush_ms: int = 1000
     """How often to sync under flush.policy=interval."""
@@ -110,7 +110,7 @@ class TopicSettings:
     """Taken, without effect: moves of partitions have the broker's own limits."""
 
     index_interval_bytes: int = 4096
-    """Taken, without effect: indexes here have a spacing of their own."""
+    """How many bytes lie between two entries of an index, 1 MiB at most; for new segments."""
 
     leader_replication_throttled_replicas: str = ""
     """Taken, without effect: moves of partitions have the broker's own limits."""
@@ -155,7 +155,7 @@ class TopicSettings:
     """Taken, without effect: an index is as large as its segment needs."""
 
     segment_jitter_ms: int = 0
-    """Taken, without effect: partitions begin their segments each at its own time anyway."""
+    """By how much of segment.ms a partition may be early, so that not all roll at once."""
 
     segment_ms: int = 7 * _DAY_MS
     """Begin a new segment when the first record of the present one is older."""

@@ -141,6 +141,22 @@ def test_batches_are_packed_as_the_topic_says(codec: Codec, wanted: str) -> None
         assert view.data == batch
 
 
+@pytest.mark.parametrize(
+    ("wanted", "fast", "small"), [("gzip", 1, 9), ("lz4", 9, 12), ("zstd", -5, 19)]
+)
+def test_a_topic_says_how_hard_its_codec_tries(wanted: str, fast: int, small: int) -> None:
+    text = b"".join(b'{"id":%d,"at":%d}' % (one, one * 7919 % 1_000) for one in range(2_000))
+    batch = a_batch(records=[Record(offset=0, timestamp_ms=5, key=b"a", value=text)])
+
+    def packed(level: int) -> BatchView:
+        codec = {"compression.type": wanted, f"compression.{wanted}.level": str(level)}
+        admission = Admission(resolve(codec))
+        return admission.prepare(admission.check(memoryview(batch)), NOW_MS)
+
+    assert packed(small).size < packed(fast).size
+    assert read_records(packed(small)) == read_records(packed(fast))
+
+
 def test_a_batch_that_grows_by_unpacking_is_held_against_the_limit() -> None:
     record = Record(offset=0, timestamp_ms=0, key=None, value=bytes(100_000))
     batch = a_batch(Codec.GZIP, records=[record])

@@ -105,6 +105,40 @@ def test_a_topic_is_opened_with_its_own_settings_and_again_after_a_restart() -> 
         machine.start()
 
 
+def test_partitions_roll_early_each_by_its_own_part_of_the_jitter() -> None:
+    machine = ABroker()
+    machine.topic("plain", segment_ms="100000")
+    ages = set()
+    for number in range(5):
+        name = f"jittered-{number}"
+        machine.topic(name, segment_ms="100000", segment_jitter_ms="50000")
+        config = machine.broker.partition(name, 0).replica.log.segments.config
+        ages.add(config.segment_age_ms_max)
+    plain = machine.broker.partition("plain", 0).replica.log.segments.config
+    assert plain.segment_age_ms_max == 100_000
+    assert len(ages) == 5
+    assert all(50_000 < age <= 100_000 for age in ages)
+
+
+def test_a_topic_says_how_dense_its_indexes_are() -> None:
+    machine = ABroker()
+    sizes = {}
+    for interval_bytes in (300, 20_000):
+        name = f"every-{interval_bytes}"
+        partition = machine.topic(
+            name, index_interval_bytes=str(interval_bytes), segment_bytes="4096"
+        )
+        for _ in range(400):
+            produce(partition, b"x" * 50)
+            machine.broker.flush()
+        machine.sync()
+        folder = partition.replica.group
+        names = [one for one in machine.disk.list(folder) if one.endswith(".index")]
+        sizes[interval_bytes] = sum(machine.disk.open(f"{folder}/{one}").size() for one in names)
+        assert len(partition.read(200, 100)) > 0
+    assert sizes[20_000] < sizes[300] / 2
+
+
 @pytest.mark.parametrize(
     ("policy", "is_answered"), [("always", False), ("interval", True), ("os", True)]
 )

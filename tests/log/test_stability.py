@@ -76,6 +76,20 @@ def test_under_interval_a_sync_follows_in_time_and_only_if_there_is_something_to
 
 
 @pytest.mark.parametrize("policy", LAZY)
+def test_a_sync_follows_after_so_many_records(policy: FlushPolicy) -> None:
+    node = ANode()
+    log = a_log(policy, node)
+    log.configure(TINY_STORE, policy=policy, flush_ms=FLUSH_MS, flush_records=5)
+    append(log, 3)
+    kick(node)
+    assert node.later.waiting == []
+    append(log, 3)
+    kick(node)
+    node.end_round()
+    assert log.durable == log.stable
+
+
+@pytest.mark.parametrize("policy", LAZY)
 def test_the_end_of_the_process_takes_nothing(policy: FlushPolicy) -> None:
     node = ANode()
     log = a_log(policy, node)

@@ -53,6 +53,7 @@ class Admission:
     def __init__(self, settings: TopicSettings, limits: RecordLimits | None = None) -> None:
         self._bytes_max = settings.max_message_bytes
         self._codec = _CODECS.get(settings.compression_type)
+        self._level = _level(settings)
         self._needs_keys = settings.cleanup_policy is not CleanupPolicy.DELETE
         self._limits = RecordLimits() if limits is None else limits
         self.is_append_time = settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -134,13 +135,28 @@ class Admission:
             raise MalformedBatch("the records' times are further apart than a batch can say")
         traits = BatchTraits(is_transactional=view.is_transactional)
         packed = BatchView(
-            build_batch(records, codec=self._codec, producer=producer, traits=traits)
+            build_batch(
+                records, codec=self._codec, producer=producer, traits=traits, level=self._level
+            )
         )
         if packed.size > self._bytes_max:
             raise BatchTooLarge(
                 f"a batch of {packed.size} bytes after packing, the topic takes {self._bytes_max}"
             )
         return packed
+
+
+def _level(settings: TopicSettings) -> int | None:
+    """Return how hard a topic's codec tries; None where it has no levels."""
+    match settings.compression_type:
+        case CompressionType.GZIP:
+            return settings.compression_gzip_level
+        case CompressionType.LZ4:
+            return settings.compression_lz4_level
+        case CompressionType.ZSTD:
+            return settings.compression_zstd_level
+        case _:
+            return None
 
 
 def _refuse_traits(view: BatchView) -> None:

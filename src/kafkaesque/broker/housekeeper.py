@@ -29,7 +29,8 @@ from kafkaesque.errors import CorruptLog, DiskFull, LogError
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.retention import RetentionRules, age_ms, expired, is_too_old
 from kafkaesque.log.steps import Step
-from kafkaesque.topic_settings import CleanupPolicy, TopicSettings
+from kafkaesque.record.view import BatchView
+from kafkaesque.topic_settings import DEFAULTS, CleanupPolicy, TopicSettings
 from kafkaesque.types import GroupId, Offset
 
 _FOR_EVER_MS = 1 << 63
@@ -197,15 +198,18 @@ class Housekeeper:
         return replica.log.note_point()
 
     def _has_waited_long(self, watched: _Watched) -> bool:
-        """Tell whether something that no pass has seen is older than it may become."""
+        """Tell whether the first record that no pass has seen is older than it may become."""
+        lag_ms = watched.settings().max_compaction_lag_ms
+        if lag_ms == DEFAULTS.max_compaction_lag_ms:
+            return False
         segments = watched.replica.log.segments
-        lag_ms, now_ms = watched.settings().max_compaction_lag_ms, self._clock.now_ms()
         below = self._compactable_below(watched)
-        return any(
-            age_ms(info, now_ms) >= lag_ms
-            for info in segments.each_info()
-            if segments.compacted_to < info.end <= below and not info.is_active
-        )
+        dirty = next((i for i in segments.each_info() if i.end > segments.compacted_to), None)
+        if dirty is None or dirty.is_active or dirty.end > below:
+            return False
+        now_ms = self._clock.now_ms()
+        first_ms = BatchView(segments.read(dirty.base, 1)).base_timestamp_ms
+        return (now_ms - first_ms if 0 <= first_ms <= now_ms else age_ms(dirty, now_ms)) >= lag_ms
 
     def _compactable_below(self, watched: _Watched) -> Offset:
         """Return up to where the log is committed, synced, and old enough to be compacted."""

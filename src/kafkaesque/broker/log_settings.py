@@ -1,16 +1,21 @@
 """What a topic's settings mean for the logs of its partitions."""
 
 from dataclasses import replace
+from zlib import crc32
 
 from kafkaesque.config import LogConfig
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.log.retention import RetentionRules
 from kafkaesque.topic_settings import (
+    DEFAULTS,
     UNLIMITED,
     CleanupPolicy,
     FlushPolicy,
     TopicSettings,
 )
+
+INDEX_INTERVAL_BYTES_MAX = 1 << 20
+"""A read looks through so many bytes, at most, before it finds the first batch it wants."""
 
 
 def internal(settings: TopicSettings, config: LogConfig) -> TopicSettings:
@@ -31,19 +36,35 @@ def internal(settings: TopicSettings, config: LogConfig) -> TopicSettings:
 
 def configure_log(log: PartitionLog, settings: TopicSettings) -> None:
     """Let the settings hold for a log from its next append on."""
+    config = log.segments.config
+    if (
+        settings.index_interval_bytes != DEFAULTS.index_interval_bytes
+    ):  # else the broker's own holds
+        interval_bytes = min(settings.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX)
+        config = replace(config, index_interval_bytes=interval_bytes)
     config = replace(
-        log.segments.config,
+        config,
         segment_bytes_max=settings.segment_bytes,
-        segment_age_ms_max=_segment_ms(settings),
+        segment_age_ms_max=_segment_ms(settings, log.segments.folder),
     )
-    log.configure(config, policy=settings.flush_policy, flush_ms=settings.flush_ms)
+    log.configure(
+        config,
+        policy=settings.flush_policy,
+        flush_ms=settings.flush_ms,
+        flush_records=settings.flush_messages,
+    )
 
 
-def _segment_ms(settings: TopicSettings) -> int:
-    """Return how old a segment becomes: what is in the active one cannot be compacted."""
+def _segment_ms(settings: TopicSettings, folder: str) -> int:
+    """Return how old a segment becomes: what is in the active one cannot be compacted.
+
+    The jitter depends on nothing but the partition, so that a restart does not change it.
+    """
+    early_ms = min(settings.segment_jitter_ms, settings.segment_ms)
+    segment_ms = settings.segment_ms - (crc32(folder.encode()) % early_ms if early_ms else 0)
     if settings.cleanup_policy is CleanupPolicy.DELETE:
-        return settings.segment_ms
-    return min(settings.segment_ms, settings.max_compaction_lag_ms)
+        return segment_ms
+    return min(segment_ms, settings.max_compaction_lag_ms)
 
 
 def retention_rules(settings: TopicSettings) -> RetentionRules:

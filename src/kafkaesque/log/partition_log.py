@@ -43,7 +43,7 @@ from kafkaesque.log.operations import Operation, Operations, Wait, one_round
 from kafkaesque.log.seals import Seal
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.snapshot import drop_beyond
-from kafkaesque.log.stability import Stability
+from kafkaesque.log.stability import FLUSH_RECORDS_MAX, Stability
 from kafkaesque.log.visible_log import VisibleLog
 from kafkaesque.topic_settings import FlushPolicy
 from kafkaesque.types import Buffer, GroupId, Index, Offset, Term
@@ -243,11 +243,19 @@ class PartitionLog:
 
     # ── changes ──────────────────────────────────────────────────────────────────────────────
 
-    def configure(self, config: LogConfig, *, policy: FlushPolicy, flush_ms: int) -> None:
+    def configure(
+        self,
+        config: LogConfig,
+        *,
+        policy: FlushPolicy,
+        flush_ms: int,
+        flush_records: int = FLUSH_RECORDS_MAX,
+    ) -> None:
         """Let these hold from the next append on; see `log/stability.py` for the policies."""
         self._segments.config = config
         self._stability.policy = policy
         self._stability.flush_ms = flush_ms
+        self._stability.flush_records = flush_records
         may_lose = policy is not FlushPolicy.ALWAYS
         if may_lose != self._journal.groups[self.group].may_lose:
             self._operations.begin(self._begin_loss() if may_lose else self._end_loss())

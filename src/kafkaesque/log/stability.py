@@ -6,6 +6,8 @@
 | interval | when the system has it; a sync follows within `flush_ms` and a tick | what is younger |
 | os | when the system has it; a sync follows when its segment is closed | up to a segment |
 
+A sync also follows after `flush_records` records.
+
 The end of the process takes nothing under any of them. Marks, cuts, trims and hard state wait for
 the disk under all of them: while such an operation is under way, nothing counts unsynced.
 """
@@ -17,6 +19,9 @@ from typing import Protocol
 from kafkaesque.log.flusher import Flushed, Flusher
 from kafkaesque.topic_settings import FlushPolicy
 from kafkaesque.types import Index
+
+FLUSH_RECORDS_MAX = (1 << 63) - 1
+"""So many that no sync follows from it."""
 
 
 class Reported(Flushed, Protocol):
@@ -35,6 +40,7 @@ class Stability:
         self.durable = end
         self.policy = FlushPolicy.ALWAYS
         self.flush_ms = 0
+        self.flush_records = FLUSH_RECORDS_MAX
         self.clamps: deque[Index] = deque()
         """Cuts that are under way: nothing behind them is reported."""
         self._log = log
@@ -55,7 +61,7 @@ class Stability:
             self._flusher.before_next_round(self._report_written)
         if self.policy is FlushPolicy.INTERVAL:
             self._flusher.request_within(self._log, self.flush_ms)
-        if has_rolled:
+        if has_rolled or self._countable() - self.durable >= self.flush_records:
             self._flusher.request(self._log)
 
     def synced(self, captured: Index) -> None:

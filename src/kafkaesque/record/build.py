@@ -83,11 +83,12 @@ def build_batch(
     term: Term = NO_TERM,
     producer: ProducerStamp | None = None,
     traits: BatchTraits = PLAIN,
+    level: int | None = None,
 ) -> bytearray:
     """Return one batch of `records`, of which there must be one at least, in order of offset.
 
-    The base offset is the first record's if none is given. Compressed means compressed: a batch
-    that grows by it is not left plain, as some clients do.
+    The base offset is the first record's if none is given; `level` is the codec's. Compressed means
+    compressed: a batch that grows by it is not left plain, as some clients do.
     """
     assert records, "only compaction makes empty batches"
     first = records[0]
@@ -102,7 +103,7 @@ def build_batch(
         producer=NO_PRODUCER if producer is None else producer,
         record_count=len(records),
     )
-    return _assemble(header, _pack(records, header, codec))
+    return _assemble(header, _pack(records, header, codec, level))
 
 
 def wrap_records(
@@ -198,9 +199,11 @@ def _attributes(codec: Codec, traits: BatchTraits) -> int:
     return attributes
 
 
-def _pack(records: Sequence[Record], header: _Header, codec: Codec) -> bytes | bytearray:
+def _pack(
+    records: Sequence[Record], header: _Header, codec: Codec, level: int | None = None
+) -> bytes | bytearray:
     encoded = _encode(records, header)
-    return encoded if codec is Codec.NONE else compress(codec, encoded)
+    return encoded if codec is Codec.NONE else compress(codec, encoded, level)
 
 
 def _encode(records: Sequence[Record], header: _Header) -> bytearray:

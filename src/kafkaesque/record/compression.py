@@ -38,10 +38,13 @@ _SNAPPY_BLOCK_BYTES = 32 << 10
 _SNAPPY_LENGTH = struct.Struct(">i")
 
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_LEVEL = 1
+_LZ4_FAST = 1
+LZ4_LEVEL = 9
+"""Kafka's own default (KIP-390), which stands for the fast one there, too."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_LEVEL = 3
 """Kafka's own default (KIP-390)."""
+_GZIP_LEVEL = -1
 
 _FIRST_BUFFER_BYTES = 64 << 10
 _FIRST_BUFFER_RATIO = 4
@@ -51,23 +54,27 @@ _BUFFER_FULL = "failed to write whole buffer"
 """What cramjam's error says when the output buffer was too small, and the only way to tell."""
 
 
-def compress(codec: Codec, data: Buffer) -> bytes:
-    """Return `data` compressed; with no codec, a copy of it."""
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
+    """Return `data` compressed, as hard as the level says; with no codec, a copy of it."""
     match codec:
         case Codec.NONE:
             return bytes(data)
         case Codec.GZIP:
-            return zlib.compress(data, wbits=_GZIP_WINDOW)
+            gzip_level = _GZIP_LEVEL if level is None else level
+            return zlib.compress(data, level=gzip_level, wbits=_GZIP_WINDOW)
         case Codec.SNAPPY:
             return _compress_snappy(data)
         case Codec.LZ4:
             compressor = cramjam.lz4.Compressor(
-                level=_LZ4_LEVEL, content_checksum=False, block_linked=False
+                level=_LZ4_FAST if level in (None, LZ4_LEVEL) else level,
+                content_checksum=False,
+                block_linked=False,
             )
             compressor.compress(bytes(data))
             return bytes(compressor.finish())
         case Codec.ZSTD:
-            return bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL))
+            zstd_level = _ZSTD_LEVEL if level is None else level
+            return bytes(cramjam.zstd.compress(data, level=zstd_level))
         case _:
             assert_never(codec)
 

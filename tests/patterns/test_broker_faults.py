@@ -113,8 +113,10 @@ class HarmingCommitter(Committer):
 
 def coordinator(cluster: Cluster, group: str) -> NodeId:
     """Return who coordinates a group that has members."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     while True:
+        # A new client each time: librdkafka remembers a group's coordinator for as long as it is
+        # asked, also one that says that it is not.
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         try:
             found = admin.describe_consumer_groups([group])[group].result(10).coordinator
         except KafkaException:
@@ -144,7 +146,7 @@ async def outlive(cluster: Cluster, topic: str, step: str, harm: Once) -> Counte
         committer.__class__ = HarmingCommitter
         committer.before = harm if step == "before-commit" else None
         committer.after = harm if step == "after-commit" else None
-        await send_all(at, topic, *GOOD[:6], *BAD, *GOOD[6:])
+        await send_all(at, topic, *GOOD[:6], *BAD, *GOOD[6:], is_idempotent=True)
         await until(lambda: harm.is_done and len(done) == len(GOOD) and one.dead == len(BAD))
     return done
 

@@ -44,10 +44,20 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def send_all(
-    bootstrap: str, topic: str, *values: str, key: str | None = None, headers: Headers = ()
+    bootstrap: str,
+    topic: str,
+    *values: str,
+    key: str | None = None,
+    headers: Headers = (),
+    is_idempotent: bool = False,
 ) -> None:
-    """Send messages, all of them acknowledged when it returns."""
-    async with publish({"bootstrap.servers": bootstrap, "enable.idempotence": False}) as sender:
+    """Send messages, all of them acknowledged when it returns.
+
+    Where a broker may die meanwhile the producer must be idempotent, or a message may be there
+    twice. librdkafka takes up to a second for that, so other tests do without.
+    """
+    client = {"bootstrap.servers": bootstrap, "enable.idempotence": is_idempotent}
+    async with publish(client) as sender:
         for value in values:
             await sender.send(topic, value, key=key, headers=headers)
 

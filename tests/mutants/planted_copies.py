@@ -19,6 +19,13 @@ COPY_MUTANTS = (
         world=Kind.COPIES,
     ),
     Mutant(
+        name="votes are exchanged with who has not said what it remembers",
+        target="kafkaesque.broker.lives:Lives.may_vote_with",
+        old="return self._is_complete and peer in self._asked",
+        new="return True",
+        world=Kind.COPIES,
+    ),
+    Mutant(
         name="a group that came after the image begins as a new one",
         target="kafkaesque.broker.doubts:settle_doubts",
         old="distrust(journal, group, term)",

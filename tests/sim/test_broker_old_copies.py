@@ -9,11 +9,20 @@ from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.sim.broker_run import is_of_one_mind
+from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.disk import PowerLost
 from kafkaesque.sim.inode import Folder
 from tests.sim.test_broker_growth import pass_ms
-from tests.sim.test_broker_world import broker_of, create, leader_of, ready_world, wait, write
+from tests.sim.test_broker_world import (
+    broker_of,
+    create,
+    leader_of,
+    ready_world,
+    takes,
+    wait,
+    write,
+)
 
 OLD = 3
 pytestmark = pytest.mark.complains(
@@ -32,18 +41,10 @@ def a_world() -> BrokerWorld:
 def live_on(world: BrokerWorld) -> None:
     """Let every partition take a record, and the brokers hear of each other."""
     for index in range(3):
-        wait(world, lambda index=index: takes(world, index))  # type: ignore[misc]
+        wait(world, lambda index=index: takes(world, "orders", index))  # type: ignore[misc]
         outcomes = write(world, "orders", index)
         wait(world, lambda outcomes=outcomes: outcomes == [Outcome.COMMITTED])  # type: ignore[misc]
     pass_ms(world, 1_000)
-
-
-def takes(world: BrokerWorld, index: int) -> bool:
-    """Whether a partition takes records: it is led, and not just being handed over."""
-    leader = leader_of(world, "orders", index)
-    if leader is None or leader.broker is None:
-        return False
-    return leader.broker.partition("orders", index).replica.may_propose
 
 
 def restored(world: BrokerWorld, image: dict[str, Folder]) -> None:
@@ -170,6 +171,36 @@ def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() ->
     world.start(world.nodes[1])
     wait(world, lambda: is_whole(world))
     assert broker_of(world, 2).partition("orders", 0).high_watermark == 2
+
+
+@pytest.mark.parametrize(("seed", "gap_ms"), [(14, 100), (17, 2_000), (32, 2_000), (36, 100)])
+def test_it_does_not_vote_before_the_peer_that_remembers_more_has_said_so(
+    seed: int, gap_ms: int
+) -> None:
+    """Else it could vote twice in a term, or for one that lacks what it once acknowledged."""
+    world = BrokerWorld(seed, BrokerSettings(brokers=3, voters=3))
+    wait(world, lambda: len(world.able()) == 3)
+    assert create(world, 1, "orders", partitions=3) is None
+    wait(world, lambda: is_of_one_mind(world))
+    live_on(world)
+    machine = world.nodes[OLD]
+    machine.stop_cleanly()
+    image = machine.disk.image()
+    world.start(machine)
+    wait(world, lambda: is_of_one_mind(world))
+    live_on(world)  # everybody hears of the later run
+    world.nodes[2].kill()
+    wait(world, lambda: all(leads(world, index) for index in range(3)))
+    live_on(world)  # on 1 and 3 alone
+    world.nodes[1].kill()
+    machine.lose_power()
+    machine.disk.restore(image)
+    world.start(world.nodes[2])
+    pass_ms(world, gap_ms)
+    world.start(machine)
+    pass_ms(world, 5_000)  # the world itself sees to it that nobody leads who must not
+    assert is_found(world)
+    assert world.leading(CATALOG_GROUP) is None, "nobody but 1 has all that was acknowledged"
 
 
 def test_a_topic_that_came_after_the_image_was_made_is_refilled_before_it_votes() -> None:

@@ -79,6 +79,14 @@ def leader_of(world: BrokerWorld, name: str, index: int = 0) -> BrokerNode | Non
     return None if named or node is None else world.nodes[node]
 
 
+def takes(world: BrokerWorld, name: str, index: int = 0) -> bool:
+    """Whether a partition takes records: it is led, and not just being handed over."""
+    leader = leader_of(world, name, index)
+    if leader is None or leader.broker is None:
+        return False
+    return leader.broker.partition(name, index).replica.may_propose
+
+
 def write(world: BrokerWorld, name: str, index: int = 0) -> list[Outcome]:
     """Append one record where the partition is led."""
     machine = leader_of(world, name, index)

@@ -7,11 +7,14 @@ this back. So a broker whose machine was restored from an image hears that other
 than it does itself: it has forgotten votes and records that it once vouched for. It notes that and
 stops. When it starts again its replicas begin with nothing (`broker/doubts.py`).
 
+Until it has heard what a peer remembers, a broker neither votes for that peer nor counts its vote:
+an old copy could vote twice in a term, or for a candidate that lacks what the copy acknowledged.
+
 What nobody heard cannot be noticed: what was written after the last word that a peer took in, and
 everything where all peers are new, or were restored themselves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
@@ -25,6 +28,10 @@ from kafkaesque.types import NO_TERM, NodeId
 
 _UNHEARD = PeerHeard(group="", node=0, run=0, session=0, round=0)
 
+PATIENCE_LOOKS = 5
+"""Heartbeats after its start for which a broker votes with nobody before all peers were heard: one
+that it hears late may be the one that remembers. Those that are down stay silent for longer."""
+
 
 class Lives:
     """What one broker claims of its own run, and what it has heard of the others'."""
@@ -37,8 +44,24 @@ class Lives:
         self._is_durable = False
         self._told: dict[NodeId, tuple[int, int]] = {}
         """The run and the round that each peer was last told; lost words are not repeated."""
+        self._asked: set[NodeId] = set()
+        """Peers that have said in this run what they remember of earlier ones."""
+        self._looks = 0
+        self._is_complete = False
+        """Whether all peers have, or were waited for long enough."""
 
-    def tick(self) -> None:
+    def tick(self, others: Collection[NodeId]) -> None:
+        """Begin the run, and wait for what these peers remember."""
+        self._begin()
+        self._looks += 1
+        if self._looks > PATIENCE_LOOKS or self._asked.issuperset(others):
+            self._is_complete = True
+
+    def may_vote_with(self, peer: NodeId) -> bool:
+        """Return whether votes may be exchanged with a peer."""
+        return self._is_complete and peer in self._asked
+
+    def _begin(self) -> None:
         """Give this run its number; it is claimed once that is durable."""
         if self._has_begun:
             return
@@ -82,14 +105,19 @@ class Lives:
         """
         life = told.life
         if life is None:  # of an earlier version
+            self._asked.add(told.source)
             return True
+        self._begin()
         self._look_at_own(told.source, life)
         if life.run == 0:
+            self._asked.add(told.source)
             return True
         heard = self._journal.heard.get(told.source, _UNHEARD)
         if _is_older(life.run, told.session, life.opened, heard):
             self._told.pop(told.source, None)  # it must hear what is known of it
+            self._asked.discard(told.source)
             return False
+        self._asked.add(told.source)
         number = max(life.round, heard.round)
         now = PeerHeard(
             group="", node=told.source, run=life.run, session=told.session, round=number
@@ -107,7 +135,7 @@ class Lives:
             round=life.heard_round,
         )
         journal = self._journal
-        if not self._is_durable or journal.old_copy is not None:
+        if journal.old_copy is not None:
             return
         if not _is_older(journal.run, self._session, journal.opened_round, heard):
             return

@@ -23,9 +23,11 @@ from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.machines.catalog import Topic
 from kafkaesque.machines.placement import Replicas
-from kafkaesque.raft.messages import Message
+from kafkaesque.raft.messages import Message, VoteRequest, VoteResponse
 from kafkaesque.raft.roster import Beat, Roster
 from kafkaesque.types import NO_TERM, GroupId, NodeId
+
+_VOTES = VoteRequest, VoteResponse
 
 
 class ReplicaSet:
@@ -181,7 +183,7 @@ class ReplicaSet:
             self._hand_over.tick(self._by_group.values())
         if self._ticks % self._config.heartbeat_ticks == 0:
             if others:
-                self._lives.tick()
+                self._lives.tick(others)
             for told in self.leaders.tick(others, self._lives.owed(others)):
                 self._peers.tell(self._lives.stamp(told))
             self._ask_for_newborn()
@@ -207,8 +209,11 @@ class ReplicaSet:
     def deliver(self, group: GroupId, message: Message) -> None:
         """Take a message of a group; if the group is not here, or not yet, it is dropped."""
         replica = self._by_group.get(group)
-        if replica is not None:
-            replica.step(message)
+        if replica is None:
+            return
+        if isinstance(message, _VOTES) and not self._lives.may_vote_with(message.source):
+            return
+        replica.step(message)
 
     def receive_beat(self, beat: Beat) -> None:
         """Take another broker's beat."""

@@ -1,7 +1,7 @@
 """How the patterns are told of a broker, and the topics that they make for themselves."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -30,6 +30,7 @@ _PASSING = frozenset(
         *(KafkaError._UNKNOWN_TOPIC, KafkaError.REQUEST_TIMED_OUT),
         *(KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._WAIT_COORD),
         *(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
+        KafkaError.NOT_CONTROLLER,
         *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError._ALL_BROKERS_DOWN),
         KafkaError._NOENT,  # an administrator's client, for partitions without a leader
     }
@@ -87,22 +88,40 @@ def make_topics(
     ]
     where = settings(client, {}, {})["bootstrap.servers"]
     silent = f"no broker at {where} answered within {seconds_max:g} s"
-    for name, future in admin.create_topics(wanted, request_timeout=seconds_max).items():
-        try:
-            future.result(max(0.0, ends - time.monotonic()))
-        except KafkaException as error:
-            if error.args[0].code() in _SILENCE:
-                raise PatternError(f"topic {name} cannot be made: {silent}") from error
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise PatternError(f"topic {name} cannot be made: {error.args[0].str()}") from error
-        except TimeoutError as error:
-            raise PatternError(f"topic {name} cannot be made: {silent}") from error
+    while wanted := _create(admin, wanted, ends, silent):
+        time.sleep(_LOOK_AGAIN_SECONDS)
     while (left := ends - time.monotonic()) > 0:
         found = _listed(admin, left, silent)
         if all(found.get(name) for name in topics):
             return {name: found[name] for name in topics}
         time.sleep(_LOOK_AGAIN_SECONDS)  # made, but not yet known everywhere
     raise PatternError(f"topics {', '.join(topics)} did not come to be")
+
+
+def _create(
+    admin: AdminClient, wanted: Sequence[NewTopic], ends: float, silent: str
+) -> list[NewTopic]:
+    """Create topics; return those of which it is not known, and may be asked again, whether it was.
+
+    Raises PatternError if one cannot be made.
+    """
+    unknown = []
+    seconds = max(0.0, ends - time.monotonic())
+    asked = admin.create_topics(list(wanted), request_timeout=seconds)
+    for topic in wanted:
+        try:
+            asked[topic.topic].result(max(0.0, ends - time.monotonic()))
+        except KafkaException as error:
+            code, why = error.args[0].code(), error.args[0].str()
+            if code in _SILENCE:
+                raise PatternError(f"topic {topic.topic} cannot be made: {silent}") from error
+            if code in _PASSING and time.monotonic() < ends:
+                unknown.append(topic)  # a leader was replaced: it exists if it was made
+            elif code != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise PatternError(f"topic {topic.topic} cannot be made: {why}") from error
+        except TimeoutError as error:
+            raise PatternError(f"topic {topic.topic} cannot be made: {silent}") from error
+    return unknown
 
 
 def _listed(admin: AdminClient, seconds_max: float, silent: str) -> dict[str, int]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.repository import ROOT
-from tools.run_tests import GROUPS, Group, exit_code, failures, run, table
+from tools.run_tests import GROUPS, Group, exit_code, failures, run_all, table
 
 OLDEST = (3, 11)
 GROUP_NAMES = ("unit", "compatibility")
@@ -156,9 +156,10 @@ def main() -> int:
             continue
         print(f"== Python {python.name}", flush=True)
         interpreter = environment_of(python, uv)
-        outcomes = [run(group, with_long=False) for group in groups_for(interpreter)]
-        print("\n".join([*table(outcomes, with_long=False), *failures(outcomes)]), flush=True)
-        if exit_code(outcomes, with_long=False):
+        outcomes, minutes = run_all(groups_for(interpreter), with_long=False)
+        lines = table(outcomes, minutes, with_long=False)
+        print("\n".join([*lines, *failures(outcomes)]), flush=True)
+        if exit_code(outcomes):
             failed.append(python.name)
     if failed:
         print(f"pythons: FAILED on {', '.join(failed)}")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.producer_keeper import SNAPSHOTS_KEPT
 from kafkaesque.broker.transaction_ports import Marker
 from kafkaesque.broker.watermark import Outcome
@@ -324,7 +325,7 @@ def test_producers_survive_compaction() -> None:
     node.sync()
     below = min(log.compactable_below, node.partition.producers.snapshot_offset)
     rules = CompactionRules()
-    for _ in compact(log.segments, below=below, now_ms=START_MS, rules=rules):
+    for _ in compact(log.segments, below=below, ages=Ages(now_ms=START_MS), rules=rules):
         node.sync()
     assert log.entries(log.start.index, 1 << 20)[-1].end - len(node.values()) > 30
     node.crash_and_start()

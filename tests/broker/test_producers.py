@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.producers import BATCHES_REMEMBERED, Producers
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
@@ -245,7 +246,7 @@ def test_an_idle_producer_is_forgotten() -> None:
     log.send(view(0, producer_id=1))
     log.now_ms += 600
     log.send(view(0, producer_id=2))
-    log.producers.expire(log.now_ms + 600)
+    log.producers.expire(Ages(now_ms=log.now_ms + 600))
     assert len(log.producers) == 1
     assert log.send(view(0, producer_id=2)) == 1
 
@@ -253,7 +254,7 @@ def test_an_idle_producer_is_forgotten() -> None:
 def test_a_time_from_the_future_keeps_no_producer_alive() -> None:
     log = Log(ProducerConfig(expiration_ms=1000))
     log.send(BatchView(numbered(0, at_ms=1 << 60)))
-    log.producers.expire(NOW_MS + 1001)
+    log.producers.expire(Ages(now_ms=NOW_MS + 1001))
     assert len(log.producers) == 0
 
 
@@ -299,7 +300,7 @@ def test_a_state_from_after_the_clock_was_set_back_still_expires() -> None:
     log.now_ms = NOW_MS + 10**12
     log.send(view(0))
     back = Producers.from_state(log.producers.state(), ProducerConfig(expiration_ms=10), NOW_MS)
-    back.expire(NOW_MS + 11)
+    back.expire(Ages(now_ms=NOW_MS + 11))
     assert len(back) == 0
 
 

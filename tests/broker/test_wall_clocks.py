@@ -153,3 +153,15 @@ def test_a_contradicted_clock_is_as_far_off_as_those_who_contradict_it_say() -> 
     house.tick()
     assert house.clocks.doubt is Doubt.APART
     assert abs(house.clocks.ahead_ms + 2 * HOUR_MS) < house.config.clock_apart_ms_max
+
+
+def test_a_jump_right_after_the_look_at_the_clock_deletes_nothing() -> None:
+    house = an_hour_kept()
+    house.run_until(lambda: house.clocks.is_sound)
+    for _ in range(100):
+        house.clock.ms += house.config.retry_interval_ms
+        house.clocks.tick(house.others)
+        house.clock.ahead_ms = 2 * HOUR_MS
+        house.keeper.tick()
+        house.clock.ahead_ms = 0
+    assert len(house.offsets()) == 30

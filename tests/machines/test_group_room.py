@@ -1,5 +1,6 @@
 """All members of a coordinator's groups have a limit in bytes, checked only when deciding."""
 
+from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import GroupFull, MemberIdRequired
 from kafkaesque.machines.consumer_commands import ConsumerHeartbeat
@@ -163,4 +164,5 @@ def test_what_a_group_takes_follows_from_its_records_alone() -> None:
 
 
 def much_later(desk: ConsumerDesk) -> Now:
-    return desk.now._replace(wall_ms=desk.now.wall_ms + 8 * 24 * 3600 * 1000)
+    wall_ms = desk.now.wall_ms + 8 * 24 * 3600 * 1000
+    return desk.now._replace(wall_ms=wall_ms, ages=Ages(now_ms=wall_ms))

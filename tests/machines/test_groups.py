@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import (
     GroupFull,
@@ -36,7 +37,8 @@ def deleted(desk: Desk, topic: str, place: tuple[bytes, int] = PLACE) -> object:
 
 
 def expire(desk: Desk, days: int, *, is_sound: bool = True) -> None:
-    now = Now(desk.now_ms, desk.now.wall_ms + days * DAY_MS, is_sound)
+    wall_ms = desk.now.wall_ms + days * DAY_MS
+    now = Now(desk.now_ms, wall_ms, Ages(now_ms=wall_ms) if is_sound else None)
     desk.carry_out(desk.machine.expire_offsets(now))
 
 

@@ -9,9 +9,16 @@ _KEEPER = "kafkaesque.broker.housekeeper:Housekeeper"
 CLOCK_MUTANTS = (
     Mutant(
         name="what looks old is deleted whatever the clock is worth",
-        target=f"{_KEEPER}._rules",
-        old="self.clocks.is_sound",
+        target=f"{_CLOCKS}.ages",
+        old="self.doubt is None",
         new="True",
+        world=Kind.CLOCKS,
+    ),
+    Mutant(
+        name="what has expired is told by a clock that nobody has looked at",
+        target=f"{_KEEPER}._delete",
+        old="ages=self.clocks.ages,",
+        new="ages=Ages(now_ms=self._clock.now_ms()) if self.clocks.is_sound else None,",
         world=Kind.CLOCKS,
     ),
     Mutant(

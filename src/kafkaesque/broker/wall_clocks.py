@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from kafkaesque.ages import Ages
 from kafkaesque.clock import Clock
 from kafkaesque.config import HousekeepingConfig
 from kafkaesque.types import NodeId
@@ -66,7 +67,10 @@ class WallClocks:
         self._config = config
         self._tell = tell
         self._heard: dict[NodeId, _Heard] = {}
-        self._last = clock.now_ms(), clock.monotonic_ms()
+        wall_ms = clock.now_ms()
+        self._seen = Ages(now_ms=wall_ms)
+        """How old things were at the last look."""
+        self._last = wall_ms, clock.monotonic_ms()
         """The wall clock and the monotonic one at the last look."""
         self._tells_ms = 0
         self._jumped_ms = 0
@@ -77,6 +81,14 @@ class WallClocks:
     def is_sound(self) -> bool:
         """Whether something may be deleted because of its age."""
         return self.doubt is None
+
+    @property
+    def ages(self) -> Ages | None:
+        """How old things are, by what the last look read; None while the clock is in doubt.
+
+        Whoever deletes by age asks here and not the clock, which may have jumped since.
+        """
+        return self._seen if self.doubt is None else None
 
     @property
     def text(self) -> str:
@@ -91,13 +103,10 @@ class WallClocks:
         return f"the wall clock {found}; nothing is deleted by age meanwhile"
 
     def tick(self, others: Collection[NodeId]) -> None:
-        """Look at the clocks, and tell the other brokers the time if that is due.
-
-        To be called before anything is deleted by age, in the same event: a jump must not be seen
-        there first.
-        """
+        """Look at the clocks, and tell the other brokers the time if that is due."""
         wall_ms, now_ms = self._clock.now_ms(), self._clock.monotonic_ms()
         self._notice_jump(wall_ms, now_ms)
+        self._seen = Ages(now_ms=wall_ms)
         self._judge(others, now_ms)
         if now_ms >= self._tells_ms:
             self._tells_ms = now_ms + self._config.clock_look_ms

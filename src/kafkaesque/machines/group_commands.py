@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
+from kafkaesque.ages import Ages
 from kafkaesque.errors import GroupError
 from kafkaesque.machines.consumer_commands import ConsumerTold, ConsumerView, TopicsKnown
 from kafkaesque.machines.group_records import CommittedOffset
@@ -24,8 +25,8 @@ class Now(NamedTuple):
 
     monotonic_ms: int
     wall_ms: int
-    is_sound: bool = True
-    """Whether the wall clock can be believed: else nothing is forgotten because of its age."""
+    ages: Ages | None = None
+    """How old things are; None while the wall clock is in doubt: nothing is forgotten then."""
 
 
 class Protocol(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.machines.group_commands import Commit, Committed, Now, TopicPartition
 from kafkaesque.machines.group_records import CommittedOffset, OffsetKey, to_record
@@ -58,15 +59,17 @@ class GroupOffsets:
             if place[0] == topic_id
         ]
 
-    def forget_older(self, group: str, since_ms: int, before_ms: int) -> list[MachineRecord]:
-        """Decide what deletes offsets that nobody needed between their age and `before_ms`.
+    def forget_older(
+        self, group: str, since_ms: int, ages: Ages, retention_ms: int
+    ) -> list[MachineRecord]:
+        """Decide what deletes offsets that nobody needed for so long.
 
         An offset's age counts from its commit, or from `since_ms` if that was later.
         """
         return [
             _tombstone(group, place)
             for place, value in self.of(group).items()
-            if max(since_ms, value.committed_ms) <= before_ms
+            if ages.of(max(since_ms, value.committed_ms)) >= retention_ms
         ]
 
 

@@ -324,13 +324,13 @@ class Groups:
     def expire_offsets(self, now: Now) -> Decision:
         """Forget offsets of groups that are long empty, and empty groups that have none left."""
         out = Decision()
-        if not now.is_sound:
+        if now.ages is None:
             return out
-        before_ms = now.wall_ms - self._config.offsets_retention_ms
+        retention_ms = self._config.offsets_retention_ms
         for name, group in self._groups.items():
             if not group.is_idle:
                 continue
-            expired = self._offsets.forget_older(name, group.changed_ms, before_ms)
+            expired = self._offsets.forget_older(name, group.changed_ms, now.ages, retention_ms)
             out.records += expired
             is_left_with_none = len(expired) == len(self._offsets.of(name))
             if is_left_with_none and group.is_saved:

@@ -18,7 +18,36 @@ CLOCK_MUTANTS = (
         name="what has expired is told by a clock that nobody has looked at",
         target=f"{_KEEPER}._delete",
         old="ages=self.clocks.ages,",
-        new="ages=Ages(now_ms=self._clock.now_ms()) if self.clocks.is_sound else None,",
+        new="ages=self.clocks.ages"
+        " and Ages(now_ms=self._clock.now_ms(), leaps=self.clocks.ages.leaps),",
+        world=Kind.CLOCKS,
+    ),
+    Mutant(
+        name="what a clock that was behind leaps over makes records older",
+        target="kafkaesque.ages:Ages.of",
+        old="if stamp_ms <= leap.before_ms",
+        new="if False",
+        world=Kind.CLOCKS,
+    ),
+    Mutant(
+        name="only what was stamped right before a leap of the clock is spared",
+        target=f"{_CLOCKS}._notice_jump",
+        old="self._leaps, self._latest_ms, jump_ms",
+        new="self._leaps, wall_ms - jump_ms, jump_ms",
+        world=Kind.CLOCKS,
+    ),
+    Mutant(
+        name="a jump back of the clock leaves the leaps that it undoes",
+        target="kafkaesque.broker.wall_clocks:with_jump",
+        old="while jump_ms < 0 and leaps:",
+        new="while False:",
+        world=Kind.CLOCKS,
+    ),
+    Mutant(
+        name="a record is as old as the clock of the broker said that took it",
+        target="kafkaesque.log.retention:age_ms",
+        old="is_plausible and is_append_time and",
+        new="False and",
         world=Kind.CLOCKS,
     ),
     Mutant(

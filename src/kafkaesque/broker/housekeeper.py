@@ -217,8 +217,11 @@ class Housekeeper:
         ages = self.clocks.ages
         if ages is None:
             return log.start.first_offset
-        young = (i.base for i in log.segments.each_info() if age_ms(i, ages) < lag_ms)
-        return min(below, next(young, below))
+        is_append_time = watched.settings().is_append_time
+        for info in log.segments.each_info():
+            if age_ms(info, ages, is_append_time=is_append_time) < lag_ms:
+                return min(below, info.base)
+        return below
 
     def _compact_a_little(self) -> bool:
         """Do a step of the pass under way, or begin the next; return whether it can go on now."""

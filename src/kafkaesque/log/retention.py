@@ -14,6 +14,8 @@ class RetentionRules(Struct, frozen=True, kw_only=True):
 
     retention_ms: int | None = None
     retention_bytes: int | None = None
+    is_append_time: bool = False
+    """Whether records bear the time of the broker that led when they came."""
 
 
 def expired(
@@ -47,15 +49,19 @@ def is_too_old(info: SegmentInfo, ages: Ages | None, rules: RetentionRules) -> b
     """Tell whether the newest record of a segment has expired; nothing has without `ages`."""
     if ages is None or rules.retention_ms is None:
         return False
-    return age_ms(info, ages) > rules.retention_ms
+    return age_ms(info, ages, is_append_time=rules.is_append_time) > rules.retention_ms
 
 
-def age_ms(info: SegmentInfo, ages: Ages) -> int:
+def age_ms(info: SegmentInfo, ages: Ages, *, is_append_time: bool = False) -> int:
     """Return how long ago the newest record of a segment was written, as far as can be told.
 
     A timestamp from the future would keep the segment, and all behind it, for as long as its
-    producer likes; a missing one would keep it not at all. Then the file's own time counts.
+    producer likes; a missing one would keep it not at all. Then the file's own time counts. So it
+    does if a broker set the timestamp when the record was appended, perhaps one whose clock was
+    behind: a replica has the record no longer than its file.
     """
     newest_ms = info.max_timestamp_ms
     is_plausible = 0 <= newest_ms <= ages.now_ms
+    if is_plausible and is_append_time and info.modified_ms <= ages.now_ms:
+        newest_ms = max(newest_ms, info.modified_ms)
     return ages.of(newest_ms if is_plausible else info.modified_ms)

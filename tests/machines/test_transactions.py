@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.ages import Ages
+from kafkaesque.ages import Ages, Leap
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import NewerFormat
 from kafkaesque.machines.machine import MachineRecord
@@ -59,6 +59,9 @@ def test_a_clock_in_doubt_neither_aborts_early_nor_forgets() -> None:
     desk.end(producer)
     desk.complete()
     assert desk.machine.expire(late).records == []
+    leaps = (Leap(desk.now.wall_ms, 10**9),)
+    set_right = late._replace(ages=Ages(now_ms=late.wall_ms, leaps=leaps))
+    assert desk.machine.expire(set_right).records == [], "the clock was behind"
     assert desk.machine.expire(late._replace(ages=Ages(now_ms=late.wall_ms))).records != []
 
 

@@ -51,6 +51,20 @@ CLOCK_MUTANTS = (
         world=Kind.CLOCKS,
     ),
     Mutant(
+        name="producers are forgotten for time that only the clock leapt over",
+        target="kafkaesque.broker.producers:Producers.expire",
+        old="ages.of(known.seen_ms)",
+        new="ages.now_ms - known.seen_ms",
+        world=Kind.CLOCKS,
+    ),
+    Mutant(
+        name="ids are forgotten for time that only the clock leapt over",
+        target="kafkaesque.machines.transactions:Transactions.expire",
+        old="ages.of(known.changed_ms)",
+        new="ages.now_ms - known.changed_ms",
+        world=Kind.CLOCKS,
+    ),
+    Mutant(
         name="followers delete by themselves",
         target=f"{_KEEPER}._look_after",
         old="deletes and watched.replica.is_serving",

@@ -399,6 +399,18 @@ MUTANTS = (
         new="return known.batches[-1]",
     ),
     Mutant(
+        name="a snapshot forgets where a producer's last batch ended",
+        target="kafkaesque.broker.producers:Producers.from_state",
+        old="known.batches[-1].last_sequence",
+        new="known.batches[-1].base_sequence",
+    ),
+    Mutant(
+        name="a snapshot forgets which transactions are open",
+        target="kafkaesque.broker.producers:Producers.from_state",
+        old="if first != NO_TRANSACTION:",
+        new="if False:",
+    ),
+    Mutant(
         name="who uses numbers again is told of a gap, which stops librdkafka for good",
         target="kafkaesque.broker.producers:Producers._repeated",
         old="if view.is_transactional and",

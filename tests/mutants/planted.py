@@ -252,6 +252,12 @@ MUTANTS = (
         new="disk.sync_now([file], [])",
     ),
     Mutant(
+        name="a copy of the journal's state that went bad is mended without a word",
+        target="kafkaesque.log.journal:read_state",
+        old='damaged = "" if is_whole else "second"',
+        new='damaged = ""',
+    ),
+    Mutant(
         name="the journal does not keep votes",
         target="kafkaesque.log.journal_records:GroupState.snapshot",
         old="vote=self.hard_state.vote",

@@ -37,9 +37,11 @@ def test_what_members_say_counts_twice_because_it_is_also_written() -> None:
 
 def test_ids_given_to_those_who_do_not_join_count() -> None:
     desk = Desk(SMALL)
-    limit = SMALL.members_bytes_max // PENDING_BYTES
-    answers = [desk.join(group=f"g{number % 7}").answer for number in range(limit + 5)]
-    assert sum(isinstance(answer, MemberIdRequired) for answer in answers) == limit
+    many = SMALL.members_bytes_max // PENDING_BYTES
+    answers = [desk.join(group=f"g{number % 7}").answer for number in range(many + 5)]
+    given = sum(isinstance(answer, MemberIdRequired) for answer in answers)
+    assert 0.8 * many < given <= many
+    assert desk.machine.members_bytes <= SMALL.members_bytes_max
     assert isinstance(answers[-1], GroupFull)
     desk.pass_ms(SMALL.new_member_wait_ms_max)
     assert desk.machine.members_bytes == 0, "they are forgotten when they do not come"

@@ -62,6 +62,7 @@ from kafkaesque.machines.transaction_records import (
     sink_to_record,
     to_record,
 )
+from kafkaesque.text_size import utf8_bytes
 from kafkaesque.transactional_ids import parse
 
 ID_BYTES_MAX = 1024
@@ -141,7 +142,7 @@ class Transactions:
     def init(self, command: Init, to: ReplyTo, now: Now) -> Decision:
         """Let a producer come under an id; no answer if another must be aborted first."""
         name, config = command.transactional_id, self._config
-        if not name or len(name.encode()) > ID_BYTES_MAX:
+        if not name or utf8_bytes(name) > ID_BYTES_MAX:
             raise InvalidTransactionalId("this cannot be a transactional id")
         if command.is_two_phase:
             timeout_ms = min(config.prepared_ms_max, TWO_PHASE_MS_MAX)

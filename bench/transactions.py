@@ -18,6 +18,7 @@ from collections.abc import Callable
 from confluent_kafka import Producer
 
 from bench.serving import Served, serving
+from kafkaesque.ages import Ages
 from kafkaesque.broker.producers import Producers
 from kafkaesque.config import ProducerConfig
 from kafkaesque.coordinator_config import TransactionConfig
@@ -198,9 +199,9 @@ def producers_at_rest() -> tuple[float, int]:
 
     made, held = held_bytes(make)
     assert isinstance(made, Producers)
-    made.expire(EXPIRATION_MS)
+    made.expire(Ages(now_ms=EXPIRATION_MS))
     assert len(made) == PRODUCERS, "their time is not over yet"
-    made.expire(EXPIRATION_MS + 1)
+    made.expire(Ages(now_ms=EXPIRATION_MS + 1))
     return held / PRODUCERS, len(made)
 
 

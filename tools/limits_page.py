@@ -58,6 +58,8 @@ many; from 90 % on `/health` and `doctor` say `crowded`.
 """
 
 _WHY = """\
+- Bytes of all that is kept are what it takes in memory: of a text that is not all ASCII every
+  character counts as four, for Python keeps it so. Limits for one name or one note are of UTF-8.
 - GROUP_MAX_SIZE_REACHED is the one error for groups that clients raise to the program and do not
   try again, so that its reason is seen. A member whose topics have grown is not refused: it keeps
   what it has until there is room.
@@ -94,8 +96,8 @@ def _kept() -> str:
          groups.offset_metadata_bytes_max, "OFFSET_METADATA_TOO_LARGE", ""),
         ("offsets of one coordinator, pending ones included, bytes", "`groups.offsets_bytes_max`",
          groups.offsets_bytes_max, "INVALID_COMMIT_OFFSET_SIZE", "group offsets"),
-        ("transactional ids of one coordinator, up to 1 KiB each", "`transactions.ids_max`",
-         transactions.ids_max, policy, "transactional ids"),
+        ("transactional ids of one coordinator, up to 1 KiB of UTF-8 each",
+         "`transactions.ids_max`", transactions.ids_max, policy, "transactional ids"),
         ("open transactions of one coordinator", "`transactions.open_max`", transactions.open_max,
          policy, ""),
         ("partitions of one transaction", "fixed", PLACES_MAX, policy, ""),
@@ -126,7 +128,7 @@ def _kept() -> str:
          "the session unused longest ends", "fetch sessions"),
         ("text subscriptions of one connection", "`text.subscriptions_per_connection_max`",
          text.subscriptions_per_connection_max, "the command is refused", ""),
-        ("text subscriptions of a broker, up to 1 kB each", "`text.subscriptions_max`",
+        ("text subscriptions of a broker, up to 2 kB each", "`text.subscriptions_max`",
          text.subscriptions_max, "the command is refused", ""),
     ]  # fmt: skip
     lines = [f"| {what} | {limit} | {default:,} | {beyond} | {state or 'none'} |"

@@ -1,7 +1,10 @@
 """Time, injected: production reads the machine's clocks, the simulator its own."""
 
 import time
+from collections.abc import Callable
 from typing import Protocol
+
+from kafkaesque.ages import Ages
 
 
 class Clock(Protocol):
@@ -26,3 +29,8 @@ class SystemClock:
     def monotonic_ms(self) -> int:
         """Return the machine's monotonic clock in milliseconds."""
         return time.monotonic_ns() // 1_000_000
+
+
+def clock_ages(clock: Clock) -> Callable[[], Ages]:
+    """Return what tells how old things are by a clock that nobody doubts."""
+    return lambda: Ages(now_ms=clock.now_ms())

@@ -81,8 +81,9 @@ class GroupConfig:
     """What a client may note beside an offset: Kafka's own default."""
 
     offsets_bytes_max: int = 16 << 20
-    """All offsets of one partition of `__consumer_offsets`, with what clients note there; 256
-    bytes more are counted for each. That is 65,536 bare ones; those that are kept can move on."""
+    """All offsets of one partition of `__consumer_offsets`, with what clients note there and the
+    names of their groups; 256 bytes more are counted for each, and 400 for a group. That is about
+    65,000 bare ones; those that are kept can move on."""
 
     members_bytes_max: int = 32 << 20
     """All members of the groups of one such partition, with what they are assigned; 1 KiB more is

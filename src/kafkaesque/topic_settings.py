@@ -163,6 +163,11 @@ class TopicSettings:
     unclean_leader_election_enable: Never = Never.FALSE
     """Only false: a replica that lacks acknowledged records never leads."""
 
+    @property
+    def is_append_time(self) -> bool:
+        """Whether records bear the time of the broker that led when they came."""
+        return self.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+
 
 DEFAULTS = TopicSettings()
 

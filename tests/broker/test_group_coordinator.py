@@ -1,5 +1,7 @@
 """Consumer groups on a replica: answers wait for the commit, and nobody waits in vain."""
 
+import sys
+
 import pytest
 
 from kafkaesque.broker.coordinators import Coordinators, partition_of
@@ -335,3 +337,17 @@ def test_without_room_on_the_disk_groups_answer_that_they_cannot_and_time_goes_o
     answers = story.commit()
     story.node.sync()
     assert isinstance(answers[0], Committed), "nothing is left of what was not written"
+
+
+@pytest.mark.parametrize("note", ["m" * 4_000, "m" * 4_000 + "\N{SAUROPOD}"])
+def test_offsets_of_a_coordinator_take_no_more_than_its_limit(note: str) -> None:
+    place = Coordinated()
+    place.lead()
+    place.coordinator.configure(GroupConfig(offsets_bytes_max=100_000))
+    before = place.coordinator.offsets_bytes
+    place.commit(partitions=50, metadata=note)
+    place.node.sync()
+    kept = place.fetched().offsets
+    texts = {id(value.metadata): sys.getsizeof(value.metadata) for value in kept.values()}
+    assert len(texts) == len(kept) > 4
+    assert before + sum(texts.values()) <= 100_000

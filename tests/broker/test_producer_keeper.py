@@ -2,10 +2,12 @@
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.producer_keeper import SNAPSHOTS_KEPT
 from kafkaesque.broker.transaction_ports import Marker
+from kafkaesque.broker.wall_clocks import ClockTold, WallClocks
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.config import ProducerConfig
+from kafkaesque.config import HousekeepingConfig, ProducerConfig
 from kafkaesque.entry import Entry, TermOpened
 from kafkaesque.errors import LeaderNotReady, NotLeader, OutOfOrderSequence
 from kafkaesque.log.compaction import CompactionRules, compact
@@ -324,7 +326,7 @@ def test_producers_survive_compaction() -> None:
     node.sync()
     below = min(log.compactable_below, node.partition.producers.snapshot_offset)
     rules = CompactionRules()
-    for _ in compact(log.segments, below=below, now_ms=START_MS, rules=rules):
+    for _ in compact(log.segments, below=below, ages=Ages(now_ms=START_MS), rules=rules):
         node.sync()
     assert log.entries(log.start.index, 1 << 20)[-1].end - len(node.values()) > 30
     node.crash_and_start()
@@ -341,6 +343,32 @@ def test_a_partition_at_rest_still_forgets_its_idle_producers() -> None:
     node.upkeep()
     assert len(node.partition.producers) == 1
     node.clock.ms += 2000
+    node.upkeep()
+    assert len(node.partition.producers) == 0
+
+
+@pytest.mark.complains(
+    "clock_in_doubt node=1: the wall clock has jumped ahead *",
+    "clock_believed node=1: what is old is deleted again",
+)
+def test_a_clock_that_was_behind_forgets_no_producer_when_it_is_set_right() -> None:
+    node = PartitionNode(config=ProducerConfig(expiration_ms=600_000))
+    node.clock.ahead_ms = -7_200_000
+    clocks = WallClocks(1, node.clock, HousekeepingConfig(), lambda _: None)
+    node.partition.producers.ages = lambda: clocks.ages
+    node.send(numbered(0))
+    node.clock.ahead_ms = 0
+    clocks.tick({2, 3})
+    for _ in range(2):
+        node.clock.ms += 300_000
+        for other in (2, 3):
+            clocks.receive(ClockTold(source=other, target=1, wall_ms=node.clock.ms))
+        clocks.tick({2, 3})
+        assert clocks.is_sound
+        node.upkeep()
+        assert len(node.partition.producers) == 1
+    node.clock.ms += 1
+    clocks.tick({2, 3})
     node.upkeep()
     assert len(node.partition.producers) == 0
 

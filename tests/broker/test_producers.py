@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.producers import BATCHES_REMEMBERED, Producers
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
@@ -52,12 +53,12 @@ class Log:
         self.producers.apply(batch, offset, self.now_ms)
         return offset
 
-    def end_transaction(self, kind: ControlType) -> None:
-        """Append a marker of the producer's epoch."""
+    def end_transaction(self, kind: ControlType, epoch: int = 0) -> None:
+        """Append a marker."""
         marker = build_control_batch(
             kind=kind,
             producer_id=PRODUCER,
-            producer_epoch=0,
+            producer_epoch=epoch,
             coordinator_epoch=1,
             timestamp_ms=self.now_ms,
             base_offset=self.end,
@@ -245,7 +246,7 @@ def test_an_idle_producer_is_forgotten() -> None:
     log.send(view(0, producer_id=1))
     log.now_ms += 600
     log.send(view(0, producer_id=2))
-    log.producers.expire(log.now_ms + 600)
+    log.producers.expire(Ages(now_ms=log.now_ms + 600))
     assert len(log.producers) == 1
     assert log.send(view(0, producer_id=2)) == 1
 
@@ -253,7 +254,7 @@ def test_an_idle_producer_is_forgotten() -> None:
 def test_a_time_from_the_future_keeps_no_producer_alive() -> None:
     log = Log(ProducerConfig(expiration_ms=1000))
     log.send(BatchView(numbered(0, at_ms=1 << 60)))
-    log.producers.expire(NOW_MS + 1001)
+    log.producers.expire(Ages(now_ms=NOW_MS + 1001))
     assert len(log.producers) == 0
 
 
@@ -284,6 +285,42 @@ def test_the_state_comes_back_whole() -> None:
     ]
 
 
+@pytest.mark.parametrize("first", [0, LAST - 6], ids=["low", "around the wrap"])
+def test_the_batches_that_came_back_tell_all_that_is_to_be_known_of_sequences(first: int) -> None:
+    """No last sequence and no place of a marker is on disk: both follow from what is."""
+
+    def of_two(number: int) -> BatchView:
+        return written((first + 2 * number) & LAST, 2)
+
+    log = Log()
+    for number in range(3):
+        log.send(of_two(number))
+    log.end_transaction(ControlType.COMMIT)
+    log.restart()
+    with pytest.raises(SequenceReused):
+        log.send(of_two(2))  # the newest batch, from before the marker
+    for number in range(3, 3 + BATCHES_REMEMBERED):
+        log.send(of_two(number))
+        log.restart()
+    repeated = [log.send(of_two(number)) for number in range(3, 3 + BATCHES_REMEMBERED)]
+    assert repeated == [7, 9, 11, 13, 15]
+    with pytest.raises(SequenceReused):
+        log.send(of_two(2))
+    with pytest.raises(OutOfOrderSequence):
+        log.send(of_two(9))
+    assert log.send(of_two(8)) == 17
+
+
+def test_who_wrote_nothing_at_a_raised_epoch_begins_at_zero_after_a_restart_too() -> None:
+    log = Log()
+    log.send(written(0, 2))
+    log.end_transaction(ControlType.ABORT, epoch=1)
+    log.restart()
+    with pytest.raises(OutOfOrderSequence):
+        log.send(view(2, epoch=1))
+    assert log.send(view(0, epoch=1)) == 3
+
+
 def test_the_state_is_as_documented() -> None:
     log = Log()
     log.end = 70
@@ -299,7 +336,7 @@ def test_a_state_from_after_the_clock_was_set_back_still_expires() -> None:
     log.now_ms = NOW_MS + 10**12
     log.send(view(0))
     back = Producers.from_state(log.producers.state(), ProducerConfig(expiration_ms=10), NOW_MS)
-    back.expire(NOW_MS + 11)
+    back.expire(Ages(now_ms=NOW_MS + 11))
     assert len(back) == 0
 
 

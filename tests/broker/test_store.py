@@ -4,10 +4,13 @@ import pytest
 
 from kafkaesque.entry import Entry, TermOpened, Voters
 from kafkaesque.errors import CorruptLog
+from kafkaesque.log.journal import PATH
+from kafkaesque.log.journal_frames import read_state
 from kafkaesque.raft.messages import VoteRequest, VoteResponse
 from kafkaesque.raft.raft import Role
 from kafkaesque.sim.inode import CrashPolicy
 from tests.broker.nodes import ALONE, GROUP, THREE, Node, a_batch, append, entry
+from tests.log.stores import flip, journal_bytes, replace_file
 from tests.sim.disks import contents
 
 BATCHES = 20
@@ -251,3 +254,24 @@ def test_a_store_that_was_closed_notes_everything_as_synced() -> None:
     synced = node.store.journal.groups[GROUP].synced
     assert synced is not None
     assert synced.end_offset == BATCHES
+
+
+@pytest.mark.parametrize(("copy", "place"), [("first", 30), ("second", -30)])
+@pytest.mark.complains("journal_mended node=1 copy=*: one of the two copies of its state was *")
+def test_a_copy_of_the_journals_state_that_went_bad_is_mended_and_told_of(
+    copy: str, place: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = a_filled_follower()
+    before = node.values()
+
+    def flipped() -> None:
+        whole = journal_bytes(node.disk)
+        assert read_state(whole).is_whole
+        replace_file(node.disk, PATH, flip(whole, place % len(whole)))
+
+    node.restart(after=flipped)
+    (said,) = [text for text in caplog.messages if text.startswith("journal_mended")]
+    assert f"node=1 copy={copy}:" in said
+    node.restart()
+    assert (node.store.journal.damaged_copy, node.values()) == ("", before)
+    assert len([text for text in caplog.messages if text.startswith("journal_mended")]) == 1

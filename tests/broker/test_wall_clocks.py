@@ -2,8 +2,9 @@
 
 import pytest
 
+from kafkaesque.ages import LEAPS_MAX, Ages, Leap, with_jump
 from kafkaesque.broker.wall_clocks import ClockTold, Doubt
-from kafkaesque.topic_settings import CleanupPolicy, TopicSettings
+from kafkaesque.topic_settings import CleanupPolicy, TimestampType, TopicSettings
 from kafkaesque.types import NodeId
 from tests.broker.houses import HOUR_MS, House, a_house
 
@@ -59,9 +60,10 @@ def test_a_jump_that_nobody_can_contradict_is_believed_in_the_end() -> None:
     "clock_believed node=1: what is old is deleted again",
 )
 def test_a_broker_whose_time_most_others_do_not_have_deletes_nothing_by_age() -> None:
-    house = a_house(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
+    house = House(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
     house.others = {2, 3}
     house.clock.ahead_ms = 2 * HOUR_MS  # from the start: no jump to be seen
+    house.open()
     for _ in range(30):
         house.write(at_ms=house.clock.ms)
     for _ in range(200):
@@ -153,3 +155,129 @@ def test_a_contradicted_clock_is_as_far_off_as_those_who_contradict_it_say() -> 
     house.tick()
     assert house.clocks.doubt is Doubt.APART
     assert abs(house.clocks.ahead_ms + 2 * HOUR_MS) < house.config.clock_apart_ms_max
+
+
+def test_a_jump_right_after_the_look_at_the_clock_deletes_nothing() -> None:
+    house = an_hour_kept()
+    house.run_until(lambda: house.clocks.is_sound)
+    for _ in range(100):
+        house.clock.ms += house.config.retry_interval_ms
+        house.clocks.tick(house.others)
+        house.clock.ahead_ms = 2 * HOUR_MS
+        house.keeper.tick()
+        house.clock.ahead_ms = 0
+    assert len(house.offsets()) == 30
+
+
+# ── clocks that were behind ──────────────────────────────────────────────────────────────────
+
+
+def kept_for_ten_minutes(timestamp_type: TimestampType = TimestampType.CREATE_TIME) -> House:
+    settings = TopicSettings(
+        segment_bytes=1024, retention_ms=HOUR_MS // 6, message_timestamp_type=timestamp_type
+    )
+    house = a_house(settings)
+    house.others = {2, 3}
+    return house
+
+
+def live(house: House, ms: int) -> None:
+    """Let time pass while the other brokers, whose time is right, are heard from."""
+    until_ms = house.clock.ms + ms
+    while house.clock.ms < until_ms:
+        for node in house.others:
+            tell(house, node, ahead_ms=0)
+        house.pass_time(4_000, ticks=5)
+
+
+def stamped_an_hour_behind(house: House) -> None:
+    """Let a clock that is an hour behind stamp records, and then be set right."""
+    house.clock.ahead_ms = -HOUR_MS
+    live(house, 4_000)
+    for _ in range(30):
+        house.write(at_ms=house.clock.now_ms())
+    live(house, 60_000)
+    assert house.clocks.doubt is Doubt.APART
+    house.clock.ahead_ms = 0
+
+
+@pytest.mark.complains(
+    "clock_in_doubt node=1: the wall clock *",
+    "clock_believed node=1: what is old is deleted again",
+)
+def test_what_a_clock_stamped_while_it_was_behind_is_kept_when_it_is_set_right() -> None:
+    house = kept_for_ten_minutes()
+    stamped_an_hour_behind(house)
+    live(house, 8 * 60_000)
+    assert house.clocks.is_sound
+    assert len(house.offsets()) == 30, "it is nine minutes old"
+    live(house, 2 * 60_000)
+    assert house.offsets() == []
+
+
+@pytest.mark.complains(
+    "clock_in_doubt node=1: the wall clock *",
+    "clock_believed node=1: what is old is deleted again",
+)
+def test_what_comes_after_a_clock_was_set_right_is_kept_no_longer_than_promised() -> None:
+    house = kept_for_ten_minutes()
+    stamped_an_hour_behind(house)
+    live(house, 4_000)
+    for _ in range(30):
+        house.write()
+    live(house, 11 * 60_000)
+    assert house.offsets() == []
+
+
+def test_what_the_clock_of_another_leader_stamped_is_as_old_as_its_file() -> None:
+    house = kept_for_ten_minutes(TimestampType.LOG_APPEND_TIME)
+    for _ in range(30):
+        house.write(at_ms=house.clock.ms - HOUR_MS)
+    live(house, 9 * 60_000)
+    assert len(house.offsets()) == 30
+    live(house, 2 * 60_000)
+    assert house.offsets() == []
+
+
+def test_old_records_that_a_producer_brings_go_at_once() -> None:
+    house = kept_for_ten_minutes()
+    for _ in range(30):
+        house.write(at_ms=house.clock.ms - HOUR_MS)
+    live(house, 60_000)
+    assert house.offsets() == []
+
+
+@pytest.mark.complains(
+    "clock_in_doubt node=1: the wall clock *",
+    "clock_believed node=1: what is old is deleted again",
+)
+def test_a_clock_set_back_and_then_too_far_ahead_makes_nothing_older() -> None:
+    house = an_hour_kept()
+    house.run_until(lambda: house.clocks.is_sound)
+    stamp_ms = house.clock.now_ms()
+    for ahead_ms in (-HOUR_MS, 2 * HOUR_MS):
+        house.clock.ahead_ms = ahead_ms
+        house.pass_time(8_000, ticks=2)
+    house.run_until(lambda: house.clocks.is_sound)
+    ages = house.clocks.ages
+    assert ages is not None
+    assert ages.of(stamp_ms) <= house.clock.ms - stamp_ms
+
+
+def test_a_jump_back_undoes_the_leaps_before_it() -> None:
+    leaps = with_jump(with_jump((), 1_000, 50), 2_000, 100)
+    assert leaps == (Leap(1_000, 50), Leap(2_000, 100))
+    assert with_jump(leaps, 3_000, -30) == (Leap(1_000, 50), Leap(2_000, 70))
+    assert with_jump(leaps, 3_000, -120) == (Leap(1_000, 30),)
+    assert with_jump(leaps, 3_000, -1_000) == ()
+
+
+def test_of_many_leaps_the_oldest_count_together() -> None:
+    leaps: tuple[Leap, ...] = ()
+    for number in range(LEAPS_MAX + 20):
+        leaps = with_jump(leaps, number, 10)
+    assert len(leaps) == LEAPS_MAX
+    ages = Ages(now_ms=10_000, leaps=leaps)
+    assert ages.of(0) == 10_000 - 10 * (LEAPS_MAX + 20)
+    assert ages.of(LEAPS_MAX + 19) == 10_000 - (LEAPS_MAX + 19) - 10
+    assert ages.of(5_000) == 5_000

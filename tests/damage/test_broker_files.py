@@ -11,6 +11,7 @@ pytestmark = [
         "damage_found partition=cluster-metadata *",
         "refill_begun partition=cluster-metadata *",
         "refill_waits partition=cluster-metadata *",
+        "journal_mended node=1 copy=first: *",
     ),
 ]
 

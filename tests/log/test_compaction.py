@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.errors import CorruptLog, DiskFailed, DiskFull
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.segments import Segments
@@ -67,7 +68,7 @@ def roll(log: Segments) -> Offset:
 
 def run(log: Segments, *, below: Offset | None = None, now_ms: int = START_MS) -> int:
     bound = log.end_offset if below is None else below
-    return sum(1 for _ in compact(log, below=bound, now_ms=now_ms, rules=RULES))
+    return sum(1 for _ in compact(log, below=bound, ages=Ages(now_ms=now_ms), rules=RULES))
 
 
 def pairs(log: Segments) -> list[tuple[Offset, Pair]]:
@@ -335,7 +336,9 @@ def test_the_log_may_be_used_between_any_two_steps(other_work: Callable[[Segment
         disk = a_disk()
         log = a_log_worth_compacting(disk)
         undisturbed = a_log_worth_compacting(a_disk())
-        for step, _ in enumerate(compact(log, below=log.end_offset, now_ms=START_MS, rules=RULES)):
+        for step, _ in enumerate(
+            compact(log, below=log.end_offset, ages=Ages(now_ms=START_MS), rules=RULES)
+        ):
             if step == number:
                 other_work(log)
                 other_work(undisturbed)
@@ -349,7 +352,7 @@ def test_a_pass_given_up_at_any_step_leaves_no_file_and_loses_no_key() -> None:
         disk = a_disk()
         log = a_log_worth_compacting(disk)
         wanted = latest(log)
-        steps = compact(log, below=log.end_offset, now_ms=START_MS, rules=RULES)
+        steps = compact(log, below=log.end_offset, ages=Ages(now_ms=START_MS), rules=RULES)
         for _ in range(number):
             next(steps)
         del steps

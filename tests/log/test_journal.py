@@ -311,7 +311,9 @@ def test_a_journal_of_format_1_becomes_one_of_ours_with_the_next_round() -> None
     journal = a_journal(disk)
     journal.write_now()
     replace_file(disk, PATH, of_format_1(journal))
-    write(Journal.open(disk, CONFIG), saved(9))
+    opened = Journal.open(disk, CONFIG)
+    assert opened.damaged_copy == "", "it never had a second one"
+    write(opened, saved(9))
     assert journal_bytes(disk)[8:10] == b"\0\2"
     assert Journal.open(disk, CONFIG).groups["a"].hard_state.term == 9
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.log.retention import RetentionRules, expired
 from kafkaesque.log.segment import SegmentInfo
 from kafkaesque.types import Offset
@@ -27,7 +28,7 @@ def segments(*newest_ms: int, modified_ms: int = NOW, size: int = 100) -> list[S
 
 def start_after(infos: list[SegmentInfo], rules: RetentionRules, below: Offset = 1000) -> Offset:
     size_bytes = sum(info.bytes for info in infos)
-    start = expired(infos, size_bytes=size_bytes, now_ms=NOW, rules=rules, below=below)
+    start = expired(infos, size_bytes=size_bytes, ages=Ages(now_ms=NOW), rules=rules, below=below)
     return infos[0].base if start is None else start
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.errors import CorruptLog, NewerFormat
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.seals import Seal, Seals, is_like
@@ -193,7 +194,7 @@ def compacted(disk: SimDisk) -> Segments:
             log.append(rewritten(log.end_offset))
     point = sync(log)
     rules = CompactionRules(delete_retention_ms=0)
-    for _ in compact(log, below=point.segment_base, now_ms=START_MS, rules=rules):
+    for _ in compact(log, below=point.segment_base, ages=Ages(now_ms=START_MS), rules=rules):
         pass
     sync(log)
     return log
@@ -225,7 +226,7 @@ def test_compaction_does_not_seal_an_offset_that_was_damaged() -> None:
     below = sync(log).segment_base
     rules = CompactionRules(delete_retention_ms=0)
     with pytest.raises(CorruptLog, match="seal") as damage:
-        for _ in compact(log, below=below, now_ms=START_MS, rules=rules):
+        for _ in compact(log, below=below, ages=Ages(now_ms=START_MS), rules=rules):
             pass
     assert damage.value.offset == victim.base
 

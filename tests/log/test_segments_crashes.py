@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.config import LogConfig
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.segments import Segments, SyncedPoint
@@ -95,7 +96,7 @@ class Scenario:
         assert self.synced is not None
         below = self.synced.segment_base
         self.compacted_below = below
-        for _ in compact(self.log, below=below, now_ms=START_MS, rules=RULES):
+        for _ in compact(self.log, below=below, ages=Ages(now_ms=START_MS), rules=RULES):
             pass
 
     def drop(self, offset: Offset) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.clock import SystemClock
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.posix_disk import PosixDisk
@@ -41,7 +42,9 @@ def test_a_log_lives_through_rolls_cuts_trims_compaction_and_restarts(tmp_path: 
     assert contents(log) == expected
     found = log.find_time(START_MS + 51)
     assert found is not None and bases(found) == [52]
-    for _ in compact(log, below=log.end_offset, now_ms=START_MS, rules=CompactionRules()):
+    for _ in compact(
+        log, below=log.end_offset, ages=Ages(now_ms=START_MS), rules=CompactionRules()
+    ):
         pass
     assert contents(log) == expected, "every key occurs once"
     second = list(log.each_info())[1].base
@@ -66,7 +69,7 @@ def test_compaction_replaces_files_under_their_readers(tmp_path: Path) -> None:
         log.append(build_batch([record], base_offset=log.end_offset, term=1))
     before = log.size_bytes
     rules = CompactionRules()
-    for _ in compact(log, below=log.end_offset, now_ms=START_MS, rules=rules):
+    for _ in compact(log, below=log.end_offset, ages=Ages(now_ms=START_MS), rules=rules):
         contents(log)
     assert log.size_bytes < before
     kept = contents(log)

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable
 
+from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import GroupError
 from kafkaesque.machines.consumer_commands import TopicsKnown
@@ -93,7 +94,7 @@ class Desk:
 
     @property
     def now(self) -> Now:
-        return Now(self.now_ms, WALL_MS + self.now_ms)
+        return Now(self.now_ms, WALL_MS + self.now_ms, Ages(now_ms=WALL_MS + self.now_ms))
 
     @property
     def group(self) -> ClassicGroup:

@@ -1,5 +1,6 @@
 """All members of a coordinator's groups have a limit in bytes, checked only when deciding."""
 
+from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import GroupFull, MemberIdRequired
 from kafkaesque.machines.consumer_commands import ConsumerHeartbeat
@@ -36,9 +37,11 @@ def test_what_members_say_counts_twice_because_it_is_also_written() -> None:
 
 def test_ids_given_to_those_who_do_not_join_count() -> None:
     desk = Desk(SMALL)
-    limit = SMALL.members_bytes_max // PENDING_BYTES
-    answers = [desk.join(group=f"g{number % 7}").answer for number in range(limit + 5)]
-    assert sum(isinstance(answer, MemberIdRequired) for answer in answers) == limit
+    many = SMALL.members_bytes_max // PENDING_BYTES
+    answers = [desk.join(group=f"g{number % 7}").answer for number in range(many + 5)]
+    given = sum(isinstance(answer, MemberIdRequired) for answer in answers)
+    assert 0.8 * many < given <= many
+    assert desk.machine.members_bytes <= SMALL.members_bytes_max
     assert isinstance(answers[-1], GroupFull)
     desk.pass_ms(SMALL.new_member_wait_ms_max)
     assert desk.machine.members_bytes == 0, "they are forgotten when they do not come"
@@ -163,4 +166,5 @@ def test_what_a_group_takes_follows_from_its_records_alone() -> None:
 
 
 def much_later(desk: ConsumerDesk) -> Now:
-    return desk.now._replace(wall_ms=desk.now.wall_ms + 8 * 24 * 3600 * 1000)
+    wall_ms = desk.now.wall_ms + 8 * 24 * 3600 * 1000
+    return desk.now._replace(wall_ms=wall_ms, ages=Ages(now_ms=wall_ms))

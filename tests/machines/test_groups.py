@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkaesque.ages import Ages, Leap
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import (
     GroupFull,
@@ -35,8 +36,10 @@ def deleted(desk: Desk, topic: str, place: tuple[bytes, int] = PLACE) -> object:
     return desk.ask(lambda g, to, _: g.delete_offsets(GROUP, [(topic, place)], to)).answer
 
 
-def expire(desk: Desk, days: int, *, is_sound: bool = True) -> None:
-    now = Now(desk.now_ms, desk.now.wall_ms + days * DAY_MS, is_sound)
+def expire(desk: Desk, days: int, *, is_sound: bool = True, leaps: tuple[Leap, ...] = ()) -> None:
+    wall_ms = desk.now.wall_ms + days * DAY_MS
+    ages = Ages(now_ms=wall_ms, leaps=leaps) if is_sound else None
+    now = Now(desk.now_ms, wall_ms, ages)
     desk.carry_out(desk.machine.expire_offsets(now))
 
 
@@ -191,6 +194,9 @@ def test_offsets_go_a_week_after_their_group_became_empty() -> None:
     assert desk.committed() is not None
     expire(desk, days=7, is_sound=False)
     assert desk.committed() is not None, "the clock is in doubt"
+    leap = Leap(desk.now.wall_ms, 7 * DAY_MS)
+    expire(desk, days=7, leaps=(leap,))
+    assert desk.committed() is not None, "the clock was set ahead by a week"
     expire(desk, days=7)
     assert desk.committed() is None
     assert desk.machine.group(GROUP) is None

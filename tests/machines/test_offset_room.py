@@ -1,5 +1,10 @@
 """All offsets of a coordinator have a limit, which is checked when deciding and never later."""
 
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.machines.group_commands import (
     Answer,
@@ -7,11 +12,15 @@ from kafkaesque.machines.group_commands import (
     Committed,
     Identity,
     TransactionalCommit,
+    TransactionEnd,
 )
+from kafkaesque.machines.group_offsets import GroupOffsets
+from kafkaesque.machines.group_pending import name_bytes
 from tests.machines.group_desk import GROUP, PLACE, TOPIC_ID, Desk
 
 OTHER = (TOPIC_ID, 7)
-SMALL = GroupConfig(offsets_bytes_max=1_000)
+GROUP_BYTES = GroupOffsets().bytes_to_begin(GROUP)
+SMALL = GroupConfig(offsets_bytes_max=1_000 + GROUP_BYTES)
 
 
 def homeless(answer: Answer | None) -> object:
@@ -38,13 +47,15 @@ def test_one_commit_cannot_pass_the_limit_by_naming_many_partitions() -> None:
 
 
 def test_what_transactions_want_to_commit_counts_as_well() -> None:
-    desk = Desk(SMALL)
+    desk = Desk(GroupConfig(offsets_bytes_max=3 * (256 + name_bytes(GROUP))))
     offsets = tuple(((TOPIC_ID, number), 1, -1, "") for number in range(4))
     commit = Commit(group=GROUP, generation=-1, member=Identity(member_id=""), offsets=offsets)
     command = TransactionalCommit(commit=commit, producer_id=1)
     asked = desk.ask(lambda g, to, now: g.commit_in_transaction(command, to, now))
     assert homeless(asked.answer) == {offsets[3][0]}
     assert homeless(desk.commit(1, place=OTHER)) == {OTHER}
+    desk.ask(lambda g, to, _: g.end_transaction(TransactionEnd(producer_id=1, is_commit=False), to))
+    assert desk.machine.offsets_bytes == 0
 
 
 def test_a_log_that_holds_more_than_the_limit_is_read_all_the_same() -> None:
@@ -57,3 +68,45 @@ def test_a_log_that_holds_more_than_the_limit_is_read_all_the_same() -> None:
     assert len(list(desk.machine.records())) == len(list(large.machine.records()))
     assert not homeless(desk.commit(2, place=(TOPIC_ID, 3)))
     assert homeless(desk.commit(2, place=(TOPIC_ID, 99))) == {(TOPIC_ID, 99)}
+
+
+def test_what_is_no_ascii_counts_as_what_it_takes_in_memory() -> None:
+    desk = Desk(SMALL)
+    assert homeless(desk.commit(1, metadata="m" * 300 + "\N{SAUROPOD}")) == {PLACE}
+    assert not homeless(desk.commit(1, metadata="m" * 150 + "\N{SAUROPOD}"))
+
+
+def test_names_of_groups_count_and_are_free_again_with_their_offsets() -> None:
+    desk = Desk(GroupConfig(offsets_bytes_max=10_000))
+    groups = [f"{number}".ljust(1_000, "n") for number in range(10)]
+    refused = sum(bool(homeless(commit_of(desk, group))) for group in groups)
+    assert refused == 4, "six names take more than nine thousand bytes"
+    assert desk.machine.offsets_bytes <= 10_000
+    for group in groups[:6]:
+        desk.ask(lambda g, to, _, name=group: g.delete(name, to))  # type: ignore[misc]
+    assert desk.machine.offsets_bytes == 0
+
+
+def commit_of(desk: Desk, group: str, metadata: str = "") -> Answer | None:
+    command = a_commit(group, metadata)
+    return desk.ask(lambda g, to, now: g.commit(command, to, now)).answer
+
+
+def a_commit(group: str, metadata: str) -> Commit:
+    offsets = ((PLACE, 1, -1, metadata),)
+    return Commit(group=group, generation=-1, member=Identity(member_id=""), offsets=offsets)
+
+
+texts = st.text(alphabet=st.sampled_from("aZ~\xe4\u4e2d\U0001f995"), min_size=1, max_size=250)
+
+
+@given(metadata=texts, group=texts)
+def test_offsets_are_counted_with_no_less_than_their_texts_take(metadata: str, group: str) -> None:
+    desk = Desk(GroupConfig())
+    assert not homeless(commit_of(desk, group, metadata))
+    truth = sys.getsizeof(metadata) + sys.getsizeof(group)
+    committed = desk.machine.offsets_bytes
+    assert committed >= truth / 2 + 256
+    pending = TransactionalCommit(commit=a_commit(group, metadata), producer_id=1)
+    desk.ask(lambda g, to, now: g.commit_in_transaction(pending, to, now))
+    assert desk.machine.offsets_bytes - committed >= truth / 2

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkaesque.ages import Ages, Leap
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import NewerFormat
 from kafkaesque.machines.machine import MachineRecord
@@ -52,13 +53,16 @@ def test_a_clock_in_doubt_neither_aborts_early_nor_forgets() -> None:
     desk = Desk(TransactionConfig(id_expiration_ms=100))
     producer = desk.init()
     desk.add(producer, A)
-    late = desk.now._replace(wall_ms=desk.now.wall_ms + 10**9, is_sound=False)
+    late = desk.now._replace(wall_ms=desk.now.wall_ms + 10**9, ages=None)
     desk.carry_out(desk.machine.tick(late))
     assert desk.is_in(State.ONGOING)
     desk.end(producer)
     desk.complete()
     assert desk.machine.expire(late).records == []
-    assert desk.machine.expire(late._replace(is_sound=True)).records != []
+    leaps = (Leap(desk.now.wall_ms, 10**9),)
+    set_right = late._replace(ages=Ages(now_ms=late.wall_ms, leaps=leaps))
+    assert desk.machine.expire(set_right).records == [], "the clock was behind"
+    assert desk.machine.expire(late._replace(ages=Ages(now_ms=late.wall_ms))).records != []
 
 
 def test_a_restart_counts_what_has_passed_of_the_time_out() -> None:

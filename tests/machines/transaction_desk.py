@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.machines.group_commands import Now
 from kafkaesque.machines.machine import MachineRecord
@@ -36,7 +37,7 @@ class Desk:
     def __init__(self, config: TransactionConfig | None = None) -> None:
         self.config = config or TransactionConfig()
         self.machine = Transactions(self.config)
-        self.now = Now(10_000, WALL_MS)
+        self.now = Now(10_000, WALL_MS, Ages(now_ms=WALL_MS))
         self.fresh_ids = 0
         self.log: list[MachineRecord] = []
         self.markers: list[tuple[Producer, bool]] = []
@@ -124,7 +125,7 @@ class Desk:
     def pass_ms(self, time_ms: int, *, wall_ms: int | None = None) -> None:
         """Let time pass, on the wall clock otherwise if said so, and the machine look at it."""
         wall = self.now.wall_ms + (time_ms if wall_ms is None else wall_ms)
-        self.now = Now(self.now.monotonic_ms + time_ms, wall)
+        self.now = Now(self.now.monotonic_ms + time_ms, wall, Ages(now_ms=wall))
         self.carry_out(self.machine.tick(self.now))
 
     def restart(self) -> None:

@@ -252,6 +252,12 @@ MUTANTS = (
         new="disk.sync_now([file], [])",
     ),
     Mutant(
+        name="a copy of the journal's state that went bad is mended without a word",
+        target="kafkaesque.log.journal:read_state",
+        old='damaged = "" if is_whole else "second"',
+        new='damaged = ""',
+    ),
+    Mutant(
         name="the journal does not keep votes",
         target="kafkaesque.log.journal_records:GroupState.snapshot",
         old="vote=self.hard_state.vote",
@@ -397,6 +403,18 @@ MUTANTS = (
         target="kafkaesque.broker.producers:Producers._repeated",
         old="raise SequenceReused(view.producer_id, base, expected)",
         new="return known.batches[-1]",
+    ),
+    Mutant(
+        name="a snapshot forgets where a producer's last batch ended",
+        target="kafkaesque.broker.producers:Producers.from_state",
+        old="known.batches[-1].last_sequence",
+        new="known.batches[-1].base_sequence",
+    ),
+    Mutant(
+        name="a snapshot forgets which transactions are open",
+        target="kafkaesque.broker.producers:Producers.from_state",
+        old="if first != NO_TRANSACTION:",
+        new="if False:",
     ),
     Mutant(
         name="who uses numbers again is told of a gap, which stops librdkafka for good",

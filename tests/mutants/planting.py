@@ -11,6 +11,7 @@ from tests.mutants.planted_cluster_members import CLUSTER_MEMBER_MUTANTS
 from tests.mutants.planted_cluster_transactions import CLUSTER_TRANSACTION_MUTANTS
 from tests.mutants.planted_copies import COPY_MUTANTS
 from tests.mutants.planted_install import INSTALL_MUTANTS
+from tests.mutants.planted_limits import LIMIT_MUTANTS
 from tests.mutants.planted_links import LINK_MUTANTS
 from tests.mutants.planted_moves import MOVE_MUTANTS
 from tests.mutants.planted_repairs import REPAIR_MUTANTS
@@ -31,6 +32,7 @@ PLANTED: Sequence[Mutant] = (
     *BATCH_MUTANTS,
     *CLOCK_MUTANTS,
     *LINK_MUTANTS,
+    *LIMIT_MUTANTS,
     *COPY_MUTANTS,
     *REPAIR_MUTANTS,
     *SEAL_MUTANTS,

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.topics import group_of
@@ -176,7 +177,9 @@ def compact_copy(world: BrokerWorld, replica: Replica) -> None:
     below = min(replica.settled_offset, replica.log.compactable_below)
     size = replica.log.segments.size_bytes
     rules = CompactionRules()
-    work = compact(replica.log.segments, below=below, now_ms=world.clock.now_ms(), rules=rules)
+    work = compact(
+        replica.log.segments, below=below, ages=Ages(now_ms=world.clock.now_ms()), rules=rules
+    )
     wait(world, lambda: next(work, None) is None)
     assert replica.log.segments.size_bytes < size
 

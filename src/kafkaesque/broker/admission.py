@@ -31,7 +31,6 @@ from kafkaesque.topic_settings import (
     DEFAULTS,
     CleanupPolicy,
     CompressionType,
-    TimestampType,
     TopicSettings,
 )
 
@@ -56,7 +55,7 @@ class Admission:
         self._level = _level(settings)
         self._needs_keys = settings.cleanup_policy is not CleanupPolicy.DELETE
         self._limits = RecordLimits() if limits is None else limits
-        self.is_append_time = settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+        self.is_append_time = settings.is_append_time
         """Whether the broker's time is written into each batch."""
         self._before_ms = settings.message_timestamp_before_max_ms
         self._after_ms = settings.message_timestamp_after_max_ms

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.machine_trim import MachineSaver, trim_covered
@@ -10,7 +11,7 @@ from kafkaesque.broker.producers import NO_NUMBER
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.transaction_ports import Guards, Marker
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.clock import Clock
+from kafkaesque.clock import Clock, clock_ages
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import DiskFull, GroupError, LogError, NotCoordinator, RaftError
 from kafkaesque.machines.group_commands import (
@@ -50,8 +51,8 @@ class GroupCoordinator:
         failed: Callable[[LogError], None],
     ) -> None:
         self.replica = replica
-        self.is_time_sound: Callable[[], bool] = _always
-        """Says whether the wall clock can be believed."""
+        self.ages: Callable[[], Ages | None] = clock_ages(clock)
+        """Says how old things are; None while the wall clock is in doubt."""
         self.guards = Guards()
         """The checks of transactional commits that are under way."""
         self._clock = clock
@@ -172,7 +173,7 @@ class GroupCoordinator:
 
     def _now(self) -> Now:
         clock = self._clock
-        return Now(clock.monotonic_ms(), clock.now_ms(), self.is_time_sound())
+        return Now(clock.monotonic_ms(), clock.now_ms(), self.ages())
 
     def _carry_out(self, decision: Decision) -> None:
         replies = decision.replies
@@ -222,8 +223,3 @@ def _lost() -> NotCoordinator:
 
 def _ignore(_: object) -> None:
     """Nobody waits for the groups to be there."""
-
-
-def _always() -> bool:
-    """Nobody doubts the clock."""
-    return True

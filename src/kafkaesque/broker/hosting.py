@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, Coordinators
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.housekeeper import Housekeeper
@@ -114,7 +115,7 @@ class Hosting:
         partition = Partition(
             replica, settings, self._clock, self._config.producers, is_internal=topic.is_internal
         )
-        partition.producers.is_time_sound = self._is_time_sound
+        partition.producers.ages = self._ages
         if topic.is_internal:
             MachineState(replica, self._store.snapshots(replica.group))
         self._housekeeper.watch(
@@ -150,7 +151,7 @@ class Hosting:
         snapshots = self._store.snapshots(replica.group)
         groups = self._config.groups
         found = GroupCoordinator(replica, self._clock, groups, snapshots, self._failed)
-        found.is_time_sound = self._is_time_sound
+        found.ages = self._ages
         return found
 
     def _transaction_coordinator(self, partition: Partition) -> TransactionCoordinator:
@@ -164,8 +165,8 @@ class Hosting:
             self._next_producer_id,
             self._transactions.markers,
         )
-        found.is_time_sound = self._is_time_sound
+        found.ages = self._ages
         return found
 
-    def _is_time_sound(self) -> bool:
-        return self._housekeeper.clocks.is_sound
+    def _ages(self) -> Ages | None:
+        return self._housekeeper.clocks.ages

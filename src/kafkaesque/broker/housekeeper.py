@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
-from msgspec.structs import replace
-
+from kafkaesque.ages import Ages
 from kafkaesque.broker.log_settings import retention_rules
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.wall_clocks import WallClocks
@@ -27,14 +26,11 @@ from kafkaesque.clock import Clock
 from kafkaesque.config import HousekeepingConfig
 from kafkaesque.errors import CorruptLog, DiskFull, LogError
 from kafkaesque.log.compaction import CompactionRules, compact
-from kafkaesque.log.retention import RetentionRules, age_ms, expired, is_too_old
+from kafkaesque.log.retention import age_ms, expired, is_too_old
 from kafkaesque.log.steps import Step
 from kafkaesque.record.view import BatchView
 from kafkaesque.topic_settings import DEFAULTS, CleanupPolicy, TopicSettings
 from kafkaesque.types import GroupId, Offset
-
-_FOR_EVER_MS = 1 << 63
-"""Longer ago than any tombstone."""
 
 
 class _Watched:
@@ -160,19 +156,15 @@ class Housekeeper:
             return False
         if not watched.replica.is_serving:
             return log.start.first_offset >= active.end
-        return is_too_old(active, self._clock.now_ms(), self._rules(settings))
-
-    def _rules(self, settings: TopicSettings) -> RetentionRules:
-        rules = retention_rules(settings)
-        return rules if self.clocks.is_sound else replace(rules, retention_ms=None)
+        return is_too_old(active, self.clocks.ages, retention_rules(settings))
 
     def _delete(self, watched: _Watched, settings: TopicSettings) -> bool:
         log = watched.replica.log
         start = expired(
             islice(log.segments.each_info(), self._config.segments_per_look),
             size_bytes=log.segments.size_bytes,
-            now_ms=self._clock.now_ms(),
-            rules=self._rules(settings),
+            ages=self.clocks.ages,
+            rules=retention_rules(settings),
             below=watched.replica.settled_offset,
         )
         if start is None or start <= log.start.first_offset:
@@ -207,9 +199,11 @@ class Housekeeper:
         dirty = next((i for i in segments.each_info() if i.end > segments.compacted_to), None)
         if dirty is None or dirty.is_active or dirty.end > below:
             return False
-        now_ms = self._clock.now_ms()
+        # Too early costs a pass and no record, so a clock in doubt will do.
+        ages = self.clocks.ages or Ages(now_ms=self._clock.now_ms())
         first_ms = BatchView(segments.read(dirty.base, 1)).base_timestamp_ms
-        return (now_ms - first_ms if 0 <= first_ms <= now_ms else age_ms(dirty, now_ms)) >= lag_ms
+        is_plausible = 0 <= first_ms <= ages.now_ms
+        return (ages.of(first_ms) if is_plausible else age_ms(dirty, ages)) >= lag_ms
 
     def _compactable_below(self, watched: _Watched) -> Offset:
         """Return up to where the log is committed, synced, and old enough to be compacted."""
@@ -220,11 +214,14 @@ class Housekeeper:
         lag_ms = watched.settings().min_compaction_lag_ms
         if lag_ms == 0:
             return below
-        if not self.clocks.is_sound:
+        ages = self.clocks.ages
+        if ages is None:
             return log.start.first_offset
-        now_ms = self._clock.now_ms()
-        young = (i.base for i in log.segments.each_info() if age_ms(i, now_ms) < lag_ms)
-        return min(below, next(young, below))
+        is_append_time = watched.settings().is_append_time
+        for info in log.segments.each_info():
+            if age_ms(info, ages, is_append_time=is_append_time) < lag_ms:
+                return min(below, info.base)
+        return below
 
     def _compact_a_little(self) -> bool:
         """Do a step of the pass under way, or begin the next; return whether it can go on now."""
@@ -262,10 +259,6 @@ class Housekeeper:
         return compact(
             watched.replica.log.segments,
             below=self._compactable_below(watched),
-            now_ms=self._clock.now_ms(),
-            rules=CompactionRules(
-                delete_retention_ms=watched.settings().delete_retention_ms
-                if self.clocks.is_sound
-                else _FOR_EVER_MS
-            ),
+            ages=self.clocks.ages,
+            rules=CompactionRules(delete_retention_ms=watched.settings().delete_retention_ms),
         )

@@ -70,7 +70,9 @@ def _segment_ms(settings: TopicSettings, folder: str) -> int:
 def retention_rules(settings: TopicSettings) -> RetentionRules:
     """Return how long and how much a topic keeps."""
     return RetentionRules(
-        retention_ms=_limit(settings.retention_ms), retention_bytes=_limit(settings.retention_bytes)
+        retention_ms=_limit(settings.retention_ms),
+        retention_bytes=_limit(settings.retention_bytes),
+        is_append_time=settings.is_append_time,
     )
 
 

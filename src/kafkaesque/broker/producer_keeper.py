@@ -18,11 +18,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.partition_transactions import Aborted
 from kafkaesque.broker.producers import Producers, RememberedBatch
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.sound_reads import cut_at
-from kafkaesque.clock import Clock
+from kafkaesque.clock import Clock, clock_ages
 from kafkaesque.config import ProducerConfig
 from kafkaesque.entry import LogStart
 from kafkaesque.errors import BatchError, CorruptLog, LogError
@@ -56,8 +57,8 @@ class ProducerKeeper:
         self._replica = replica
         self._clock = clock
         self._config = config
-        self.is_time_sound: Callable[[], bool] = _always
-        """Says whether the wall clock can be believed."""
+        self.ages: Callable[[], Ages | None] = clock_ages(clock)
+        """Says how old things are; None while the wall clock is in doubt."""
         self._producers: Producers | None = None
         self._applied: Offset = 0
         """The state is that before the record at this offset."""
@@ -215,8 +216,9 @@ class ProducerKeeper:
         return is_begun
 
     def _expire(self, producers: Producers) -> None:
-        if self.is_time_sound():
-            producers.expire(self._clock.now_ms())
+        ages = self.ages()
+        if ages is not None:
+            producers.expire(ages)
 
     def shrink(self, count: int) -> None:
         """Forget those idle longest, because all partitions together know too many."""
@@ -395,8 +397,3 @@ class ProducerKeeper:
         if beyond:
             with disk_errors(folder):
                 disk.sync_now([], [folder])
-
-
-def _always() -> bool:
-    """Nobody doubts the clock."""
-    return True

@@ -20,6 +20,7 @@ from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.partition_transactions import PartitionTransactions
 from kafkaesque.config import ProducerConfig
 from kafkaesque.errors import (
@@ -213,18 +214,17 @@ class Producers:
         is_commit = control.kind is ControlType.COMMIT
         self.transactions.ended(view.producer_id, offset, is_commit=is_commit)
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self, ages: Ages) -> None:
         """Forget the producers that have been idle for too long."""
         producers = self._producers
-        oldest_ms = now_ms - self._config.expiration_ms
         while producers:  # ends: each turn drops one, or makes it young
             producer_id, known = next(iter(producers.items()))
-            if known.seen_ms >= oldest_ms:
+            if ages.of(known.seen_ms) <= self._config.expiration_ms:
                 return
             if self.transactions.first_offset(producer_id) is None:
                 del producers[producer_id]
             else:  # it is not done yet
-                known.seen_ms = now_ms
+                known.seen_ms = ages.now_ms
                 producers.move_to_end(producer_id)
 
     # ── transactions ─────────────────────────────────────────────────────────────────────────

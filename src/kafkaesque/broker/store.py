@@ -1,5 +1,6 @@
 """Everything that one node keeps on disk: its journal, its logs, and the rounds that sync them."""
 
+import logging
 import random
 from collections.abc import Callable, Mapping
 
@@ -19,6 +20,8 @@ from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import GroupForgotten, synced_record
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
+
+log = logging.getLogger(__name__)
 
 _CHECK_BYTES = 1 << 20
 """Read at once when a log is looked through."""
@@ -59,6 +62,12 @@ class Store:
         """Open the folder of an earlier run, or begin one for a new node."""
         if Journal.exists(disk):
             journal = open_journal(disk, config)
+            if journal.damaged_copy:
+                log.warning(
+                    "journal_mended node=%d copy=%s: one of the two copies of its state was "
+                    "damaged; the next round writes both anew",
+                    *(journal.node, journal.damaged_copy),
+                )
             if journal.old_copy is not None:
                 doubts.begin_again(journal, disk)
         else:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.machine_trim import MachineSaver, trim_covered
@@ -17,7 +18,7 @@ from kafkaesque.broker.producer_ids import Give
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.transaction_ports import Marker, MarkerWriter
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.clock import Clock
+from kafkaesque.clock import Clock, clock_ages
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import (
     DiskFull,
@@ -93,8 +94,8 @@ class TransactionCoordinator:
         markers: MarkerWriter,
     ) -> None:
         self.replica = replica
-        self.is_time_sound: Callable[[], bool] = _always
-        """Says whether the wall clock can be believed."""
+        self.ages: Callable[[], Ages | None] = clock_ages(clock)
+        """Says how old things are; None while the wall clock is in doubt."""
         self._clock = clock
         self._next_producer_id = next_producer_id
         self._markers = markers
@@ -259,7 +260,7 @@ class TransactionCoordinator:
 
     def _now(self) -> Now:
         clock = self._clock
-        return Now(clock.monotonic_ms(), clock.now_ms(), self.is_time_sound())
+        return Now(clock.monotonic_ms(), clock.now_ms(), self.ages())
 
     def _carry_out(self, decision: Decision) -> None:
         replies, records = decision.replies, decision.records
@@ -345,8 +346,3 @@ class TransactionCoordinator:
 
 def _lost() -> NotCoordinator:
     return NotCoordinator("this broker does not coordinate the transaction now")
-
-
-def _always() -> bool:
-    """Nobody doubts the clock."""
-    return True

@@ -9,6 +9,10 @@ when the clock does. So brokers tell each other the time, and a broker deletes b
 While nobody contradicts a broker its doubt ends by itself after a while: a lone broker whose clock
 was corrected, or one whose peers are gone, would else fill its disk. A contradiction lasts as long
 as it is there. A lone broker that starts with a wrong clock cannot know.
+
+A clock that was behind is believed as soon as it is right, and what it stamped before looks old
+then. So what a clock leaps over when it is set ahead is no part of the age of what was there before
+that, as long as this broker runs (`kafkaesque.ages.Ages`).
 """
 
 import logging
@@ -17,6 +21,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from kafkaesque.ages import Ages, Leap, with_jump
 from kafkaesque.clock import Clock
 from kafkaesque.config import HousekeepingConfig
 from kafkaesque.types import NodeId
@@ -66,7 +71,13 @@ class WallClocks:
         self._config = config
         self._tell = tell
         self._heard: dict[NodeId, _Heard] = {}
-        self._last = clock.now_ms(), clock.monotonic_ms()
+        wall_ms = clock.now_ms()
+        self._seen = Ages(now_ms=wall_ms)
+        """How old things were at the last look."""
+        self._leaps: tuple[Leap, ...] = ()
+        self._latest_ms = wall_ms
+        """The latest that the wall clock has shown."""
+        self._last = wall_ms, clock.monotonic_ms()
         """The wall clock and the monotonic one at the last look."""
         self._tells_ms = 0
         self._jumped_ms = 0
@@ -77,6 +88,14 @@ class WallClocks:
     def is_sound(self) -> bool:
         """Whether something may be deleted because of its age."""
         return self.doubt is None
+
+    @property
+    def ages(self) -> Ages | None:
+        """How old things are, by what the last look read; None while the clock is in doubt.
+
+        Whoever deletes by age asks here and not the clock, which may have jumped since.
+        """
+        return self._seen if self.doubt is None else None
 
     @property
     def text(self) -> str:
@@ -91,13 +110,10 @@ class WallClocks:
         return f"the wall clock {found}; nothing is deleted by age meanwhile"
 
     def tick(self, others: Collection[NodeId]) -> None:
-        """Look at the clocks, and tell the other brokers the time if that is due.
-
-        To be called before anything is deleted by age, in the same event: a jump must not be seen
-        there first.
-        """
+        """Look at the clocks, and tell the other brokers the time if that is due."""
         wall_ms, now_ms = self._clock.now_ms(), self._clock.monotonic_ms()
         self._notice_jump(wall_ms, now_ms)
+        self._seen = Ages(now_ms=wall_ms, leaps=self._leaps)
         self._judge(others, now_ms)
         if now_ms >= self._tells_ms:
             self._tells_ms = now_ms + self._config.clock_look_ms
@@ -112,7 +128,9 @@ class WallClocks:
     def _notice_jump(self, wall_ms: int, now_ms: int) -> None:
         jump_ms = (wall_ms - self._last[0]) - (now_ms - self._last[1])
         is_jump = abs(jump_ms) > self._config.clock_apart_ms_max
+        self._latest_ms = max(self._latest_ms, wall_ms - jump_ms if is_jump else wall_ms)
         if is_jump:
+            self._leaps = with_jump(self._leaps, self._latest_ms, jump_ms)
             self._jumped_ms += jump_ms
             self._heard.clear()  # they were compared with the clock as it was
             self._doubted_since_ms = now_ms

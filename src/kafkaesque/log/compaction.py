@@ -25,6 +25,7 @@ from hashlib import blake2b
 
 from msgspec import Struct, field
 
+from kafkaesque.ages import Ages
 from kafkaesque.config import RecordLimits
 from kafkaesque.errors import BatchError, CorruptLog
 from kafkaesque.log.disk import File
@@ -55,26 +56,27 @@ class CompactionRules(Struct, frozen=True, kw_only=True):
 
 
 def compact(
-    segments: Segments, *, below: Offset, now_ms: int, rules: CompactionRules
+    segments: Segments, *, below: Offset, ages: Ages | None, rules: CompactionRules
 ) -> Iterator[Step]:
     """Run one pass over the closed segments that lie wholly before `below`, a slice per step.
 
     `below` is at most the committed offset and the base of the segment that the synced point on
-    disk lies in. Other work on the log may go on between steps, and a pass may be given up at any
-    step. Raises CorruptLog when it comes upon a damaged batch, DiskFull, DiskFailed.
+    disk lies in. Without `ages` every tombstone is kept. Other work on the log may go on between
+    steps, and a pass may be given up at any step. Raises CorruptLog when it comes upon a damaged
+    batch, DiskFull, DiskFailed.
     """
-    return _Pass(segments, below, now_ms, rules).run()
+    return _Pass(segments, below, ages, rules).run()
 
 
 class _Pass:
     """One pass: what it remembers of keys, and up to where."""
 
     def __init__(
-        self, segments: Segments, below: Offset, now_ms: int, rules: CompactionRules
+        self, segments: Segments, below: Offset, ages: Ages | None, rules: CompactionRules
     ) -> None:
         self._segments = segments
         self._victims = segments.compactable(below)
-        self._now_ms = now_ms
+        self._ages = ages
         self._rules = rules
         self._clean_to = segments.compacted_to
         self._last: dict[bytes, Offset] = {}
@@ -247,12 +249,13 @@ class _Pass:
             return True
         if self._last.get(_short(record.key), record.offset) > record.offset:
             return False
-        if record.value is not None or record.offset >= self._clean_to:
+        ages = self._ages
+        if record.value is not None or record.offset >= self._clean_to or ages is None:
             return True
         # A time from the future would keep the tombstone for ever.
-        is_plausible = 0 <= record.timestamp_ms <= self._now_ms
+        is_plausible = 0 <= record.timestamp_ms <= ages.now_ms
         since_ms = record.timestamp_ms if is_plausible else segment.modified_ms
-        return self._now_ms - since_ms < self._rules.delete_retention_ms
+        return ages.of(since_ms) < self._rules.delete_retention_ms
 
     def _batches(self, segment: Segment) -> Iterator[BatchView]:
         """Yield the segment's batches, as long as the log has not dropped it."""

@@ -72,6 +72,8 @@ class Journal:
         self.doubted_term: Term = NO_TERM
         """In which term groups begin that may have been here and of which nothing is known;
         NO_TERM if there can be none."""
+        self.damaged_copy = ""
+        """Which copy of its state had gone bad, `first` or `second`; the next round mends it."""
         self.opened_round = 0
         """The round that was there when the journal was opened."""
         self.durable_round = 0
@@ -97,6 +99,7 @@ class Journal:
             data = file.read(0, file.size())
             state = read_state(data)
             journal = cls(disk, config, state.node)
+            journal.damaged_copy = state.damaged
             journal._file = file
             journal._replay(state.round, state.records)
             start = position = state.end

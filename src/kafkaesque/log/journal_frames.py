@@ -52,6 +52,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool
     """Whether there are two good copies of it, as this version writes them."""
 
+    damaged: str = ""
+    """Which copy went bad: `first`, `second`, or neither."""
+
 
 def frame_bytes(number: int, records: Sequence[JournalRecord]) -> bytearray:
     """Return the frame of one round."""
@@ -82,14 +85,17 @@ def read_state(data: bytes) -> State:
         if state is None:
             raise
         return state
-    is_whole = version > _FORMAT_WITHOUT_COPY
+    is_whole, damaged = version > _FORMAT_WITHOUT_COPY, ""
     if is_whole:
         copy_at, state_end = _copy_at(end), end
         end += copy_at
         if len(data) < end:
             raise CorruptLog(PATH, len(data), "it is shorter than it was when it was synced")
         is_whole = data[copy_at:end] == data[:state_end]
-    return State(node=node, round=number, records=records, end=end, is_whole=is_whole)
+        damaged = "" if is_whole else "second"
+    return State(
+        node=node, round=number, records=records, end=end, is_whole=is_whole, damaged=damaged
+    )
 
 
 def frames(data: bytes, position: int) -> Iterator[Frame]:
@@ -142,7 +148,9 @@ def _second_copy(data: bytes) -> State | None:
         except CorruptLog:
             continue
         if _copy_at(end - place) == place:  # else it is no copy of what a journal begins with
-            return State(node=node, round=number, records=records, end=end, is_whole=False)
+            return State(
+                node=node, round=number, records=records, end=end, is_whole=False, damaged="first"
+            )
     return None
 
 

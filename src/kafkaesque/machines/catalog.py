@@ -59,6 +59,7 @@ from kafkaesque.machines.features import (
 )
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.placement import Replicas
+from kafkaesque.text_size import TEXT_BYTES, chars_bytes
 from kafkaesque.topic_settings import level_of, resolve
 from kafkaesque.types import NodeId
 
@@ -398,7 +399,9 @@ def check_name(name: str) -> None:
 
 
 def _settings_bytes(settings: Mapping[str, str]) -> int:
-    return sum(len(name) + len(value) for name, value in settings.items())
+    return sum(
+        chars_bytes(name) + chars_bytes(value) + TEXT_BYTES for name, value in settings.items()
+    )
 
 
 def _check_partitions(partitions: int) -> None:

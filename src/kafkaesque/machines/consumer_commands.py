@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from kafkaesque.machines.catalog_values import Topic
 from kafkaesque.machines.group_records import TopicSaved
+from kafkaesque.text_size import chars_bytes
 
 JOINING = 0
 """The epoch of one who is not a member yet, or no longer knows that it is."""
@@ -62,7 +63,9 @@ class ConsumerHeartbeat(Struct, frozen=True, kw_only=True):
     def size(self) -> int:
         """How many bytes of the member's own choice must be kept."""
         texts = (self.member_id, self.instance_id, self.rack_id, self.client_id, self.pattern)
-        return sum(len(text or "") for text in texts) + sum(len(n) for n in self.names or ())
+        return sum(chars_bytes(text or "") for text in texts) + sum(
+            map(chars_bytes, self.names or ())
+        )
 
 
 class ConsumerTold(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from kafkaesque.machines.group_records import (
 )
 from kafkaesque.machines.group_room import TOPIC_BYTES
 from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.text_size import chars_bytes
 
 
 class Draft:
@@ -116,4 +117,4 @@ class Draft:
 def topics_bytes(saved: ConsumerGroupSaved | None) -> int:
     """Return about what the topics take that a group's target was computed from."""
     topics = () if saved is None else saved.topics
-    return sum(len(one.name) + TOPIC_BYTES for one in topics)
+    return sum(chars_bytes(one.name) + TOPIC_BYTES for one in topics)

@@ -266,11 +266,11 @@ class ConsumerGroup:
             raise GroupFull(f"a member may say {config.member_bytes_max} bytes of itself")
         if is_new and len(self.members) >= config.members_max:
             raise GroupFull(f"a group has at most {config.members_max} members")
-        if is_new or size > before.size:
+        if is_new or member.bytes > before.bytes:
             others = sum(m.size for m in self.members.values() if m.member_id != before.member_id)
             if others + size > config.group_bytes_max:
                 raise GroupFull(f"all members together may say {config.group_bytes_max} bytes")
-            self._room.check(self.name, self.bytes + size - (0 if is_new else before.size))
+            self._room.check(self.name, self.bytes + member.bytes - (0 if is_new else before.bytes))
 
     def _checked(self, command: ConsumerHeartbeat) -> ConsumerMember:
         member = self._found(Identity(member_id=command.member_id, instance_id=command.instance_id))

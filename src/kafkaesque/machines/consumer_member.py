@@ -19,9 +19,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaesque.machines.consumer_commands import ConsumerHeartbeat, ConsumerMemberView
-from kafkaesque.machines.group_commands import TopicPartition
+from kafkaesque.machines.group_commands import TopicPartition, said_bytes
 from kafkaesque.machines.group_records import ClassicSaved, ConsumerMemberSaved, PlacesSaved
-from kafkaesque.machines.group_room import MEMBER_BYTES, PLACE_BYTES
+from kafkaesque.machines.group_room import MEMBER_BYTES, NAME_BYTES, PLACE_BYTES
+from kafkaesque.text_size import chars_bytes
 
 Places = frozenset[TopicPartition]
 NOTHING: Places = frozenset()
@@ -120,14 +121,14 @@ class ConsumerMember(Struct, frozen=True, kw_only=True):
         """How many bytes of its own choice are kept."""
         texts = (self.member_id, self.instance_id or "", self.rack_id, self.client_id, self.pattern)
         classic = () if self.classic is None else self.classic.protocols
-        said = sum(len(name) + len(metadata) for name, metadata in classic)
-        return sum(map(len, texts)) + sum(map(len, self.names)) + said
+        said = sum(map(chars_bytes, texts)) + sum(map(chars_bytes, self.names))
+        return said + said_bytes(classic)
 
     @property
     def bytes(self) -> int:
         """About what it takes. What it is to read has room already when it comes to hold it."""
         places = max(len(self.target), len(self.assigned) + len(self.revoking))
-        return self.size + MEMBER_BYTES + PLACE_BYTES * places
+        return self.size + MEMBER_BYTES + NAME_BYTES * len(self.names) + PLACE_BYTES * places
 
     def holds(self, place: TopicPartition) -> bool:
         """Return whether nobody else may have a partition because of it."""

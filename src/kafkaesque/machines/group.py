@@ -35,7 +35,7 @@ from kafkaesque.machines.group_commands import (
 from kafkaesque.machines.group_life import GroupLife, GroupState, joined
 from kafkaesque.machines.group_member import Member, chosen_protocol, supported_by_all
 from kafkaesque.machines.group_records import Generation
-from kafkaesque.machines.group_room import MEMBER_BYTES, PENDING_BYTES
+from kafkaesque.machines.group_room import MEMBER_BYTES, pending_bytes
 from kafkaesque.machines.subscription import CONSUMER, is_same_subscription, topics_of
 
 
@@ -78,9 +78,9 @@ class ClassicGroup(GroupLife):
             raise GroupFull(f"a group has at most {config.members_max} members")
         only_wants_id = not is_known and command.instance_id is None and command.knows_member_ids
         if only_wants_id:
-            more_bytes = PENDING_BYTES
+            more_bytes = pending_bytes(command.fresh_id)
         else:
-            before = PENDING_BYTES if is_pending else 0
+            before = pending_bytes(command.member_id) if is_pending else 0
             before = before if mine is None else 2 * mine.size + MEMBER_BYTES
             more_bytes = 2 * command.size + MEMBER_BYTES - before
         self._room.check(self.name, self.bytes + more_bytes)

@@ -5,15 +5,20 @@ once everything that was known when they were decided is committed. An answer ma
 request that came long before: a join waits until the whole group has joined.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
+from kafkaesque.ages import Ages
 from kafkaesque.errors import GroupError
 from kafkaesque.machines.consumer_commands import ConsumerTold, ConsumerView, TopicsKnown
 from kafkaesque.machines.group_records import CommittedOffset
 from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.text_size import chars_bytes
+
+_PROTOCOL_BYTES = 64
+"""About what a protocol takes beside its name and what is said under it."""
 
 TopicPartition: TypeAlias = tuple[bytes, int]
 """A topic's id and the number of one of its partitions."""
@@ -24,8 +29,8 @@ class Now(NamedTuple):
 
     monotonic_ms: int
     wall_ms: int
-    is_sound: bool = True
-    """Whether the wall clock can be believed: else nothing is forgotten because of its age."""
+    ages: Ages | None = None
+    """How old things are; None while the wall clock is in doubt: nothing is forgotten then."""
 
 
 class Protocol(NamedTuple):
@@ -33,6 +38,11 @@ class Protocol(NamedTuple):
 
     name: str
     metadata: bytes
+
+
+def said_bytes(protocols: Iterable[tuple[str, bytes]]) -> int:
+    """Return about what the protocols of a member take."""
+    return sum(chars_bytes(name) + len(data) + _PROTOCOL_BYTES for name, data in protocols)
 
 
 class Join(Struct, frozen=True, kw_only=True):
@@ -61,9 +71,7 @@ class Join(Struct, frozen=True, kw_only=True):
     def size(self) -> int:
         """How many bytes of the member's own choice must be kept."""
         names = (self.client_id, self.instance_id or "", self.protocol_type)
-        return sum(len(p.name) + len(p.metadata) + 16 for p in self.protocols) + sum(
-            len(name) for name in names
-        )
+        return said_bytes(self.protocols) + sum(map(chars_bytes, names))
 
 
 class Identity(Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from kafkaesque.errors import GroupError, RebalanceInProgress, UnknownMember
 from kafkaesque.machines.group_commands import Decision, Joined, Now
 from kafkaesque.machines.group_member import Member, chosen_protocol
 from kafkaesque.machines.group_records import NO_GENERATION, Generation, GroupKey, to_record
-from kafkaesque.machines.group_room import MEMBER_BYTES, PENDING_BYTES, GroupRoom
+from kafkaesque.machines.group_room import MEMBER_BYTES, GroupRoom, pending_bytes
 from kafkaesque.machines.machine import MachineRecord
 
 
@@ -85,7 +85,7 @@ class GroupLife:
     def bytes(self) -> int:
         """About what it takes. What members say lies here twice: as said, and as written."""
         said = sum(2 * m.size + MEMBER_BYTES for m in self.members.values())
-        return said + self._assigned_bytes + PENDING_BYTES * len(self.pending)
+        return said + self._assigned_bytes + sum(map(pending_bytes, self.pending))
 
     @property
     def _assigned_bytes(self) -> int:

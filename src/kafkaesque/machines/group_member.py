@@ -5,8 +5,9 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from kafkaesque.machines.group_commands import Join, Protocol, ReplyTo
+from kafkaesque.machines.group_commands import Join, Protocol, ReplyTo, said_bytes
 from kafkaesque.machines.group_records import Generation, MemberSaved
+from kafkaesque.text_size import chars_bytes
 
 
 class Member(Struct, kw_only=True):
@@ -59,7 +60,8 @@ class Member(Struct, kw_only=True):
             rebalance_timeout_ms=saved.rebalance_timeout_ms,
             protocol_type=generation.protocol_type,
             protocols=(Protocol(generation.protocol, saved.metadata),),
-            size=len(saved.metadata),
+            size=said_bytes([(generation.protocol, saved.metadata)])
+            + sum(map(chars_bytes, (saved.client_id, saved.instance_id or ""))),
         )
 
     def saved(self, protocol: str, assignment: bytes) -> MemberSaved:

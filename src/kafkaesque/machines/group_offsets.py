@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 
+from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.machines.group_commands import Commit, Committed, Now, TopicPartition
 from kafkaesque.machines.group_records import CommittedOffset, OffsetKey, to_record
 from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.text_size import chars_bytes, utf8_bytes
 
 _OFFSET_BYTES = 256
 """About what an offset takes beside its metadata."""
+
+_GROUP_BYTES = 400
+"""About what a group with offsets takes beside them and its name."""
 
 
 class GroupOffsets:
@@ -31,11 +36,12 @@ class GroupOffsets:
         place = key.topic_id, key.partition
         self.bytes += size_of(value) - size_of(offsets.get(place))
         if value is not None:
+            self.bytes += self.bytes_to_begin(key.group)
             self._by_group.setdefault(key.group, {})[place] = value
             return
         offsets.pop(place, None)
-        if not offsets:
-            self._by_group.pop(key.group, None)
+        if not offsets and self._by_group.pop(key.group, None) is not None:
+            self.bytes -= self.bytes_to_begin(key.group)
 
     def records(self) -> Iterator[MachineRecord]:
         """Return records that rebuild all offsets."""
@@ -44,6 +50,10 @@ class GroupOffsets:
                 yield to_record(OffsetKey(group, topic_id, partition), value)
 
     # ── deciding ─────────────────────────────────────────────────────────────────────────────
+
+    def bytes_to_begin(self, group: str) -> int:
+        """Return about what a group takes as soon as it has an offset; 0 if it has one."""
+        return 0 if group in self._by_group else _GROUP_BYTES + chars_bytes(group)
 
     def forget_group(self, group: str) -> list[MachineRecord]:
         """Decide what deletes all offsets of a group."""
@@ -58,21 +68,23 @@ class GroupOffsets:
             if place[0] == topic_id
         ]
 
-    def forget_older(self, group: str, since_ms: int, before_ms: int) -> list[MachineRecord]:
-        """Decide what deletes offsets that nobody needed between their age and `before_ms`.
+    def forget_older(
+        self, group: str, since_ms: int, ages: Ages, retention_ms: int
+    ) -> list[MachineRecord]:
+        """Decide what deletes offsets that nobody needed for so long.
 
         An offset's age counts from its commit, or from `since_ms` if that was later.
         """
         return [
             _tombstone(group, place)
             for place, value in self.of(group).items()
-            if max(since_ms, value.committed_ms) <= before_ms
+            if ages.of(max(since_ms, value.committed_ms)) >= retention_ms
         ]
 
 
 def size_of(value: CommittedOffset | None) -> int:
     """Return about how many bytes an offset takes in memory."""
-    return 0 if value is None else _OFFSET_BYTES + len(value.metadata.encode())
+    return 0 if value is None else _OFFSET_BYTES + chars_bytes(value.metadata)
 
 
 def newest(
@@ -81,23 +93,27 @@ def newest(
     held_bytes: int,
     config: GroupConfig,
     now: Now,
+    *,
+    name_bytes: int = 0,
 ) -> tuple[dict[TopicPartition, CommittedOffset], Committed]:
     """Return what to keep of a commit, and what its client is told.
 
-    `known` is what it replaces, `held_bytes` what all groups hold already. However full it is, an
-    offset that takes no more room than before is kept: who works already must get on.
+    `known` is what it replaces, `held_bytes` what all groups hold already, `name_bytes` what the
+    name of the group takes with each offset. However full it is, an offset that takes no more room
+    than before is kept: who works already must get on.
     """
     refused: set[TopicPartition] = set()
     homeless: set[TopicPartition] = set()
     taken: dict[TopicPartition, CommittedOffset] = {}
     for place, offset, term, metadata in command.offsets:
-        if len(metadata.encode()) > config.offset_metadata_bytes_max:
+        if utf8_bytes(metadata) > config.offset_metadata_bytes_max:
             refused.add(place)
             continue
         value = CommittedOffset(
             offset=offset, term=term, metadata=metadata, committed_ms=now.wall_ms
         )
-        more_bytes = size_of(value) - size_of(taken.get(place, known.get(place)))
+        before = taken.get(place, known.get(place))
+        more_bytes = size_of(value) - size_of(before) + (name_bytes if before is None else 0)
         if more_bytes > 0 and held_bytes + more_bytes > config.offsets_bytes_max:
             homeless.add(place)
             continue

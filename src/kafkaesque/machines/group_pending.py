@@ -11,6 +11,7 @@ from kafkaesque.machines.group_records import (
     to_record,
 )
 from kafkaesque.machines.machine import MachineRecord
+from kafkaesque.text_size import TEXT_BYTES, chars_bytes
 
 
 class GroupPending:
@@ -37,7 +38,9 @@ class GroupPending:
     def apply(self, key: PendingKey, value: CommittedOffset | None) -> None:
         """Take one record."""
         offsets = self._by_producer.get(key.producer_id, {})
-        self.bytes += size_of(value) - size_of(offsets.get(key))
+        before = offsets.get(key)
+        self.bytes += size_of(value) - size_of(before)
+        self.bytes += name_bytes(key.group) * ((value is not None) - (before is not None))
         if value is not None:
             self._by_producer.setdefault(key.producer_id, {})[key] = value
             return
@@ -77,3 +80,8 @@ class GroupPending:
     def _keys(self) -> Iterator[PendingKey]:
         for offsets in self._by_producer.values():
             yield from offsets
+
+
+def name_bytes(group: str) -> int:
+    """Return what the name of its group takes that is kept with each pending offset."""
+    return TEXT_BYTES + chars_bytes(group)

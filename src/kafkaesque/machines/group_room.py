@@ -6,18 +6,28 @@ is no room; whatever was written is applied in any case, and a group that does n
 """
 
 from kafkaesque.errors import GroupFull
+from kafkaesque.text_size import chars_bytes
 
 MEMBER_BYTES = 1024
 """About what a member takes beside what it says of itself."""
 
 PENDING_BYTES = 256
-"""About what an id takes that was given to one who has not joined with it yet."""
+"""The same beside the characters of that id."""
 
 PLACE_BYTES = 384
 """About what a partition takes that a coordinator assigned: in the target, and as held."""
 
 TOPIC_BYTES = 256
 """About what a topic takes beside its name that a coordinator assigned from."""
+
+
+NAME_BYTES = 192
+"""About what the name of a topic that a member wants takes beside its characters."""
+
+
+def pending_bytes(member_id: str) -> int:
+    """Return about what an id takes that was given to one who has not joined with it yet."""
+    return PENDING_BYTES + chars_bytes(member_id)
 
 
 class GroupRoom:

@@ -49,7 +49,7 @@ from kafkaesque.machines.group_commands import (
     TransactionEnded,
 )
 from kafkaesque.machines.group_offsets import GroupOffsets, newest
-from kafkaesque.machines.group_pending import GroupPending
+from kafkaesque.machines.group_pending import GroupPending, name_bytes
 from kafkaesque.machines.group_records import (
     NO_GENERATION,
     CommittedOffset,
@@ -69,6 +69,7 @@ from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.machines.migration import upgraded
 from kafkaesque.machines.mixed_group import MixedGroup
 from kafkaesque.machines.subscription import CONSUMER
+from kafkaesque.text_size import utf8_bytes
 
 Group: TypeAlias = ClassicGroup | MixedGroup
 
@@ -249,7 +250,8 @@ class Groups:
             group = self._made(command.group)
         group.check_commit(command, now)
         known = self._offsets.of(command.group)
-        taken, answer = newest(command, known, self.offsets_bytes, self._config, now)
+        held_bytes = self.offsets_bytes + self._offsets.bytes_to_begin(command.group)
+        taken, answer = newest(command, known, held_bytes, self._config, now)
         out = Decision()
         for place, value in taken.items():
             out.records.append(to_record(OffsetKey(command.group, *place), value))
@@ -268,10 +270,12 @@ class Groups:
             group.check_transactional_commit(commit, now)
         elif commit.generation >= 0:
             raise IllegalGeneration("there is no such group, so it has no such generation")
-        elif not name or len(name.encode()) > self._config.group_name_bytes_max:
+        elif not name or utf8_bytes(name) > self._config.group_name_bytes_max:
             raise InvalidGroup("a group cannot have this name")
         known = self._pending.of(command.producer_id, name)
-        taken, answer = newest(commit, known, self.offsets_bytes, self._config, now)
+        taken, answer = newest(
+            commit, known, self.offsets_bytes, self._config, now, name_bytes=name_bytes(name)
+        )
         out = Decision()
         for place, value in taken.items():
             out.records.append(to_record(PendingKey(name, command.producer_id, *place), value))
@@ -324,13 +328,13 @@ class Groups:
     def expire_offsets(self, now: Now) -> Decision:
         """Forget offsets of groups that are long empty, and empty groups that have none left."""
         out = Decision()
-        if not now.is_sound:
+        if now.ages is None:
             return out
-        before_ms = now.wall_ms - self._config.offsets_retention_ms
+        retention_ms = self._config.offsets_retention_ms
         for name, group in self._groups.items():
             if not group.is_idle:
                 continue
-            expired = self._offsets.forget_older(name, group.changed_ms, before_ms)
+            expired = self._offsets.forget_older(name, group.changed_ms, now.ages, retention_ms)
             out.records += expired
             is_left_with_none = len(expired) == len(self._offsets.of(name))
             if is_left_with_none and group.is_saved:
@@ -417,7 +421,7 @@ class Groups:
         return self._classic(name)
 
     def _check_made(self, name: str) -> None:
-        if len(name.encode()) > self._config.group_name_bytes_max:
+        if utf8_bytes(name) > self._config.group_name_bytes_max:
             raise InvalidGroup("the name of the group is too long")
         if name not in self._groups and len(self._groups) >= self._config.groups_max:
             raise GroupFull(f"a coordinator has at most {self._config.groups_max} groups")

@@ -62,6 +62,7 @@ from kafkaesque.machines.transaction_records import (
     sink_to_record,
     to_record,
 )
+from kafkaesque.text_size import utf8_bytes
 from kafkaesque.transactional_ids import parse
 
 ID_BYTES_MAX = 1024
@@ -141,7 +142,7 @@ class Transactions:
     def init(self, command: Init, to: ReplyTo, now: Now) -> Decision:
         """Let a producer come under an id; no answer if another must be aborted first."""
         name, config = command.transactional_id, self._config
-        if not name or len(name.encode()) > ID_BYTES_MAX:
+        if not name or utf8_bytes(name) > ID_BYTES_MAX:
             raise InvalidTransactionalId("this cannot be a transactional id")
         if command.is_two_phase:
             timeout_ms = min(config.prepared_ms_max, TWO_PHASE_MS_MAX)
@@ -303,18 +304,19 @@ class Transactions:
 
     def expire(self, now: Now) -> Decision:
         """Forget ids that nobody has used for long."""
-        if not now.is_sound:
+        ages = now.ages
+        if ages is None:
             return Decision()
-        before_ms = now.wall_ms - self._config.id_expiration_ms
+        expiration_ms = self._config.id_expiration_ms
         gone = [
             name
             for name, known in self._known.items()
-            if name not in self._unfinished and known.changed_ms <= before_ms
+            if name not in self._unfinished and ages.of(known.changed_ms) >= expiration_ms
         ]
         out = Decision(records=[to_record(name, None) for name in gone])
-        sinks_before_ms = now.wall_ms - self._config.sink_expiration_ms
+        expiration_ms = self._config.sink_expiration_ms
         for key, sink in self._sinks.items():
-            if sink.changed_ms <= sinks_before_ms and not self._sinks.ids(key):
+            if ages.of(sink.changed_ms) >= expiration_ms and not self._sinks.ids(key):
                 out.records.append(sink_to_record(key, None))
         return out
 
@@ -378,9 +380,9 @@ class Transactions:
             limit_ms, since_ms = self._config.prepared_ms_max, known.changed_ms
         else:
             limit_ms, since_ms = known.timeout_ms, known.began_ms
-        if not now.is_sound:
+        if now.ages is None:
             return limit_ms
-        return min(max(since_ms + limit_ms - now.wall_ms, 0), limit_ms)
+        return min(max(limit_ms - now.ages.of(since_ms), 0), limit_ms)
 
 
 def _place_count(known: Transaction | None) -> int:

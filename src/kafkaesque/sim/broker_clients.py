@@ -107,6 +107,8 @@ class BrokerClients:
         settings = {"min.insync.replicas": str(copies)}
         if self._world.settings.retention_ms is not None:
             settings["retention.ms"] = str(self._world.settings.retention_ms)
+            if self._topics_made % 2:
+                settings["message.timestamp.type"] = "LogAppendTime"
         if self._world.settings.segment_bytes is not None:
             settings["segment.bytes"] = str(self._world.settings.segment_bytes)
         broker.create_topic(

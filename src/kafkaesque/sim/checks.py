@@ -16,7 +16,7 @@ The five properties of Raft (figure 3 of the paper), and what clients were promi
 Each check looks only at what has just changed, so that all of them together cost little.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from kafkaesque.broker.replica import Replica
@@ -162,8 +162,14 @@ class GroupChecks:
         """A client asks for the end of all records before this."""
         self._unwanted_below = max(self._unwanted_below, offset)
 
-    def trimmed(self, old: Offset, new: Offset, now_ms: int) -> None:
-        """A log begins later than before: what is gone was old enough, or unwanted."""
+    def trimmed(
+        self, old: Offset, new: Offset, now_ms: int, appended: Mapping[Offset, int]
+    ) -> None:
+        """A log begins later than before: what is gone was old enough, or unwanted.
+
+        A producer's own time is right. What bears the time of a broker may bear any: that counts
+        from when it was `appended`, as far as who deletes it was there.
+        """
         if self.retention_ms is None:
             return
         newest_ms = now_ms - self.retention_ms + 2 * CLOCK_APART_MS_MAX
@@ -171,8 +177,12 @@ class GroupChecks:
             index = self._index_at.get(offset)
             payload = b"" if index is None else self.committed[index].payload
             if isinstance(payload, bytes) and payload:
-                age_ms = now_ms - BatchView(payload).max_timestamp_ms
-                if BatchView(payload).max_timestamp_ms > newest_ms:
+                view = BatchView(payload)
+                time_ms = view.max_timestamp_ms
+                if view.is_log_append_time:
+                    time_ms = appended.get(offset, 0)
+                if time_ms > newest_ms:
+                    age_ms = now_ms - time_ms
                     raise Violation(f"offset {offset} was deleted {age_ms} ms after it was written")
 
     def forgot(self, replica: Replica, durable: Index) -> None:
@@ -274,6 +284,8 @@ class Watch:
         self.replica = replica
         self._start = replica.log.start.first_offset
         self._now_ms = now_ms
+        self._appended_ms: dict[Offset, int] = {}
+        """When this replica got what it has appended, if records are not kept for ever."""
         self._checks = checks
         self._commit = replica.raft.commit
         self._leadership: Leadership | None = None
@@ -284,6 +296,9 @@ class Watch:
             append(entries)
             if replica.error is None:
                 checks.appended(replica, entries)
+                if checks.retention_ms is not None:
+                    at = {log.offset_at(entry.first): now_ms() for entry in entries}
+                    self._appended_ms.update(at)
 
         def watched_truncate(index: Index) -> None:
             checks.truncated(replica, index, self._commit)
@@ -301,7 +316,8 @@ class Watch:
             raise Violation(f"a log begins beyond what is committed there, at {raft.commit}")
         if self.replica.log.start.first_offset > self._start:
             before, self._start = self._start, self.replica.log.start.first_offset
-            self._checks.trimmed(before, self._start, self._now_ms())
+            appended = self._appended_ms if self.replica.is_serving else {}
+            self._checks.trimmed(before, self._start, self._now_ms(), appended)
         if raft.commit != self._commit:
             old, self._commit = self._commit, raft.commit
             self._checks.committed_to(self.replica, old, raft.commit)

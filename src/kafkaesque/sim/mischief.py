@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from kafkaesque.ages import Ages
 from kafkaesque.broker.replica import Replica
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, LogError, RaftError
@@ -326,8 +327,8 @@ class Mischief:
         self._world.checks[replica.group].is_compacted = True
         self._world.count("compactions")
         rules = CompactionRules(delete_retention_ms=_TOMBSTONE_MS)
-        now_ms = self._world.clock.now_ms()
-        work = compact(replica.log.segments, below=below, now_ms=now_ms, rules=rules)
+        ages = Ages(now_ms=self._world.clock.now_ms())
+        work = compact(replica.log.segments, below=below, ages=ages, rules=rules)
         self._begun.append(work)
         self._compacting.add(replica)
         self._world.schedule(1, partial(self._compact_on, machine, replica, work))

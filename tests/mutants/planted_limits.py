@@ -1,0 +1,12 @@
+"""Planted bugs in how much is counted of what clients leave behind; a test is to notice them."""
+
+from tests.mutants.mutation import Mutant
+
+LIMIT_MUTANTS = (
+    Mutant(
+        name="a note beside an offset counts as its encoded bytes",
+        target="kafkaesque.machines.group_offsets:size_of",
+        old="chars_bytes(value.metadata)",
+        new="len(value.metadata.encode())",
+    ),
+)

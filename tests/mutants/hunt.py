@@ -28,6 +28,7 @@ SCRIPTED = (
     "broker/test_copies.py",
     "sim/test_broker_refills.py",
     "broker/test_damage.py",
+    "broker/test_unreadable.py",
     "log/test_mending.py",
     "sim/test_broker_repairs.py",
     "sim/test_forgetful_seeds.py",

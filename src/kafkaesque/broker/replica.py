@@ -170,14 +170,7 @@ class Replica:
         self._carry_out_gathered()
         if self.error is not None:
             return
-        try:
-            self.raft.step(message)
-        except LogError as error:  # the leader read damaged data for a follower
-            if isinstance(error, CorruptLog) and self.raft.leadership is not None:
-                self.damaged(error, error.position if error.path == self.group else None)
-            else:
-                self.stop(error)
-            return
+        self.raft.step(message)
         self._carry_out()
         if isinstance(message, Heartbeat) and message.source == self.raft.leader:
             self._follow_low(message.low)
@@ -206,8 +199,8 @@ class Replica:
         if settled >= log.start.index and low <= log.offset_at(settled):
             try:
                 log.trim(low)
-            except CorruptLog as error:  # the batch at the new start is lost: it stays for now
-                self.damaged(error, low)
+            except LogError as error:  # the batch at the new start is lost: it stays for now
+                self.unreadable(error, low)
 
     def _on_trimmed(self) -> None:
         """Let the followers of a group at rest hear of it, too."""
@@ -332,6 +325,13 @@ class Replica:
             self.raft.resign()
             self._carry_out()
 
+    def unreadable(self, error: LogError, offset: Offset | None = None) -> None:
+        """Learn that the log could not be read: damage is noted, anything else ends its part."""
+        if isinstance(error, CorruptLog):
+            self.damaged(error, offset)
+        else:
+            self.stop(error)
+
     def mended(self) -> None:
         """Learn that damage is gone: once none is left, this replica may lead again."""
         self.raft.may_lead = not self.damage.found
@@ -378,7 +378,7 @@ class Replica:
         """Do what the core wants, in the order that `Ready` prescribes."""
         self._has_gathered = False
         ready = self.raft.ready()
-        state, has_lost, install, truncate, append, messages, commit, is_recovered = ready
+        state, has_lost, install, truncate, append, messages, commit, is_recovered, unread = ready
         if has_lost:
             self._journal.add(RecoverySet(group=self.group, is_recovering=True))
             self.damage.lose_tail(self.log.end_offset)
@@ -410,6 +410,8 @@ class Replica:
             self.on_serving()
         if commit is not None:
             self.on_commit()
+        if unread is not None:
+            self.unreadable(unread)
 
     def _leadership_changed(self) -> None:
         self._leadership = leadership = self.raft.leadership

@@ -74,6 +74,7 @@ SCRIPTED = (
     "log/test_partition_log_restart.py",
     "log/test_crash_points.py",
     "log/test_segments_recovery.py",
+    "log/test_segments_changes.py",
     "log/test_seals.py",
     "log/test_segments_crashes.py",
     "log/test_compaction.py",

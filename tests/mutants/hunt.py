@@ -29,6 +29,7 @@ SCRIPTED = (
     "sim/test_broker_refills.py",
     "broker/test_damage.py",
     "broker/test_unreadable.py",
+    "broker/test_damaged_machines.py",
     "log/test_mending.py",
     "sim/test_broker_repairs.py",
     "sim/test_forgetful_seeds.py",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
@@ -289,3 +289,25 @@ def test_a_broker_that_meets_damage_while_it_moves_a_partition_goes_on_with_all_
         outcomes = write(world, "others", index)
         wait(world, lambda o=outcomes: o == [Outcome.COMMITTED])  # type: ignore[misc]
     assert create(world, machine.node, "later", 1) is None
+
+
+def test_a_broker_whose_catalog_is_damaged_leads_it_no_more_and_is_mended() -> None:
+    world = filled_world()
+    wait(world, lambda: world.leading(CATALOG_GROUP) is not None)
+    led = world.leading(CATALOG_GROUP)
+    assert led is not None
+    node = next(n for n in world.nodes if n != led.raft.node)
+    broker = broker_of(world, node)
+    replica = broker.replicas.by_group[CATALOG_GROUP]
+    segment, end = replica.log.segments.span(replica.log.start.offset)
+    rotting = Rotting(world)
+    rotting.note(replica, segment, end)
+    wait(world, lambda: replica.settled_offset == replica.log.end_offset)
+    world.nodes[node].disk.flip_bit(segment.path, segment.size // 2, 3)
+    leader = next(m for m in world.able() if m.node == led.raft.node)
+    world.ask_broker(leader, lambda b: b.replicas.by_group[CATALOG_GROUP].transfer(node))
+    wait(world, lambda: bool(replica.damage.found))
+    wait(world, lambda: not replica.damage.found and are_mended(world, rotting))
+    assert world.nodes[node].broker is broker, "it ran all the time"
+    assert broker.repairs.done and replica.raft.may_lead
+    assert create(world, node, "later", 1) is None

@@ -7,10 +7,12 @@ and the damage is noted.
 import pytest
 
 from kafkaesque.broker.watermark import Outcome
-from kafkaesque.entry import Voters
+from kafkaesque.entry import Entry, TermOpened, Voters
+from kafkaesque.errors import CorruptLog
+from kafkaesque.log.damage import load_damage
 from kafkaesque.raft.messages import AppendAccepted, AppendRejected, AppendRequest
 from kafkaesque.raft.raft import Role
-from tests.broker.nodes import THREE
+from tests.broker.nodes import GROUP, THREE, Node, a_batch, append, entry
 from tests.broker.partitions import PartitionNode, build
 from tests.broker.test_damage import COUNT, HARMS, filled, read_all
 
@@ -140,3 +142,33 @@ def test_a_sector_that_cannot_be_read_ends_no_tick_and_no_append() -> None:
     node.tick(50)
     assert node.replica.damage.found and node.replica.error is None
     assert node.send(build(b"more"))[1] == [Outcome.COMMITTED]
+
+
+# ── cuts ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("place", [3, 16, 26], ids=["base offset", "magic", "last offset delta"])
+def test_a_follower_that_cannot_find_where_to_cut_stops_and_keeps_all_that_it_has(
+    place: int,
+) -> None:
+    node = Node(THREE)
+    node.step(append(1, 0, Entry(0, 1, 1, TermOpened())))
+    for offset in range(6):
+        batch = entry(offset + 1, 1, a_batch(b"%d" % offset, base=offset, term=1))
+        node.step(append(1, offset + 1, batch, prev_term=1))
+    node.sync()
+    size = len(a_batch(b"0", base=0, term=1))
+    node.disk.flip_bit(node.segment(0), size + place, 4)
+    names = node.disk.list(GROUP)
+    node.step(append(2, 4, Entry(4, 5, 2, TermOpened()), prev_term=1, commit=4))
+    assert isinstance(node.replica.error, CorruptLog)
+    (damage,) = load_damage(node.disk, GROUP)
+    assert damage.offset <= 1
+    assert {*node.disk.list(GROUP)} == {*names, "damage"}
+    assert node.replica.log.segments.end_offset == 6
+    node.tick(30)
+    node.step(append(2, 4, Entry(4, 5, 2, TermOpened()), prev_term=1, commit=5))
+    node.sync()
+    assert not any(
+        isinstance(message, AppendAccepted) and message.term == 2 for message in node.sent
+    )

@@ -97,4 +97,25 @@ UNREADABLE_MUTANTS = (
         new="except ZeroDivisionError as error:",
         world=Kind.ROT,
     ),
+    Mutant(
+        name="a cut that fails for damage leaves no note",
+        target="kafkaesque.broker.replica:Replica._log_failed",
+        old="if isinstance(error, CorruptLog):",
+        new="if False:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="entries are written behind a cut that has failed",
+        target="kafkaesque.broker.replica:Replica._carry_out",
+        old="if append and self.error is None:",
+        new="if append:",
+        world=Kind.ROT,
+    ),
+    Mutant(
+        name="a copy that cannot be cut for damage is left as it is",
+        target="kafkaesque.broker.hosting:Hosting._on_stopped",
+        old="self._damaged.append(replica)",
+        new="pass",
+        world=Kind.ROT,
+    ),
 )

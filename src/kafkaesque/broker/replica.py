@@ -98,7 +98,7 @@ class Replica:
         self._giving = Giving(self._post, config.piece_bytes_max)
         self._taking = Taking(log, journal.node, self._post, self._step_core)
         log.on_stable = self._on_stable
-        log.on_failed = self.stop
+        log.on_failed = self._log_failed
         log.on_trimmed = self._on_trimmed
         if log.stable >= log.start.index:
             self._on_stable(log.stable)
@@ -162,7 +162,7 @@ class Replica:
             case StateRequest() | StatePiece():
                 self._step_state(message)
             case InstallRequest(state=state) if state is not None and self._lacks(message):
-                self._taking.take_offer(message)
+                self._step_state(message)
             case _:
                 self._step_core(message)
 
@@ -175,12 +175,15 @@ class Replica:
         if isinstance(message, Heartbeat) and message.source == self.raft.leader:
             self._follow_low(message.low)
 
-    def _step_state(self, message: StateRequest | StatePiece) -> None:
+    def _step_state(self, message: StateRequest | StatePiece | InstallRequest) -> None:
         try:
-            if isinstance(message, StateRequest):
-                self._giving.give(message)
-            else:
-                self._taking.take_piece(message)
+            match message:
+                case StateRequest():
+                    self._giving.give(message)
+                case StatePiece():
+                    self._taking.take_piece(message)
+                case InstallRequest():
+                    self._taking.take_offer(message)
         except LogError as error:
             self.stop(error)
 
@@ -305,6 +308,15 @@ class Replica:
         self.raft.transfer(target)
         self._carry_out()
 
+    def _log_failed(self, error: LogError) -> None:
+        """Learn that the log can take no more: a disk that fails, or damage where it is to be cut.
+
+        What is to be cut is known, and where it lies in the file is not. Nothing was changed.
+        """
+        if isinstance(error, CorruptLog):
+            self.damage.add(self.damage.place_of(error, None), error)
+        self.stop(error)
+
     def stop(self, error: LogError) -> None:
         """Take part no more; nobody is told of success or failure after this."""
         self.error = error
@@ -392,7 +404,7 @@ class Replica:
             self.on_installed()
         if truncate is not None:
             self.log.truncate(truncate)
-        if append:
+        if append and self.error is None:  # else the cut before it has failed
             self.log.append(append)
         if is_recovered:
             self._journal.add(RecoverySet(group=self.group, is_recovering=False))

@@ -264,8 +264,6 @@ class PartitionLog:
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Add entries behind the end; a hole before the first is legal (see rule (f))."""
-        if self._is_out:
-            return  # a cut that was to come first has failed
         old_end = self.end
         is_plain = self._visible.add(entries)
         if is_plain and not self._operations:

@@ -59,6 +59,10 @@ class CorruptLog(LogError):
         """No later than the first record that is not what was written; None if not known."""
 
 
+class StateLost(CorruptLog):
+    """All snapshots of the state that a machine's log begins with are gone or damaged."""
+
+
 class RepairFailed(LogError):
     """A damaged segment could not be mended this time; nothing was changed."""
 

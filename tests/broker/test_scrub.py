@@ -1,5 +1,6 @@
 """Closed segments are read through in the background: damage is noted, what is whole is sealed."""
 
+import errno
 from dataclasses import replace
 from itertools import pairwise
 
@@ -7,7 +8,8 @@ import pytest
 
 from kafkaesque.errors import CorruptLog
 from kafkaesque.log.seals import Seals
-from kafkaesque.record.view import split_batches, stamp
+from kafkaesque.record.view import HEADER, split_batches, stamp
+from kafkaesque.sim.disk import SimFile
 from kafkaesque.sim.inode import CrashPolicy
 from kafkaesque.topic_settings import CleanupPolicy, TopicSettings
 from kafkaesque.types import GroupId
@@ -55,6 +57,61 @@ def test_damage_in_the_segment_that_is_appended_to_is_noted() -> None:
     pass_once(house)
     (damage,) = house.replica.damage.found
     assert damage.offset == segments.end_offset - 1
+
+
+@pytest.mark.parametrize("place", range(HEADER.size))
+@pytest.mark.complains("damage_found partition=orders/0 offset=*")
+def test_a_bit_in_the_head_of_the_last_batch_is_noted(place: int) -> None:
+    house = filled()
+    segments = house.replica.log.segments
+    victim, _ = segments.span(segments.active_base)
+    *_, last = split_batches(victim.file.read(0, victim.size))
+    house.disk.flip_bit(victim.path, victim.size - last.size + place, 1)
+    pass_once(house)
+    assert house.replica.damage.found
+
+
+@pytest.mark.complains("damage_found partition=orders/0 offset=*")
+def test_a_log_whose_reading_ends_early_keeps_no_other_from_being_read() -> None:
+    house = filled()
+    broken = house.replica
+    victim = broken.log.segments.closed()[0]
+    house.scrubber._replicas = {"broken": _Dead(), GROUP: broken}  # type: ignore[dict-item]
+    house.disk.flip_bit(victim.path, victim.size // 2, 3)
+    with pytest.raises(RuntimeError):
+        pass_once(house)
+    assert house.scrubber.passes == 0, "it is not gone through"
+    with pytest.raises(RuntimeError):
+        pass_once(house)
+    pass_once(house)
+    assert broken.damage.found
+
+
+@pytest.mark.complains("scrub_failed partition=orders/0 *", "damage_found partition=orders/0 *")
+def test_a_log_that_cannot_be_read_at_all_is_tried_again_in_the_next_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house = filled()
+    victim = house.replica.log.segments.closed()[3]
+
+    def fails(file: SimFile, position: int, length: int) -> bytes:
+        raise OSError(errno.ENODEV, "no such device", file.path)
+
+    with monkeypatch.context() as gone:
+        gone.setattr(SimFile, "read", fails)
+        pass_once(house)
+    assert house.replica.error is None and not house.replica.damage.found
+    house.disk.flip_bit(victim.path, victim.size // 2, 3)
+    pass_once(house)
+    assert house.replica.damage.found
+
+
+class _Dead:
+    """A replica with which something is wrong that nobody foresaw."""
+
+    @property
+    def log(self) -> None:
+        raise RuntimeError
 
 
 @pytest.mark.complains("damage_found partition=orders/0 offset=*")

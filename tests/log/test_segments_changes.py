@@ -3,7 +3,7 @@
 import pytest
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import DiskFailed, DiskFull
+from kafkaesque.errors import CorruptLog, DiskFailed, DiskFull
 from kafkaesque.sim.disk import DiskFaults
 from tests.log.logs import (
     FOLDER,
@@ -54,6 +54,21 @@ def test_truncate_behind_a_hole_ends_there_and_the_log_goes_on() -> None:
     sync(log)
     disk.crash()
     assert contents(recover(disk, point)) == expected
+
+
+@pytest.mark.parametrize("place", [3, 6, 16, 26], ids=["base", "length", "magic", "delta"])
+def test_a_cut_that_meets_damage_changes_nothing(place: int) -> None:
+    disk = a_disk()
+    log = a_log(disk, batches=30)
+    first = log.span(0)[0]
+    disk.flip_bit(first.path, a_batch(0).size + place, 4)
+    with pytest.raises(CorruptLog):
+        log.truncate(4, has_holes=False)
+    assert log.end_offset == 60 and len(log.bases) > 2
+    segment, _ = log.span(log.active_base)
+    disk.flip_bit(segment.path, 16, 3)
+    log.truncate(segment.base)  # where a segment begins is known without reading
+    assert log.end_offset == segment.base
 
 
 def test_truncate_removes_later_segments_durably_before_it_cuts() -> None:

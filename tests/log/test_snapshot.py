@@ -7,6 +7,7 @@ import pytest
 from kafkaesque.errors import DiskFull
 from kafkaesque.log import snapshot
 from kafkaesque.log.snapshot import MACHINE, PRODUCERS
+from kafkaesque.log.snapshot_pieces import read_piece
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, PowerLost, SimDisk
 from tests.sim.disks import Later
 
@@ -35,6 +36,14 @@ def test_a_file_of_the_other_kind_is_passed_over() -> None:
     snapshot.write(disk, FOLDER, 5, b"state", PRODUCERS)
     disk.rename(f"{FOLDER}/{5:020d}.snapshot", f"{FOLDER}/{5:020d}.machine")
     assert snapshot.load(disk, FOLDER, 5, MACHINE) is None
+
+
+def test_of_a_snapshot_with_a_bad_sector_no_piece_is_given() -> None:
+    disk = a_disk()
+    snapshot.write(disk, FOLDER, 5, b"state", MACHINE)
+    assert read_piece(disk, FOLDER, 5, MACHINE, 1, 3) == b"tat"
+    disk.spoil(f"{FOLDER}/{5:020d}.machine", snapshot.HEADER_BYTES)
+    assert not read_piece(disk, FOLDER, 5, MACHINE, 1, 3)
 
 
 def test_a_snapshot_begun_is_there_once_it_is_told_and_not_before() -> None:

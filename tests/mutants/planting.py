@@ -19,6 +19,7 @@ from tests.mutants.planted_salvage import SALVAGE_MUTANTS
 from tests.mutants.planted_seals import SEAL_MUTANTS
 from tests.mutants.planted_settings import SETTING_MUTANTS
 from tests.mutants.planted_tails import TAIL_MUTANTS
+from tests.mutants.planted_unreadable import UNREADABLE_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
 
 PLANTED: Sequence[Mutant] = (
@@ -39,5 +40,6 @@ PLANTED: Sequence[Mutant] = (
     *SETTING_MUTANTS,
     *TAIL_MUTANTS,
     *SALVAGE_MUTANTS,
+    *UNREADABLE_MUTANTS,
 )
 """In the order in which they are hunted."""

@@ -3,12 +3,13 @@
 import pytest
 
 from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.record.view import split_batches
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.types import GroupId, NodeId
 from tests.sim.test_broker_repairs import copy, filled_world, has_copy, write_one
-from tests.sim.test_broker_world import broker_of, leader_of, wait
+from tests.sim.test_broker_world import broker_of, leader_of, wait, write
 
 pytestmark = [
     pytest.mark.simulation,
@@ -133,3 +134,41 @@ def test_copies_with_damaged_ends_stay_as_they_are_while_most_are_not_whole(
     wait(world, lambda: not broker_of(world, nodes[0]).replicas.by_group[group].raft.is_recovering)
     check_all(world, group)
     assert all(broker_of(world, node).refills.done == 0 for node in nodes[1:])
+
+
+def test_a_copy_that_cannot_be_cut_for_damage_is_filled_anew_while_its_broker_runs() -> None:
+    world = filled_world()
+    machine = leader_of(world, "orders")
+    assert machine is not None
+    replica = copy(world, machine.node)
+    segments = replica.log.segments
+    write_one(world)
+    if segments.active_base == segments.end_offset - 1:
+        write_one(world)
+    active, _ = segments.span(segments.active_base)
+    *_, last = split_batches(active.file.read(0, active.size))
+    place = active.size - last.size
+    others = [node for node in world.nodes if node != machine.node]
+    for node in others:
+        world.network.cut(machine.node, node)
+        world.network.cut(node, machine.node)
+    write(world, "orders")  # nobody else gets it
+    broker = machine.broker
+    world.rotten[replica.group].add(machine.node)
+    machine.disk.flip_bit(active.path, place + 16, 3)  # of the batch before the cut
+    group = world.groups[replica.group]
+    wait(world, lambda: any(leads(world, node, replica.group) for node in others))
+    world.network.heal()
+    wait(world, lambda: replica.error is not None)
+    assert broker is not None and broker is machine.broker
+    wait(world, lambda: has_copy(world, machine.node, "orders"))
+    wait(world, lambda: are_whole(world) and is_of_one_mind(world))
+    assert broker.refills.done == 1 and broker is machine.broker
+    world.rotten[replica.group].clear()
+    group.holds_everything(copy(world, machine.node))
+    write_one(world)
+    assert not copy(world, machine.node).raft.is_recovering
+
+
+def leads(world: BrokerWorld, node: NodeId, group: GroupId) -> bool:
+    return broker_of(world, node).replicas.by_group[group].is_serving

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.ages import Ages
-from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.broker import CATALOG_GROUP, Broker
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.topics import group_of
 from kafkaesque.broker.watermark import Outcome
@@ -261,3 +261,61 @@ def test_damage_to_any_minority_is_found_and_mended(seed: int) -> None:
     result = try_seed(seed, 6_000, Kind.ROT)
     assert not isinstance(result, Failure), result.trace
     assert result.counts["segments damaged"] > 0
+
+
+def test_a_broker_that_meets_damage_while_it_moves_a_partition_goes_on_with_all_others() -> None:
+    """The only copy of a partition is to have company; one bit of it has changed, unseen."""
+    world = BrokerWorld(1, SETTINGS)
+    wait(world, lambda: len(world.able()) == 3)
+    small = {"segment.bytes": "1024"}
+    assert create(world, 1, "orders", 1, replication=1, settings=small) is None
+    assert create(world, 1, "others", 3, replication=3) is None
+    wait(world, lambda: leader_of(world, "orders") is not None)
+    for _ in range(RECORDS):
+        write_one(world)
+    machine = leader_of(world, "orders")
+    assert machine is not None
+    lone = copy(world, machine.node)
+    machine.disk.flip_bit(closed_segments(lone)[1][0].path, 70, 2)
+    topic = broker_of(world, machine.node).catalog.topics["orders"]
+    nodes = [machine.node, *(node for node in world.nodes if node != machine.node)]
+    answers: list[KafkaesqueError | None] = []
+
+    def grow(broker: Broker) -> None:
+        broker.move_partitions([(topic.topic_id, 0, nodes)], answers.append)
+
+    world.ask_broker(machine, grow)
+    wait(world, lambda: answers == [None] and bool(lone.damage.found))
+    broker = broker_of(world, machine.node)
+    until = world.clock.time + 2_000
+    wait(world, lambda: world.clock.time >= until)
+    (move,) = broker.moves()
+    assert move.behind and all(behind.bytes for behind in move.behind.values())
+    assert lone.is_serving and not lone.raft.voters.voters[1:]
+    write_one(world)
+    for index in range(3):
+        outcomes = write(world, "others", index)
+        wait(world, lambda o=outcomes: o == [Outcome.COMMITTED])  # type: ignore[misc]
+    assert create(world, machine.node, "later", 1) is None
+
+
+def test_a_broker_whose_catalog_is_damaged_leads_it_no_more_and_is_mended() -> None:
+    world = filled_world()
+    wait(world, lambda: world.leading(CATALOG_GROUP) is not None)
+    led = world.leading(CATALOG_GROUP)
+    assert led is not None
+    node = next(n for n in world.nodes if n != led.raft.node)
+    broker = broker_of(world, node)
+    replica = broker.replicas.by_group[CATALOG_GROUP]
+    segment, end = replica.log.segments.span(replica.log.start.offset)
+    rotting = Rotting(world)
+    rotting.note(replica, segment, end)
+    wait(world, lambda: replica.settled_offset == replica.log.end_offset)
+    world.nodes[node].disk.flip_bit(segment.path, segment.size // 2, 3)
+    leader = next(m for m in world.able() if m.node == led.raft.node)
+    world.ask_broker(leader, lambda b: b.replicas.by_group[CATALOG_GROUP].transfer(node))
+    wait(world, lambda: bool(replica.damage.found))
+    wait(world, lambda: not replica.damage.found and are_mended(world, rotting))
+    assert world.nodes[node].broker is broker, "it ran all the time"
+    assert broker.repairs.done and replica.raft.may_lead
+    assert create(world, node, "later", 1) is None

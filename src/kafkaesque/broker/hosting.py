@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from kafkaesque.ages import Ages
 from kafkaesque.broker.coordinators import OFFSETS_TOPIC, Coordinators
+from kafkaesque.broker.doubts import CATALOG_GROUP
 from kafkaesque.broker.group_coordinator import GroupCoordinator
 from kafkaesque.broker.housekeeper import Housekeeper
 from kafkaesque.broker.machine_trim import MachineState
@@ -59,6 +60,7 @@ class Hosting:
         self._failed = failed
         self._is_alone = is_alone
         self._refills = refills
+        self._damaged: list[Replica] = []
         replicas.on_stopped = self._on_stopped
 
     def configure(self, config: BrokerConfig) -> None:
@@ -81,10 +83,22 @@ class Hosting:
     def _on_stopped(self, replica: Replica) -> None:
         """Learn that a replica stopped in the middle of its work, the catalog's among them.
 
-        Nobody opens it again while this broker runs, and its group may wait for it alone.
+        Nobody opens it again while this broker runs, and its group may wait for it alone. One that
+        is damaged where it was to be cut is filled by others; the catalog's by the next start.
         """
-        if isinstance(replica.error, DiskFailed) and not self._is_alone:
-            self._failed(replica.error)
+        error = replica.error
+        if isinstance(error, DiskFailed) and not self._is_alone:
+            self._failed(error)
+        elif isinstance(error, CorruptLog) and not replica.is_alone:
+            if replica.group == CATALOG_GROUP:
+                self._failed(error)
+            else:
+                self._damaged.append(replica)
+
+    def take_damaged(self) -> list[Replica]:
+        """Return the replicas that have stopped for damage since this was last asked."""
+        damaged, self._damaged = self._damaged, []
+        return damaged
 
     def refill_replica(
         self, topic: Topic, index: int, damage: CorruptLog, refilled: Callable[[], None]

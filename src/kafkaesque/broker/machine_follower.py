@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from kafkaesque.broker.failing import can_be_mended
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.machine_trim import MachineState, trim_covered
 from kafkaesque.broker.replica import Replica
@@ -30,7 +31,8 @@ M = TypeVar("M", bound=Machine)
 class MachineFollower(Generic[M]):
     """The committed copy of one machine; `on_applied` is told when it has changed.
 
-    `on_failed` is told when the log cannot be understood; then the copy stays as it is.
+    `on_failed` is told when the log cannot be understood; then the copy stays as it is. Where the
+    log is damaged it waits until that is mended.
     """
 
     def __init__(
@@ -52,6 +54,8 @@ class MachineFollower(Generic[M]):
         self._snapshots = snapshots
         self._next: Index = replica.log.start.index
         self._has_failed = False
+        self._is_stuck = False
+        """Whether the log is damaged where it is to be read on."""
         self._unsaved_bytes = 0
         self._unsaved_since_ms = 0
         self._ticks = 0
@@ -70,14 +74,17 @@ class MachineFollower(Generic[M]):
     def catch_up(self) -> None:
         """Apply what is committed by now."""
         log, commit = self._replica.log, self._replica.raft.commit
-        if self._has_failed or self._next >= commit:
+        if self._has_failed or self._is_stuck or self._next >= commit:
             return
         try:
             self._apply_to(commit)
-        except LogError as error:  # damaged, or written by a later version
-            self._has_failed = True
-            self._on_failed(error)
-            return
+        except LogError as error:
+            if not can_be_mended(error):  # written by a later version, or the disk fails
+                self._has_failed = True
+                self._on_failed(error)
+                return
+            self._is_stuck = True
+            self._replica.damaged(error)
         self.applied = log.offset_at(self._next)
         self._on_applied()
         self._tell()
@@ -90,6 +97,9 @@ class MachineFollower(Generic[M]):
     def tick(self) -> None:
         """Save the state if that is due."""
         self._ticks += 1
+        if self._is_stuck and not self._replica.damage.found:
+            self._is_stuck = False
+            self.catch_up()
         self._tell()
         unsaved_ms = self._clock.monotonic_ms() - self._unsaved_since_ms
         if self._snapshots.is_due(self._unsaved_bytes, unsaved_ms) and not self._has_failed:

@@ -8,6 +8,7 @@ the log behind it; whoever stops leading drops it, because it may hold what will
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
+from kafkaesque.broker.failing import can_be_mended
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica
 from kafkaesque.broker.watermark import Done
@@ -29,9 +30,10 @@ M = TypeVar("M", bound=Machine)
 class MachineHost(Generic[M]):
     """One machine on one replica; `on_ready` is told when it can be asked.
 
-    `on_failed` is told when the log cannot be understood: then it never can. `on_lost`, if set, is
-    told when the machine is dropped, so that nobody goes on waiting for it. Without `saves` another
-    writes the snapshots (`broker/machine_follower.py`).
+    `on_failed` is told when the log cannot be understood: then it never can. A log that is damaged
+    is another's to lead until it is mended, and the only copy is led without a machine. `on_lost`,
+    if set, is told when the machine is dropped, so that nobody goes on waiting for it. Without
+    `saves` another writes the snapshots (`broker/machine_follower.py`).
     """
 
     def __init__(
@@ -169,8 +171,11 @@ class MachineHost(Generic[M]):
             return
         try:
             self._machine = self._rebuilt()
-        except LogError as error:  # damaged, or written by a later version
-            self._on_failed(error)
+        except LogError as error:
+            if can_be_mended(error):
+                self._replica.damaged(error)  # another leads; without others nobody is hosted
+            else:  # written by a later version, or the disk fails
+                self._on_failed(error)
             return
         self._on_ready(self._machine)
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import CorruptLog, LogError, NewerFormat
+from kafkaesque.errors import LogError, NewerFormat, StateLost
 from kafkaesque.log import snapshot
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.snapshot import MACHINE
@@ -59,13 +59,13 @@ class MachineSnapshots:
     def load(self, start: Offset, end: Offset) -> tuple[Offset, list[MachineRecord]]:
         """Return the newest good state, and where in a log of these offsets it was taken.
 
-        If there is none, that is no records, at 0. Raises CorruptLog if the log begins later than
+        If there is none, that is no records, at 0. Raises StateLost if the log begins later than
         that: then nobody here knows the state; and NewerFormat.
         """
         found = snapshot.load(self._disk, self._folder, end, MACHINE)
         if found is None or found[0] < start:
             if start > 0:
-                raise CorruptLog(self._folder, start, "the state that the log begins with is gone")
+                raise StateLost(self._folder, start, "the state that the log begins with is gone")
             return start, []
         offset, data = found
         try:

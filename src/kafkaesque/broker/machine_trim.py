@@ -9,6 +9,7 @@ their copy, so `MachineSaver` makes one for as long as it takes.
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from kafkaesque.broker.failing import can_be_mended
 from kafkaesque.broker.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
@@ -73,8 +74,11 @@ def trim_covered(replica: Replica, snapshots: MachineSnapshots) -> None:
         return
     settled = min(replica.raft.commit, log.durable)
     if settled >= log.start.index and offset <= log.offset_at(settled):
-        log.trim(offset)
         snapshots.has_news = False
+        try:
+            log.trim(offset)
+        except LogError as error:  # the batch at the new start is lost: it stays for now
+            replica.unreadable(error, offset)
 
 
 class MachineSaver(Generic[M]):
@@ -97,6 +101,8 @@ class MachineSaver(Generic[M]):
         self._next: Index = 0
         self._stop: Index = 0
         self._has_failed = False
+        self._is_stuck = False
+        """Whether the log is damaged where it is to be read on."""
         self._saved: Offset = -1
         """Where the last snapshot was taken, as far as is known."""
         self._unsaved_since_ms: int | None = None
@@ -108,14 +114,22 @@ class MachineSaver(Generic[M]):
             self._copy = None
             self._saved = -1
             return
+        if self._is_stuck and replica.damage.found:
+            return  # it goes on when that is mended
+        self._is_stuck = False
         try:
             if self._copy is None:
                 self._begin_if_due()
             else:
                 self._go_on(self._copy)
-        except LogError as error:  # damaged, or written by a later version
-            self._has_failed = True
-            self._on_failed(error)
+        except LogError as error:
+            self._copy = None
+            if can_be_mended(error):
+                self._is_stuck = True
+                replica.damaged(error)
+            else:  # written by a later version, or the disk fails
+                self._has_failed = True
+                self._on_failed(error)
 
     def _begin_if_due(self) -> None:
         log = self._replica.log

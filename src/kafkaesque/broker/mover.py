@@ -26,7 +26,7 @@ from kafkaesque.broker.topic_folders import group_of
 from kafkaesque.clock import Clock
 from kafkaesque.cluster_config import MoveConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import KafkaesqueError, RaftError
+from kafkaesque.errors import KafkaesqueError, LogError, RaftError
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.machines.catalog import Move, Topic
 from kafkaesque.machines.catalog_commands import Command, FinishMove
@@ -276,7 +276,11 @@ def _behind(one: _Led) -> dict[NodeId, Behind]:
     for node in one.learners:
         match = max(one.leadership.progress[node].match, log.start.index)
         if match < raft.end:
-            size = _bytes_from(log, log.offset_at(match))
+            try:
+                size = _bytes_from(log, log.offset_at(match))
+            except LogError as error:  # an index is made anew, and its segment is damaged
+                one.replica.unreadable(error)
+                size = log.segments.size_bytes
             found[node] = Behind(entries=raft.end - match, bytes=size)
     return found
 

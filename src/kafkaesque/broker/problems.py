@@ -119,9 +119,29 @@ def _damaged(broker: Broker) -> Iterator[Problem]:
             if error is not None:
                 names.append(f"{name}-{index}")
                 reason = reason or str(error)
-    if names:
-        yield Problem(
-            kind=ProblemKind.DAMAGED, text=f"the copy of {_named(names)} cannot be used: {reason}"
+    texts = [f"the copy of {_named(names)} cannot be used: {reason}"] if names else []
+    texts += _lone_damage(broker)
+    if texts:
+        yield Problem(kind=ProblemKind.DAMAGED, text="; ".join(texts))
+
+
+def _lone_damage(broker: Broker) -> Iterator[str]:
+    """Say which machines may be without their state because nobody else has what is lost of it."""
+    groups = {CATALOG_GROUP: "the catalog"}
+    for topic in broker.catalog.topics.values():
+        if topic.is_internal:
+            groups |= {group_of(topic, at): f"{topic.name}-{at}" for at in range(topic.partitions)}
+    found = {
+        name: replica.damage.found[0].reason
+        for group, name in groups.items()
+        if (replica := broker.replicas.by_group.get(group)) is not None
+        and replica.is_alone
+        and replica.damage.found
+    }
+    if found:
+        yield (
+            f"{_named(list(found))} may not be served, for the only copy is damaged: "
+            f"{next(iter(found.values()))}"
         )
 
 

@@ -98,7 +98,7 @@ class Replica:
         self._giving = Giving(self._post, config.piece_bytes_max)
         self._taking = Taking(log, journal.node, self._post, self._step_core)
         log.on_stable = self._on_stable
-        log.on_failed = self.stop
+        log.on_failed = self._log_failed
         log.on_trimmed = self._on_trimmed
         if log.stable >= log.start.index:
             self._on_stable(log.stable)
@@ -162,7 +162,7 @@ class Replica:
             case StateRequest() | StatePiece():
                 self._step_state(message)
             case InstallRequest(state=state) if state is not None and self._lacks(message):
-                self._taking.take_offer(message)
+                self._step_state(message)
             case _:
                 self._step_core(message)
 
@@ -170,24 +170,20 @@ class Replica:
         self._carry_out_gathered()
         if self.error is not None:
             return
-        try:
-            self.raft.step(message)
-        except LogError as error:  # the leader read damaged data for a follower
-            if isinstance(error, CorruptLog) and self.raft.leadership is not None:
-                self.damaged(error, error.position if error.path == self.group else None)
-            else:
-                self.stop(error)
-            return
+        self.raft.step(message)
         self._carry_out()
         if isinstance(message, Heartbeat) and message.source == self.raft.leader:
             self._follow_low(message.low)
 
-    def _step_state(self, message: StateRequest | StatePiece) -> None:
+    def _step_state(self, message: StateRequest | StatePiece | InstallRequest) -> None:
         try:
-            if isinstance(message, StateRequest):
-                self._giving.give(message)
-            else:
-                self._taking.take_piece(message)
+            match message:
+                case StateRequest():
+                    self._giving.give(message)
+                case StatePiece():
+                    self._taking.take_piece(message)
+                case InstallRequest():
+                    self._taking.take_offer(message)
         except LogError as error:
             self.stop(error)
 
@@ -206,8 +202,8 @@ class Replica:
         if settled >= log.start.index and low <= log.offset_at(settled):
             try:
                 log.trim(low)
-            except CorruptLog as error:  # the batch at the new start is lost: it stays for now
-                self.damaged(error, low)
+            except LogError as error:  # the batch at the new start is lost: it stays for now
+                self.unreadable(error, low)
 
     def _on_trimmed(self) -> None:
         """Let the followers of a group at rest hear of it, too."""
@@ -312,6 +308,15 @@ class Replica:
         self.raft.transfer(target)
         self._carry_out()
 
+    def _log_failed(self, error: LogError) -> None:
+        """Learn that the log can take no more: a disk that fails, or damage where it is to be cut.
+
+        What is to be cut is known, and where it lies in the file is not. Nothing was changed.
+        """
+        if isinstance(error, CorruptLog):
+            self.damage.add(self.damage.place_of(error, None), error)
+        self.stop(error)
+
     def stop(self, error: LogError) -> None:
         """Take part no more; nobody is told of success or failure after this."""
         self.error = error
@@ -331,6 +336,13 @@ class Replica:
         if self.error is None and self.raft.leadership is not None:
             self.raft.resign()
             self._carry_out()
+
+    def unreadable(self, error: LogError, offset: Offset | None = None) -> None:
+        """Learn that the log could not be read: damage is noted, anything else ends its part."""
+        if isinstance(error, CorruptLog):
+            self.damaged(error, offset)
+        else:
+            self.stop(error)
 
     def mended(self) -> None:
         """Learn that damage is gone: once none is left, this replica may lead again."""
@@ -378,7 +390,7 @@ class Replica:
         """Do what the core wants, in the order that `Ready` prescribes."""
         self._has_gathered = False
         ready = self.raft.ready()
-        state, has_lost, install, truncate, append, messages, commit, is_recovered = ready
+        state, has_lost, install, truncate, append, messages, commit, is_recovered, unread = ready
         if has_lost:
             self._journal.add(RecoverySet(group=self.group, is_recovering=True))
             self.damage.lose_tail(self.log.end_offset)
@@ -392,7 +404,7 @@ class Replica:
             self.on_installed()
         if truncate is not None:
             self.log.truncate(truncate)
-        if append:
+        if append and self.error is None:  # else the cut before it has failed
             self.log.append(append)
         if is_recovered:
             self._journal.add(RecoverySet(group=self.group, is_recovering=False))
@@ -410,6 +422,8 @@ class Replica:
             self.on_serving()
         if commit is not None:
             self.on_commit()
+        if unread is not None:
+            self.unreadable(unread)
 
     def _leadership_changed(self) -> None:
         self._leadership = leadership = self.raft.leadership

@@ -5,15 +5,18 @@ gets its seal, as after a crash or an upgrade. Each tick takes a little time, an
 than the rate allows, so that consumers have the disk.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 
 from kafkaesque.broker.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.config import HousekeepingConfig
-from kafkaesque.errors import CorruptLog
+from kafkaesque.errors import CorruptLog, LogError
 from kafkaesque.log.segment import Segment
 from kafkaesque.log.segment_check import BadPlace, check_segment
 from kafkaesque.types import GroupId, Offset, Term
+
+log = logging.getLogger(__name__)
 
 
 class Scrubber:
@@ -30,7 +33,9 @@ class Scrubber:
         self._clock = clock
         self._config = config
         self._replicas = replicas
+        self._pass: Iterator[Iterator[int]] | None = None
         self._work: Iterator[int] | None = None
+        """What reads the log that the pass has come to."""
         self._pass_at_ms = clock.monotonic_ms()
         self._earned_ms = clock.monotonic_ms()
         self._allowance = 0
@@ -61,47 +66,60 @@ class Scrubber:
 
     def stop(self) -> None:
         """Give up what is under way."""
-        self._work = None
+        self._pass = self._work = None
         self._replicas = {}
 
     def _step(self) -> bool:
         """Read one piece; returns whether there is more to do now."""
-        if self._work is None:
+        if self._pass is None:
             now_ms = self._clock.monotonic_ms()
             if now_ms < self._pass_at_ms:
                 return False
             self._pass_at_ms = now_ms + self._config.check_interval_ms
-            self._work = self._pass()
-        count = next(self._work, None)
-        if count is None:
-            self._work = None
+            self._pass = self._logs()
+        work = self._work or next(self._pass, None)
+        self._work = None  # whatever ends the reading of one log, the next is read
+        if work is None:
+            self._pass = None
             self.passes += 1
             self.passed_ms = self._clock.now_ms()
             return False
-        self.bytes_read += count
-        self._allowance -= count
+        count = next(work, None)
+        if count is not None:
+            self._work = work
+            self.bytes_read += count
+            self._allowance -= count
         return True
 
-    def _pass(self) -> Iterator[int]:
+    def _logs(self) -> Iterator[Iterator[int]]:
+        """Yield what reads each log through, in turn: a pass."""
         for is_first_lap in (True, False):
             for group in list(self._replicas):
-                yield 0
                 replica = self._replicas.get(group)
-                if replica is None or replica.log.is_closed:
-                    continue
-                segments = replica.log.segments
-                for segment in segments.closed():
-                    if not (is_first_lap and segments.seals.of(segment.base)):
-                        yield from self._read(replica, segment)
-                if not is_first_lap and not replica.log.is_closed:
-                    yield from self._read_active(replica)
+                if replica is not None:
+                    yield self._read_log(replica, is_first_lap=is_first_lap)
+
+    def _read_log(self, replica: Replica, *, is_first_lap: bool) -> Iterator[int]:
+        if replica.log.is_closed:
+            return
+        segments = replica.log.segments
+        try:
+            for segment in segments.closed():
+                if not (is_first_lap and segments.seals.of(segment.base)):
+                    yield from self._read(replica, segment)
+            if not is_first_lap and not replica.log.is_closed:
+                yield from self._read_active(replica)
+        except CorruptLog as error:
+            replica.damaged(error, error.offset)
+        except LogError as error:  # the next pass tries again
+            log.warning("scrub_failed partition=%s reason=%s", replica.group, error)
 
     def _read(self, replica: Replica, segment: Segment) -> Iterator[int]:
         """Read a segment through, as long as it is there and is not rewritten."""
-        log, segments, file = replica.log, replica.log.segments, segment.file
+        of, segments, file = replica.log, replica.log.segments, segment.file
 
         def is_same() -> bool:
-            is_there = not log.is_closed and segments.holds(segment) and segment.file is file
+            is_there = not of.is_closed and segments.holds(segment) and segment.file is file
             return is_there and segment.damage is None
 
         if not is_same():
@@ -112,7 +130,7 @@ class Scrubber:
             base=segment.base,
             end=segments.end_of(segment),
             term_at=_terms(replica),
-            has_holes=log.has_holes,
+            has_holes=of.has_holes,
             seals=segments.seals.of(segment.base),
         )
         while is_same():  # ends with the segment
@@ -122,7 +140,7 @@ class Scrubber:
                 if isinstance(end.value, BadPlace):
                     self._found(replica, segment, end.value)
                 elif not segments.seals.of(segment.base):
-                    log.seal(end.value)
+                    of.seal(end.value)
                 return
 
     def _read_active(self, replica: Replica) -> Iterator[int]:
@@ -130,30 +148,26 @@ class Scrubber:
 
         A follower would else not look at it before it is closed, or leads.
         """
-        log, end = replica.log, replica.settled_offset
-        if end <= max(log.segments.active_base, log.start.offset):
+        of, end = replica.log, replica.settled_offset
+        if end <= max(of.segments.active_base, of.start.offset):
             return
-        segment, _ = log.segments.span(end - 1)
+        segment, _ = of.segments.span(end - 1)
         if segment.is_closed or replica.error is not None:
             return
-        try:
-            size = segment.boundary(end)
-        except CorruptLog as error:
-            replica.damaged(error, error.offset)
-            return
+        size = segment.boundary(end)
         steps = check_segment(
             segment.file,
             size,
             base=segment.base,
             end=end,
             term_at=_terms(replica),
-            has_holes=log.has_holes,
+            has_holes=of.has_holes,
             seals=(),
         )
 
         def is_same() -> bool:
-            segments = log.segments
-            is_last = not log.is_closed and segments.active_base == segment.base
+            segments = of.segments
+            is_last = not of.is_closed and segments.active_base == segment.base
             return is_last and segments.span(segment.base)[0] is segment
 
         while is_same():  # ends with the segment
@@ -174,5 +188,5 @@ class Scrubber:
 
 
 def _terms(replica: Replica) -> Callable[[Offset], Term | None]:
-    log = replica.log
-    return lambda at: None if at < log.start.offset else log.term_at(log.index_at(at))
+    of = replica.log
+    return lambda at: None if at < of.start.offset else of.term_at(of.index_at(at))

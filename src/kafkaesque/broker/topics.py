@@ -69,6 +69,10 @@ class Replicas(Protocol):
         """Leave a log as it is that was to be filled by others."""
         ...
 
+    def take_damaged(self) -> Sequence[Replica]:
+        """Return the replicas that have stopped for damage since this was last asked."""
+        ...
+
     def drop_replica(self, group: GroupId) -> None:
         """Let a replica have no more ticks."""
         ...
@@ -273,6 +277,8 @@ class Topics:
 
     def tick(self) -> None:
         """Let time pass."""
+        for replica in self._replicas.take_damaged():
+            self._refill(replica)
         self._waits.tick()
         self._folders.tick()
 
@@ -347,16 +353,32 @@ class Topics:
         try:
             replica = self._replicas.open_replica(topic, index)
         except CorruptLog as damage:
-            refilled = partial(self._open_again, topic)
-            if self._replicas.refill_replica(topic, index, damage, refilled):
-                return NotFilled(f"partition {index} of topic {topic.name} waits to be refilled")
-            return _offline(group_of(topic, index), damage)
+            return self._unfilled_slot(topic, index, damage)
         except LogError as error:
             return _offline(group_of(topic, index), error)
         partition = self._replicas.new_partition(replica, settings, topic)
         if topic.preferred(index) == self._node:  # the others have patience
             replica.campaign()
         return partition
+
+    def _unfilled_slot(self, topic: Topic, index: int, damage: CorruptLog) -> Slot:
+        refilled = partial(self._open_again, topic)
+        if self._replicas.refill_replica(topic, index, damage, refilled):
+            return NotFilled(f"partition {index} of topic {topic.name} waits to be refilled")
+        return _offline(group_of(topic, index), damage)
+
+    def _refill(self, replica: Replica) -> None:
+        """Have the log of a replica that has stopped for damage filled by others."""
+        damage = replica.error
+        for found in self._by_name.values():
+            for index, slot in enumerate(found.slots):
+                if isinstance(slot, Partition) and slot.replica is replica:
+                    assert isinstance(damage, CorruptLog), "it stopped for that"
+                    slot.leave()
+                    self._replicas.leave_replica(replica.group)
+                    found.slots[index] = self._unfilled_slot(found.topic, index, damage)
+                    self._replicas.slots_changed(found.topic, found.slots)
+                    return
 
     def _leave(self, topic: Topic, group: GroupId, slot: Slot | None) -> None:
         """Give up what is here of a partition that the catalog has on other brokers."""

@@ -446,9 +446,10 @@ class PartitionLog:
         synced = self._journal.groups[self.group].synced
         if synced is not None and synced.end_offset > offset:
             # Segments shorter than the synced point would look like damage to synced data.
-            self._journal.add(synced_record(self.group, self._segments.point_at(offset)))
+            point = self._segments.point_at(offset, has_holes=self.has_holes)
+            self._journal.add(synced_record(self.group, point))
             yield Wait.ROUND
-        self._segments.truncate(offset)
+        self._segments.truncate(offset, has_holes=self.has_holes)
         drop_beyond(self._segments.disk, self.group, offset)
         self._captured_point = None
         self._written = index

@@ -216,12 +216,18 @@ class Segment:
         self._guarded(lambda: index.cut(Window(self.file, position), position, offset))
         return [self.file, *index.trim_files()]
 
-    def boundary(self, offset: Offset) -> int:
-        """Return the position at which the first batch at or behind `offset` begins."""
-        return self._guarded(lambda: self._boundary(offset))[0]
+    def boundary(self, offset: Offset, *, has_holes: bool = True) -> int:
+        """Return the position at which the first batch at or behind `offset` begins.
 
-    def _boundary(self, offset: Offset) -> tuple[int, Offset]:
+        That is between batches, and without `has_holes` one ends there: else what is there is not
+        what was written. Raises CorruptLog.
+        """
+        return self._guarded(lambda: self._boundary(offset, has_holes=has_holes))[0]
+
+    def _boundary(self, offset: Offset, *, has_holes: bool = True) -> tuple[int, Offset]:
         """Return where the first batch at or behind `offset` begins and the one before it ends."""
+        if offset <= self.base:
+            return 0, self.base
         window = Window(self.file, self.size)
         position, expected = self.index.position_of(offset - 1)
         self._check_entry(window, position, expected)
@@ -230,9 +236,13 @@ class Segment:
             base, batch_end, size, _ = window.head(position)
             if base >= offset:
                 break
-            assert batch_end <= offset, "a log is cut between batches only"
+            if batch_end > offset:
+                reason = f"a batch of offsets [{base}, {batch_end}) is where one ends at {offset}"
+                raise BadBatch(position, reason)
             position += size
             end = batch_end
+        if end != offset and not has_holes:
+            raise BadBatch(position, f"a batch ends at offset {end}, where one ends at {offset}")
         return position, end
 
     # --- looking up ------------------------------------------------------------------------------

@@ -372,9 +372,10 @@ class Segments:
 
     # --- removing --------------------------------------------------------------------------------
 
-    def truncate(self, offset: Offset) -> None:
+    def truncate(self, offset: Offset, *, has_holes: bool = True) -> None:
         """Cut off everything from `offset` on, which lies between batches.
 
+        Raises CorruptLog, and has changed nothing, where the batches before it are damaged.
         Segments behind the cut are gone for good when this returns. The cut itself is durable
         after the next sync: had it come first, a crash could leave old data behind a gap.
         """
@@ -383,7 +384,7 @@ class Segments:
             return
         number = bisect_right(self._bases, offset) - 1
         segment = self._touch(self._segments[number])
-        segment.batch_base(offset)  # damage shows before anything is removed
+        segment.boundary(offset, has_holes=has_holes)  # damage shows before anything is removed
         later = self._segments[number + 1 :]
         if later:
             # Before a file is another than its seal says, or is gone.
@@ -620,11 +621,11 @@ class Segments:
             checksum=active.checksum,
         )
 
-    def point_at(self, offset: Offset) -> SyncedPoint:
+    def point_at(self, offset: Offset, *, has_holes: bool = True) -> SyncedPoint:
         """Return what `point` would be if the log ended at `offset`, which lies between batches."""
         self._check_offset(offset)
         segment = self._touch(self._segments[bisect_right(self._bases, offset) - 1])
-        position = segment.boundary(offset)
+        position = segment.boundary(offset, has_holes=has_holes)
         return SyncedPoint(segment_base=segment.base, position=position, end_offset=offset)
 
     def close(self, *, syncs: bool = True) -> None:

@@ -52,7 +52,10 @@ def size_and_crc(
 def read_piece(
     disk: Disk, folder: str, offset: Offset, kind: SnapshotKind, position: int, bytes_max: int
 ) -> bytes | None:
-    """Return some bytes of the state in a snapshot; None if there is no such snapshot any more."""
+    """Return some bytes of the state in a snapshot; None if there is no such snapshot any more.
+
+    Where a sector cannot be read there are none, and whoever wants them is offered another.
+    """
     path = path_of(folder, offset, kind)
     with disk_errors(path):
         try:
@@ -60,7 +63,7 @@ def read_piece(
         except FileNotFoundError:
             return None
         try:
-            return file.read(HEADER_BYTES + position, bytes_max)
+            return read_if_readable(file, HEADER_BYTES + position, bytes_max)
         finally:
             file.close()
 

@@ -139,16 +139,20 @@ class VisibleLog:
         Base offset and term lie outside the checksum, so they are held against what is known.
         """
         try:
-            for view in split_batches(self._segments.read(offset, bytes_max)):
+            data = self._segments.read(offset, bytes_max)
+            if not data and not self.has_holes:
+                raise CorruptLog(self._group, offset, "there is no batch here", offset=offset)
+            for view in split_batches(data):
                 base = view.base_offset
                 if base >= stop and (self.has_holes or offset == stop):
                     return
                 is_next = base == offset or (self.has_holes and base > offset)
                 if not is_next or view.end_offset > stop or view.term != term:
                     found = f"offsets [{base}, {view.end_offset}) of term {view.term}"
-                    raise CorruptLog(self._group, offset, f"a batch with {found} is here")
+                    reason = f"a batch with {found} is here"
+                    raise CorruptLog(self._group, offset, reason, offset=offset)
                 view.check_crc()
                 yield view
                 offset = view.end_offset
         except BatchError as error:
-            raise CorruptLog(self._group, offset, str(error)) from error
+            raise CorruptLog(self._group, offset, str(error), offset=offset) from error

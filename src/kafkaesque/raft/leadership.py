@@ -5,8 +5,8 @@ It lives exactly as long as the leadership of one term; losing the term drops it
 
 from typing import TYPE_CHECKING
 
-from kafkaesque.entry import Payload, TermOpened, Voters
-from kafkaesque.errors import ChangeInProgress, InvalidChange, LeaderNotReady
+from kafkaesque.entry import Entry, Payload, TermOpened, Voters
+from kafkaesque.errors import ChangeInProgress, InvalidChange, LeaderNotReady, LogError
 from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
@@ -214,8 +214,14 @@ class Leadership:
             return
         hint = min(message.hint, message.prev_end - 1)
         # Probe only where one of our entries begins or ends: rule (h).
-        start = self._raft.log.start.index
-        progress.rejected(message.prev_end, self._raft.log.boundary(hint) if hint > start else hint)
+        log = self._raft.log
+        try:
+            place = log.boundary(hint) if hint > log.start.index else hint
+        except LogError as error:
+            self._raft.cannot_read(error)
+            progress.stuck()
+            return
+        progress.rejected(message.prev_end, place)
         self._send_append(message.source, progress)
 
     def _replicate(self, peer: NodeId, progress: Progress) -> None:
@@ -233,8 +239,10 @@ class Leadership:
             )
             progress.installing()
             return
-        entries = raft.entries(first, raft.config.append_bytes_max) if first < raft.end else ()
-        assert entries or first == raft.end, "the log holds everything before its end"
+        entries = self._read(first) if first < raft.end else ()
+        if not entries and first < raft.end:
+            progress.stuck()
+            return
         prev = first
         if entries and entries[0].first > first and progress.may_agree_at(entries[0].first):
             # Compaction left a hole here. The follower may have what was in it: first ask at the
@@ -255,6 +263,21 @@ class Leadership:
             )
         )
         progress.sent(prev, end)
+
+    def _read(self, first: Index) -> tuple[Entry, ...]:
+        """Return entries to send from `first` on; none where the disk does not give them back.
+
+        That must not keep the others from theirs, nor us from what was decided with it.
+        """
+        raft = self._raft
+        try:
+            return raft.entries(first, raft.config.append_bytes_max)
+        except LogError as error:
+            raft.cannot_read(error)
+        try:
+            return raft.entries(first, 1)  # the damage may lie behind the first batch
+        except LogError:
+            return ()
 
     def _send_heartbeat(self, peer: NodeId) -> None:
         raft = self._raft

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from kafkaesque.entry import Entry, HardState, LogStart, Voters
+from kafkaesque.errors import LogError
 from kafkaesque.raft.messages import CoreMessage
 from kafkaesque.types import Index, Offset, Term
 
@@ -47,7 +48,10 @@ class LogView(Protocol):
         ...
 
     def boundary(self, index: Index) -> Index:
-        """Return the first index of the batch that covers `index`; `index` itself elsewhere."""
+        """Return the first index of the batch that covers `index`; `index` itself elsewhere.
+
+        Raises LogError where the disk does not give it back, as `entries` does.
+        """
         ...
 
     def entries(self, first: Index, bytes_max: int) -> Sequence[Entry]:
@@ -84,3 +88,6 @@ class Ready(NamedTuple):
 
     is_recovered: bool
     """The replica has been refilled: note durably that it may vote again."""
+
+    unreadable: LogError | None = None
+    """What kept the leader from reading its log for a follower. All else in here holds."""

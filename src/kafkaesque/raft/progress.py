@@ -106,6 +106,12 @@ class Progress:
         self.is_probe_sent = True
         self._inflight.clear()
 
+    def stuck(self) -> None:
+        """Note that we cannot read what comes next; it is tried again when the follower answers."""
+        self.pace = Pace.PROBE
+        self.is_probe_sent = True
+        self._inflight.clear()
+
     def nudge(self) -> None:
         """Allow one more append: the follower is alive but what was sent may be lost."""
         self.is_probe_sent = False

@@ -21,7 +21,7 @@ from enum import Enum, auto
 
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Entry, HardState, LogStart, Payload, Voters
-from kafkaesque.errors import NotLeader
+from kafkaesque.errors import LogError, NotLeader
 from kafkaesque.raft.following import Following
 from kafkaesque.raft.leadership import Leadership
 from kafkaesque.raft.messages import (
@@ -99,6 +99,7 @@ class Raft:
         self._messages: list[CoreMessage] = []
         self._is_recovered = False
         self._has_lost = False
+        self._unreadable: LogError | None = None
 
     # ── inputs ───────────────────────────────────────────────────────────────────────────────
 
@@ -234,12 +235,14 @@ class Raft:
             tuple(self._messages),
             self.commit if self.commit != self._told_commit else None,
             self._is_recovered,
+            self._unreadable,
         )
         self._told_commit = self.commit
         self._install = self._truncate = None
         self._append.clear()
         self._messages.clear()
         self._is_recovered = self._has_lost = False
+        self._unreadable = None
         return ready
 
     # ── for leadership and following ─────────────────────────────────────────────────────────
@@ -285,6 +288,10 @@ class Raft:
                 if size >= bytes_max:
                     break
         return tuple(entries)
+
+    def cannot_read(self, error: LogError) -> None:
+        """Tell the driver that the log could not be read for a follower, and go on without."""
+        self._unreadable = self._unreadable or error
 
     def term_at(self, index: Index) -> Term:
         """Return the term of what covers `index`, not yet handed over or already in the log."""

@@ -1,0 +1,154 @@
+"""Damage in a log that a machine lives on, met while the broker runs: nothing is ended by it."""
+
+import pytest
+
+from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.broker.failing import can_be_mended
+from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.problems import ProblemKind, problems
+from kafkaesque.broker.watermark import Outcome
+from kafkaesque.errors import CorruptLog, NotLeader, StateLost
+from kafkaesque.log import snapshot
+from kafkaesque.log.snapshot import MACHINE
+from kafkaesque.machines.transaction_commands import Added, Ended
+from kafkaesque.raft.raft import Role
+from tests.broker.brokers import BrokerNode
+from tests.broker.nodes import ALONE, GROUP, Node, heartbeat
+from tests.broker.test_machine_follower import Followed, following
+from tests.broker.test_machine_host import Hosted
+from tests.broker.test_transaction_coordinator import AGE_MS, Led
+
+pytestmark = pytest.mark.complains("damage_found partition=orders offset=*")
+
+
+def flip(node: Node, place: int = -5) -> None:
+    """Change a bit of the newest segment, or change it back."""
+    path = node.segment(-1)
+    file = node.disk.open(path)
+    size = file.size()
+    file.close()
+    node.disk.flip_bit(path, place % size, 3)
+
+
+def mend(node: Node) -> None:
+    flip(node)
+    node.replica.damage.clear(0, node.replica.log.end_offset + 1)
+    node.replica.mended()
+
+
+def test_a_follower_that_cannot_take_a_snapshot_goes_on_and_takes_it_when_mended() -> None:
+    led = Led()
+    node = led.node
+    end = node.replica.log.end
+    node.step(heartbeat(node.replica.raft.term + 1, node.replica.raft.end))
+    flip(node)
+
+    def pass_time() -> None:
+        for _ in range(2):
+            led.coordinator.tick()
+            led.clock.ms += AGE_MS
+            node.step(heartbeat(node.replica.raft.term, node.replica.raft.end))
+            led.coordinator.tick()
+            led.coordinator.tick()
+            node.sync()
+
+    pass_time()
+    assert node.failures == [] and node.replica.error is None
+    assert node.replica.damage.found and not node.replica.raft.may_lead
+    assert node.replica.log.end == end
+    assert snapshot.offsets(node.disk, node.replica.group, MACHINE) == []
+    mend(node)
+    pass_time()
+    assert snapshot.offsets(node.disk, node.replica.group, MACHINE) != []
+    assert not node.replica.damage.found
+
+
+def test_whoever_cannot_read_the_machine_that_it_was_elected_to_host_leads_no_more() -> None:
+    led = Led()
+    node = led.node
+    node.step(heartbeat(node.replica.raft.term + 1, node.replica.raft.end))
+    flip(node)
+    node.elect()
+    assert node.failures == [] and node.replica.error is None
+    assert node.replica.damage.found
+    assert node.replica.raft.role is Role.FOLLOWER and not led.coordinator.is_hosted
+    mend(node)
+    node.elect()
+    assert led.coordinator.is_hosted
+
+
+def test_a_copy_of_a_machine_waits_at_damage_until_that_is_mended() -> None:
+    followed = following()
+    node = followed.node
+    followed.write(1, "a", "1", commit=1)
+    flip(node)
+    node.step(heartbeat(1, 2))
+    node.step(heartbeat(1, 2))
+    assert followed.failures == [] and node.replica.damage.found
+    assert list(followed.copy.machine.records()) == []
+    followed.copy.tick()
+    mend(node)
+    followed.copy.tick()
+    assert [record.key for record in followed.copy.machine.records()] == [b"a"]
+    assert followed.changes
+
+
+def test_the_only_copy_of_a_machine_that_cannot_be_read_is_led_without_it() -> None:
+    hosted = Hosted()
+    assert hosted.write("a", "1") == [Outcome.COMMITTED]
+    node = hosted.node
+    node.restart()
+    flip(node)
+    host = hosted.start()
+    assert hosted.failures == [] and node.replica.damage.found
+    assert node.replica.is_serving and not host.is_hosted
+    with pytest.raises(NotLeader):
+        hosted.write("b", "2")
+    hosted.tick()
+
+
+@pytest.mark.complains("damage_found partition=*")
+def test_a_lone_broker_whose_catalog_is_damaged_says_so_and_serves() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.tick(3)
+    replica = node.broker.replicas.by_group[CATALOG_GROUP]
+    replica.damaged(CorruptLog(CATALOG_GROUP, 0, "a bit has changed", offset=0))
+    node.tick(3)
+    (found,) = problems(node.broker)
+    assert found.kind is ProblemKind.DAMAGED
+    assert found.text.startswith("the catalog may not be served, for the only copy is damaged: ")
+    node.produce("orders", b"a")
+    assert node.failures == []
+
+
+def test_a_log_that_is_damaged_where_it_would_begin_is_not_dropped_there_and_ends_no_tick() -> None:
+    led = Led()
+    node, log = led.node, led.node.replica.log
+    for _ in range(3):
+        assert isinstance(led.end(), Ended)
+        _, places, told = led.markers.asked.pop()
+        told(places[0], None)
+        led.agree()
+        led.clock.ms += AGE_MS
+        led.coordinator._host.tick()
+        node.sync()
+        assert isinstance(led.add(), Added)
+    segment, _ = log.segments.span(led.coordinator._snapshots.needed_from())
+    zero(node, segment.path)
+    led.coordinator.tick()
+    assert log.start.offset == 0 and node.replica.damage.found
+    led.coordinator.tick()
+    assert node.failures == [] and node.replica.error is None
+
+
+def zero(node: Node, path: str) -> None:
+    file = node.disk.open(path)
+    file.write(0, bytes(file.size()))
+    file.close()
+
+
+def test_a_state_that_is_gone_is_told_and_not_taken_for_damage() -> None:
+    with pytest.raises(StateLost) as lost:
+        MachineSnapshots(Node(ALONE).disk, GROUP, Followed().config).load(3, 5)
+    assert not can_be_mended(lost.value)

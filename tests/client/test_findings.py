@@ -281,7 +281,17 @@ def test_a_damaged_copy_is_told_with_what_can_be_done_about_it() -> None:
     (found,) = findings(replace(HEALTHY, folders={2: folder}))
     assert found.kind is Kind.DAMAGED
     assert found.text == "broker 2 has 1 damaged partition: orders-1"
-    assert "mended from the other copies" in found.command
+    assert "is mended by itself" in found.command
+
+
+def test_damage_that_the_broker_tells_of_itself_is_told_once() -> None:
+    folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 1),))
+    told = {"damaged": "the copy of orders-1 is damaged: what is lost is mended"}
+    found = only(replace(HEALTHY, folders={2: folder}, problems={2: told}))
+    assert found.text == "broker 2: the copy of orders-1 is damaged: what is lost is mended"
+    waiting = {"unfilled": "the damaged copy of orders-1 is not emptied yet"}
+    found = only(replace(HEALTHY, folders={2: folder}, problems={2: waiting}))
+    assert "is not emptied yet" in found.text
 
 
 def test_nobody_can_fill_the_only_copy() -> None:
@@ -289,4 +299,4 @@ def test_nobody_can_fill_the_only_copy() -> None:
     folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 0),))
     seen = replace(HEALTHY, topics=(topic,), min_in_sync={}, folders={1: folder})
     found = next(one for one in findings(seen) if one.kind is Kind.DAMAGED)
-    assert "backup" in found.command
+    assert found.command.startswith("there is no other copy of orders-0: put the folder back from")

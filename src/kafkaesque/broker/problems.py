@@ -4,7 +4,7 @@ The log, `/health`, a metric and `kafkaesque doctor` all tell what is found here
 the present: who wants to know what lasts looks twice (`server/watch.py`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -104,6 +104,13 @@ def _catalog(broker: Broker) -> Iterator[Problem]:
 
 
 def _damaged(broker: Broker) -> Iterator[Problem]:
+    """Name the copies that cannot be used, and those whose log is damaged somewhere."""
+    told = [*_unusable(broker), *_noted(broker)]
+    if told:
+        yield Problem(kind=ProblemKind.DAMAGED, text="; ".join(told))
+
+
+def _unusable(broker: Broker) -> Iterator[str]:
     names: list[str] = []
     reason = ""
     error: LogError | None
@@ -120,8 +127,25 @@ def _damaged(broker: Broker) -> Iterator[Problem]:
                 names.append(f"{name}-{index}")
                 reason = reason or str(error)
     if names:
-        yield Problem(
-            kind=ProblemKind.DAMAGED, text=f"the copy of {_named(names)} cannot be used: {reason}"
+        yield f"the copy of {_named(names)} cannot be used: {reason}"
+
+
+def _noted(broker: Broker) -> Iterator[str]:
+    """Say what becomes of damage in logs that go on, the catalog's too."""
+    lone: list[GroupId] = []
+    mended: list[GroupId] = []
+    for group, replica in broker.replicas.by_group.items():
+        if replica.error is None and replica.damage.found:
+            (lone if replica.raft.voters.voters == (broker.node,) else mended).append(group)
+    if lone:
+        yield (
+            f"the only copy of {_named(_names(broker, lone))} is damaged: what is lost is an error "
+            "for whoever reads it, and all else is given out"
+        )
+    if mended:
+        yield (
+            f"the copy of {_named(_names(broker, mended))} is damaged: what is lost is mended from "
+            "another copy"
         )
 
 
@@ -181,12 +205,8 @@ def _tail_lost(broker: Broker) -> Iterator[Problem]:
         for group, replica in broker.replicas.by_group.items()
         if replica.damage.tail_lost_at is not None
     }
-    names = {CATALOG_GROUP: "the catalog"}
-    for topic in broker.catalog.topics.values():
-        names |= {
-            group_of(topic, index): f"{topic.name}-{index}" for index in range(topic.partitions)
-        }
-    lost = [f"{names.get(group, group)} from offset {at}" for group, at in losers.items()]
+    names = _names(broker, losers)
+    lost = [f"{name} from offset {at}" for name, at in zip(names, losers.values(), strict=True)]
     if lost:
         text = f"the disk lost what it had called synced, of {_named(lost)}: look at it and at its "
         text += (
@@ -204,6 +224,16 @@ def _given_up(broker: Broker) -> Iterator[Problem]:
     if names:
         text = f"log repair gave up the offsets {_named(names)}: they are holes now"
         yield Problem(kind=ProblemKind.GIVEN_UP, text=text)
+
+
+def _names(broker: Broker, groups: Iterable[GroupId]) -> list[str]:
+    """Return what people call these groups."""
+    known = {CATALOG_GROUP: "the catalog"}
+    for topic in broker.catalog.topics.values():
+        known |= {
+            group_of(topic, index): f"{topic.name}-{index}" for index in range(topic.partitions)
+        }
+    return [known.get(group, group) for group in groups]
 
 
 def _is_led(broker: Broker, leader: NodeId | None) -> bool:

@@ -162,21 +162,33 @@ def _clocks(now: Overview) -> Iterator[Finding]:
 
 
 def _damaged(now: Overview) -> Iterator[Finding]:
+    """Find damaged copies, in the words of the broker that has them if it says what they are.
+
+    Of those that wait to be filled by others it tells something else (`_told`).
+    """
     copies = {(topic.name, one.index): len(one.replicas) for topic, one in now.partitions()}
-    for node, folder in sorted(now.folders.items()):
-        names = [f"{topic}-{index}" for topic, index in folder.damaged]
-        if not names:
+    for node in sorted({*now.folders, *now.problems}):
+        told = now.problems.get(node, {})
+        places = now.folders[node].damaged if node in now.folders else ()
+        names = [f"{topic}-{index}" for topic, index in places]
+        lone = [f"{place[0]}-{place[1]}" for place in places if copies.get(place, 1) == 1]
+        if "damaged" in told:
+            text = f"broker {node}: {told['damaged']}"
+        elif names and "unfilled" not in told:
+            text = f"broker {node} has {_number(names, 'damaged partition')}: {_named(names)}"
+        else:
             continue
-        is_only = any(copies.get(place, 1) == 1 for place in folder.damaged)
-        yield Finding(
-            kind=Kind.DAMAGED,
-            text=f"broker {node} has {_number(names, 'damaged partition')}: {_named(names)}",
-            command="there is no other copy of some: put the folder back from a backup while the "
-            "broker is stopped, or let it go on without what is lost: kafkaesque log repair"
-            if is_only
-            else "look at its disk; it is mended from the other copies by itself: if that lasts, "
-            "its log says why (repair_failed)",
-        )
+        mended = "look at its disk; what others hold is mended by itself: if that lasts, the "
+        mended += "broker's log says why (repair_failed)"
+        yield Finding(kind=Kind.DAMAGED, text=text, command=_only_copy(lone) if lone else mended)
+
+
+def _only_copy(names: Sequence[str]) -> str:
+    """Return what can be done about damage in what nobody else holds."""
+    return (
+        f"there is no other copy of {_named(names)}: put the folder back from a backup while the "
+        "broker is stopped, or let it go on without what is lost: kafkaesque log repair"
+    )
 
 
 def _leaderless(now: Overview) -> Iterator[Finding]:
@@ -233,13 +245,6 @@ def _mend(now: Overview, missing: Collection[NodeId]) -> str:
 def _told(now: Overview) -> Iterator[Finding]:
     """Find what brokers say of themselves and nobody else can see."""
     for node, told in sorted(now.problems.items()):
-        if "damaged" in told:
-            yield Finding(
-                kind=Kind.DAMAGED,
-                text=f"broker {node}: {told['damaged']}",
-                command="stop it and put the partition's folder back from a copy, or delete the "
-                "topic; its log has more",
-            )
         if "unfilled" in told:
             yield Finding(
                 kind=Kind.DAMAGED,

@@ -176,6 +176,21 @@ def test_a_partition_is_told_of_once_as_the_worst_that_it_is(
     assert "orders-0" in found.text
 
 
+def test_a_partition_without_a_leader_whose_copies_are_damaged_points_to_the_damage() -> None:
+    lone = a_topic(a_partition(0, -1, (1,), ()), name="lone")
+    folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("lone", 0),))
+    told = {"damaged": "the copy of lone-0 cannot be used: it is damaged"}
+    seen = replace(
+        HEALTHY, brokers=BROKERS[:1], topics=(lone,), folders={1: folder}, problems={1: told}
+    )
+    leaderless, damaged = findings(seen)
+    assert leaderless.text == "1 partition without a leader: lone-0"
+    assert leaderless.command == (
+        "damage on broker 1 keeps it from having one: what can be done is said with the damage"
+    )
+    assert "kafkaesque log repair" in damaged.command
+
+
 def test_only_some_of_many_partitions_are_named() -> None:
     many = a_topic(*(a_partition(index, -1) for index in range(8)))
     found = only(replace(HEALTHY, topics=(many,)))

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from kafkaesque.client.brokers import ELECTION_MS_MAX, MoveInfo
 from kafkaesque.client.overview import Overview, is_majority
+from kafkaesque.client.sentences import named_brokers
+from kafkaesque.client.topics import Place
 from kafkaesque.types import NodeId
 
 FREE_PERCENT_MIN = 10
@@ -195,6 +197,8 @@ def _leaderless(now: Overview) -> Iterator[Finding]:
     """Find partitions without a leader; what mends them depends on who is still to be had."""
     there, given_up = {one.node for one in now.there}, now.given_up
     waiting: list[str] = []
+    harmed: list[str] = []
+    harmed_on: set[NodeId] = set()
     halves: list[str] = []
     gone: list[str] = []
     missing: set[NodeId] = set()
@@ -207,6 +211,9 @@ def _leaderless(now: Overview) -> Iterator[Finding]:
         if not left:
             gone.append(name)
             topics[topic.name] = None
+        elif there.issuperset(left) and (bad := _damaged_on(now, (topic.name, one.index))):
+            harmed.append(name)
+            harmed_on |= bad
         elif is_majority(left, one.replicas):
             waiting.append(name)
             missing.update(set(left) - there)
@@ -214,12 +221,21 @@ def _leaderless(now: Overview) -> Iterator[Finding]:
             halves.append(name)
     if waiting:
         yield _without_leader(waiting, _mend(now, missing))
+    if harmed:
+        where, them = named_brokers(sorted(harmed_on)), "it" if len(harmed) == 1 else "them"
+        text = f"damage on {where} keeps {them} from having one: what can be done is said with the "
+        yield _without_leader(harmed, f"{text}damage")
     if halves:
         yield _without_leader(halves, f"stop a broker that is left: {_recover(sorted(given_up))}")
     if gone:
         deleting = f"kafkaesque topic delete {' '.join(list(topics)[:NAMED_MAX])} --yes"
         text = "they were on lost brokers alone: restore a backup, or give the topic up: "
         yield _without_leader(gone, text + deleting)
+
+
+def _damaged_on(now: Overview, place: Place) -> set[NodeId]:
+    """Return the brokers whose copy of a partition is damaged."""
+    return {node for node, folder in now.folders.items() if place in folder.damaged}
 
 
 def _without_leader(names: Sequence[str], command: str) -> Finding:

@@ -80,6 +80,12 @@ def test_a_catalog_without_a_leader_comes_first() -> None:
     assert "cluster recover --data DIR --lost 3" in found[0].command
 
 
+def test_nothing_is_to_be_drained_while_nobody_could_agree_on_it() -> None:
+    found = findings(replace(HEALTHY, quorum=None, brokers=LOST))
+    assert Kind.BROKER_DOWN in {one.kind for one in found}
+    assert not [one for one in found if "cluster drain" in one.command]
+
+
 def test_while_all_brokers_are_there_nothing_is_named_that_loses_data() -> None:
     (found,) = findings(replace(HEALTHY, quorum=None))
     assert found.kind is Kind.CATALOG

@@ -107,7 +107,13 @@ def _brokers(now: Overview) -> Iterator[Finding]:
     for one in now.brokers:
         if one.is_there or one.is_draining:
             continue
-        if one.node in given_up:
+        if now.quorum is None:  # a drain could not be agreed on
+            yield Finding(
+                kind=Kind.BROKER_DOWN,
+                text=f"broker {one.node} at {one.address} is down",
+                command="start it again: kafkaesque serve --data DIR",
+            )
+        elif one.node in given_up:
             yield Finding(
                 kind=Kind.BROKER_DOWN,
                 text=f"broker {one.node} at {one.address} is lost: others went on without it",

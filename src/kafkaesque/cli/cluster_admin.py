@@ -77,8 +77,15 @@ def _brokers(seen: Overview) -> Table:
         *("broker", "address", "rack", "state", "leads", "replicas", "bytes", "free", "drains"),
         "damaged",
     )
-    quiet, sizes = ("rack", "drains", "damaged"), ("bytes", "free")
-    return Table(kind="broker", columns=columns, rows=rows, quiet=quiet, sizes=sizes)
+    return Table(
+        kind="broker",
+        columns=columns,
+        rows=rows,
+        quiet=("rack", "drains", "damaged"),
+        sizes=("bytes", "free"),
+        headings={"broker": "id", "replicas": "holds", "damaged": "bad"},  # fits into 80 columns
+        whole=("address",),
+    )
 
 
 def _members(seen: Overview) -> Table:

@@ -71,7 +71,7 @@ def test_the_doctor_says_that_nothing_can_be_changed_and_which_brokers_to_start(
     assert code != 0
     assert "nobody has led the catalog" in out
     assert "3 partitions without a leader: orders-0, orders-1, orders-2" in out
-    assert "start broker 2, 3 again" in out
+    assert "start brokers 2 and 3 again; only if they are gone for good" in out
 
 
 def test_status_counts_no_partition_as_led_by_one_that_is_down(

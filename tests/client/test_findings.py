@@ -159,7 +159,7 @@ def test_a_drain_that_cannot_end_names_the_topics_that_keep_it() -> None:
     drained = [replace(one, is_draining=True) for one in LOST[1:]]
     texts = [one.text for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
     commands = [one.command for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
-    assert "partitions with 3 replicas, and 1 other broker takes any" in texts[0]
+    assert "partitions with 3 replicas, and only 1 other broker can take them" in texts[0]
     assert "kafkaesque topic alter orders --replicas 1 --yes" in commands[0]
     assert texts[1] == "broker 3 cannot be drained: nobody leads lonely-0"
     assert list(drain_obstacles(replace(HEALTHY, brokers=DRAINING), 4)) == []
@@ -321,3 +321,19 @@ def test_nobody_can_fill_the_only_copy() -> None:
     seen = replace(HEALTHY, topics=(topic,), min_in_sync={}, folders={1: folder})
     found = next(one for one in findings(seen) if one.kind is Kind.DAMAGED)
     assert found.command.startswith("there is no other copy of orders-0: put the folder back from")
+
+
+def test_several_brokers_are_named_in_the_plural() -> None:
+    away = (BROKERS[0], *(replace(one, is_there=False) for one in BROKERS[1:]))
+    found = findings(replace(HEALTHY, quorum=None, brokers=away))
+    assert "start brokers 2 and 3 again; only if they are gone for good" in found[0].command
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [(0, "no other brokers can"), (1, "only 1 other broker can"), (2, "only 2 other brokers can")],
+)
+def test_a_drain_that_cannot_end_says_how_many_others_there_are(others: int, text: str) -> None:
+    seen = replace(HEALTHY, brokers=BROKERS[: 1 + others])
+    found = next(iter(drain_obstacles(seen, 1)))
+    assert f"partitions with 3 replicas, and {text} take them" in found.text

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kafkaesque.client.brokers import ELECTION_MS_MAX, MoveInfo
 from kafkaesque.client.overview import Overview, is_majority
-from kafkaesque.client.sentences import named_brokers
+from kafkaesque.client.sentences import listed, named_brokers
 from kafkaesque.client.topics import Place
 from kafkaesque.types import NodeId
 
@@ -83,8 +83,8 @@ def _catalog(now: Overview) -> Iterator[Finding]:
             kind=Kind.CATALOG,
             text=f"nobody has led the catalog for {ELECTION_MS_MAX // 1000} seconds, so nothing "
             "can be changed",
-            command=f"start broker {_and(away)} again; only if it is gone for good, and what it "
-            f"alone held may be lost: {_recover(away)}"
+            command=f"start {named_brokers(away)} again; only if {_they_are(away)} gone for good, "
+            f"and what nobody else held may be lost: {_recover(away)}"
             if away
             else "see that brokers reach each other, and look again: kafkaesque doctor",
         )
@@ -255,12 +255,12 @@ def _mend(now: Overview, missing: Collection[NodeId]) -> str:
     lost = [node for node in away if node in now.given_up]
     waiting = [node for node in away if node not in lost]
     if waiting:
-        return f"start broker {_and(waiting)} again: kafkaesque serve --data DIR"
+        return f"start {named_brokers(waiting)} again: kafkaesque serve --data DIR"
     undrained = [node for node in lost if not now.broker[node].is_draining]
     if undrained:
         return _drain(undrained)
     if lost:
-        return f"draining broker {_and(lost)} mends it: see kafkaesque cluster status"
+        return f"draining {named_brokers(lost)} mends it: see kafkaesque cluster status"
     return "kafkaesque cluster status shows whether they catch up"
 
 
@@ -341,15 +341,15 @@ def _moves(now: Overview, before: Overview | None) -> Iterator[Finding]:
         if away:
             yield Finding(
                 kind=Kind.STUCK,
-                text=f"the move of {name} to {_and(move.nodes)} waits for broker {_and(away)}",
+                text=f"the move of {name} to {listed(move.nodes)} waits for {named_brokers(away)}",
                 command=call_off
                 if now.given_up.issuperset(away)
-                else f"start broker {_and(away)} again, or: {call_off}",
+                else f"start {named_brokers(away)} again, or: {call_off}",
             )
         elif before is not None and _stands_still(move, now, before):
             yield Finding(
                 kind=Kind.STUCK,
-                text=f"the move of {name} to {_and(move.nodes)} does not get on",
+                text=f"the move of {name} to {listed(move.nodes)} does not get on",
                 command=f"allow more with moves.catch_up_bytes_per_second, or: {call_off}",
             )
 
@@ -423,7 +423,7 @@ def drain_obstacles(now: Overview, node: NodeId) -> Iterator[Finding]:
             leaderless.append(f"{topic.name}-{one.index}")
     if crowded:
         most = max(crowded.values())
-        others = "1 other broker takes" if able == 1 else f"{able} other brokers take"
+        others = "1 other broker" if able == 1 else f"{able or 'no'} other brokers"
         mend = "add a broker: kafkaesque serve --join HOST:PORT --port 0 --data DIR"
         if able:
             fewer = [f"kafkaesque topic alter {t} --replicas {able} --yes" for t in crowded]
@@ -431,7 +431,8 @@ def drain_obstacles(now: Overview, node: NodeId) -> Iterator[Finding]:
         yield Finding(
             kind=Kind.STUCK,
             text=f"broker {node} cannot be drained: it holds partitions with {most} "
-            f"{'replica' if most == 1 else 'replicas'}, and {others} any",
+            f"{'replica' if most == 1 else 'replicas'}, and {'only ' if able else ''}{others} can "
+            "take them",
             command=mend,
         )
     if leaderless:
@@ -454,8 +455,8 @@ def _emptied(now: Overview) -> Iterator[Finding]:
             )
 
 
-def _and(nodes: Sequence[NodeId]) -> str:
-    return ", ".join(map(str, nodes))
+def _they_are(some: Sequence[object]) -> str:
+    return "it is" if len(some) == 1 else "they are"
 
 
 def _number(some: Sequence[str], what: str) -> str:

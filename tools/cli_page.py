@@ -13,8 +13,9 @@ _HEAD = """\
 Every command with its options and exit codes. Generated from the commands by `make docs`; do not
 edit.
 
-Exit codes: 0 done, 1 failed (one sentence on stderr says why) or only shown because `--yes` was
-missing, 2 wrong usage, 3 outcome unknown (it may or may not have been done), 130 interrupted.
+Exit codes: 0 done, or nothing to do (a sentence says so); 1 failed (one sentence on stderr says
+why), or only shown because `--yes` was missing or `--dry-run` given; 2 wrong usage; 3 outcome
+unknown (it may or may not have been done); 130 interrupted.
 Every command answers `-h` and `--help`. On a terminal lists are tables; in a pipe they are lines
 with tabs between the columns, and with `--json` one JSON value a line.
 """

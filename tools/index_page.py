@@ -25,12 +25,36 @@ Begin with [the first steps](tutorials/first-steps.md). To change the code, read
 
 FIRST = (
     "tutorials/first-steps.md",
-    "how-to/run-one-broker.md",
-    "how-to/use-the-command-line.md",
-    "how-to/run-a-cluster.md",
     "explanation/architecture.md",
 )
 """Pages that a newcomer needs before the others of their section, in this order."""
+
+GROUPS = {
+    "how-to": {
+        "For whoever runs brokers": (
+            "run-one-broker.md",
+            "use-the-command-line.md",
+            "run-a-cluster.md",
+            "administer-topics.md",
+            "change-settings.md",
+            "back-up-and-restore.md",
+            "measure-brokers.md",
+        ),
+        "For whoever writes programs": (
+            "at-most-once.md",
+            "at-least-once.md",
+            "exactly-once.md",
+            "publish-and-subscribe.md",
+            "work-through-a-queue.md",
+            "ask-and-answer.md",
+            "use-spark.md",
+            "write-once-with-spark.md",
+            "test-your-program.md",
+        ),
+        "For whoever changes Kafkaesque": ("repeat-a-seed.md", "write-a-scenario.md"),
+    }
+}
+"""The pages of a section by who reads them, in the order in which one needs them."""
 
 _SENTENCE = re.compile(r"^(.+?[.:?!])(?=\s|$)", re.DOTALL)
 _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -57,10 +81,20 @@ def _rank(page: Path) -> tuple[int, Path]:
     return FIRST.index(name) if name in FIRST else len(FIRST), page
 
 
+def _group(folder: str, name: str) -> str:
+    pages = [DOCS / folder / page for page in GROUPS[folder][name]]
+    lines = "\n".join(_line(page, page.read_text()) for page in pages)
+    return f"### {name}\n\n{lines}"
+
+
 def render() -> str:
     """Return the index."""
     parts = [_HEAD.strip()]
     for folder, title in SECTIONS.items():
+        if folder in GROUPS:
+            parts.append(f"## {title}")
+            parts += (_group(folder, name) for name in GROUPS[folder])
+            continue
         pages = sorted((DOCS / folder).rglob("*.md"), key=_rank)
         if pages:
             lines = "\n".join(_line(page, page.read_text()) for page in pages)

@@ -12,6 +12,14 @@ Names, meanings and columns are those of Spark's own Kafka connector, so that a 
 the two by changing the name of the format. An option that is neither here nor Spark's own is
 refused, and so are two that contradict each other. [How to use
 Spark](../how-to/use-spark.md) shows queries.
+
+If Spark says `[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafkaesque`, none of these
+options has been read yet. Spark looks for data sources in a worker that it starts with the command
+`python3` of the path; if that is not the Python of the environment with Kafkaesque, nothing of ours
+runs there, so nothing of ours can say what is wrong. Begin the program with
+`kafkaesque.spark.session.session`, or call `kafkaesque.spark.register(spark)` in a session that is
+there already, or set `PYSPARK_PYTHON` to the environment's Python ([more on
+this](../how-to/use-spark.md)).
 """
 _TITLES = {Use.READ: "For reading", Use.WRITE: "For writing"}
 _MODES = """\

@@ -210,6 +210,10 @@ class LinkRefused(LinkError):
         """What tells the other side why; None if it was the other side that refused."""
 
 
+class SecretMissing(LinkRefused):
+    """Nobody on another machine is linked with without a secret."""
+
+
 class PeerUnreachable(LinkError):
     """There is no link to the broker now, or no room on it: nothing was asked."""
 

@@ -173,10 +173,22 @@ def test_a_backup_of_format_1_has_no_sections_and_is_read(
     assert contents(target.bootstrap, "orders") == contents(source.bootstrap, "orders")
 
 
+def test_settings_of_all_brokers_come_back_to_brokers_of_ours(
+    source: Broker, target: Broker, tmp_path: Path
+) -> None:
+    with Admin(source.bootstrap) as admin:
+        admin.settings.alter(Kind.BROKER, ALL_BROKERS, BROKER_SETTING)
+    save(source.bootstrap, tmp_path / "b")
+    assert SETTINGS in restore(target.bootstrap, tmp_path / "b", WITH_CLUSTER).sections
+    with Admin(target.bootstrap) as admin:
+        changed = admin.settings.changed(Kind.BROKER, ALL_BROKERS)
+        assert {one.name: one.value for one in changed} == BROKER_SETTING
+
+
 @pytest.mark.compat
 @pytest.mark.long
 def test_settings_of_groups_and_of_all_brokers_come_back(tmp_path: Path) -> None:
-    """Between clusters of Apache Kafka: our brokers have no such settings yet."""
+    """Between clusters of Apache Kafka: our brokers take no settings of groups."""
     with apache_kafka() as source:
         with Admin(source) as admin:
             admin.settings.alter(Kind.GROUP, "billing", GROUP_SETTING)

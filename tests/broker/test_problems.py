@@ -2,8 +2,12 @@
 
 import pytest
 
+from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.problems import ProblemKind, problems
+from kafkaesque.broker.replica import Replica
 from kafkaesque.config import BrokerConfig, ProducerConfig
+from kafkaesque.entry import Voters
+from kafkaesque.errors import CorruptLog
 from tests.broker.brokers import BrokerNode
 from tests.broker.partitions import numbered
 
@@ -50,6 +54,50 @@ def test_a_damaged_partition_is_named_with_the_reason_and_has_no_leader() -> Non
     assert (damaged.kind, leaderless.kind) == (ProblemKind.DAMAGED, ProblemKind.LEADERLESS)
     assert damaged.text.startswith("the copy of orders-0 cannot be used: this partition is offline")
     assert leaderless.text == "nobody leads orders-0"
+
+
+def harm(replica: Replica, offset: int) -> None:
+    replica.damaged(CorruptLog(f"{replica.group}/x", 70, "wrong checksum"), offset)
+
+
+@pytest.mark.complains("damage_found partition=* offset=0 reason=*")
+def test_damage_that_the_only_copy_goes_on_with_is_told_without_sending_clients_away() -> None:
+    node = BrokerNode()
+    node.create("orders", 2)
+    node.produce("orders", b"a" * 40)
+    node.tick(3)
+    harm(node.broker.partition("orders", 1).replica, 0)
+    (found,) = problems(node.broker)
+    assert found.kind is ProblemKind.DAMAGED
+    assert found.text == (
+        "the only copy of orders-1 is damaged: what is lost is an error for whoever reads it, and "
+        "all else is given out"
+    )
+    assert found.kind.is_final
+    assert not found.kind.concerns_all
+
+
+@pytest.mark.complains("damage_found partition=* offset=0 reason=*")
+def test_damage_in_the_catalog_is_told_too() -> None:
+    node = BrokerNode()
+    node.tick(3)
+    harm(node.broker.replicas.by_group[CATALOG_GROUP], 0)
+    (found,) = problems(node.broker)
+    assert found.text.startswith("the only copy of the catalog is damaged: ")
+
+
+@pytest.mark.complains("damage_found partition=* offset=0 reason=*")
+def test_damage_that_others_mend_is_told_as_such() -> None:
+    node = BrokerNode()
+    node.create("orders")
+    node.tick(3)
+    replica = node.broker.partition("orders", 0).replica
+    replica.raft.change_voters(Voters(voters=(1, 2)))
+    harm(replica, 0)
+    found = problems(node.broker)[0]
+    assert found.text == (
+        "the copy of orders-0 is damaged: what is lost is mended from another copy"
+    )
 
 
 def test_a_limit_that_is_nearly_reached_is_named_before_anybody_is_refused() -> None:

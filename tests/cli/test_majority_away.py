@@ -71,7 +71,7 @@ def test_the_doctor_says_that_nothing_can_be_changed_and_which_brokers_to_start(
     assert code != 0
     assert "nobody has led the catalog" in out
     assert "3 partitions without a leader: orders-0, orders-1, orders-2" in out
-    assert "start broker 2, 3 again" in out
+    assert "start brokers 2 and 3 again; only if they are gone for good" in out
 
 
 def test_status_counts_no_partition_as_led_by_one_that_is_down(
@@ -156,6 +156,34 @@ def test_from_a_lost_majority_the_doctors_commands_lead_back_to_health(
         assert [one["broker"] for one in _brokers(running, capsys)] == [1]
         code, out = call(running, capsys, "group", "describe", "readers", "--json")
         assert (code, "orders" in out) == (0, True)
+
+
+def test_a_cluster_without_topics_knows_who_was_given_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It once asked to start them: only partitions that were led had told that they are lost."""
+    with Cluster(3, tmp_path) as running:
+        with Admin(running.address(1)) as left:
+            wait(lambda: len(voters(left)) == len(running.nodes))
+        for node in running.nodes:
+            running.kill(node)
+        words = ["cluster", "recover", "--data", str(running.process(1).data)]
+        assert run([*words, "--lost", "2", "--lost", "3", "--yes"]) == 0
+        assert "it drains brokers 2 and 3, which must never be started" in capsys.readouterr().out
+        running.restart(1)
+        assert call(running, capsys, "topic", "create", "solo", "--replicas", "1")[0] == 0
+
+        def are_drained() -> bool:
+            found = {one["broker"]: one["drains"] for one in _brokers(running, capsys)}
+            return found == {1: False, 2: True, 3: True}
+
+        wait(are_drained)
+        said = call(running, capsys, "doctor")[1]
+        assert "start it again" not in said
+        assert "start broker" not in said
+        assert "cluster drain" not in said
+        file = running.process(1).data / "cluster-metadata" / "lost-brokers"
+        wait(lambda: not file.exists())
 
 
 def _brokers(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:

@@ -108,7 +108,7 @@ def test_who_does_not_follow_is_told_of_a_partition_without_a_leader(
     else:
         reader.subscribe("lonely")
     try:
-        with pytest.raises(Unreachable, match="nothing comes from lonely-0: nobody seems to lead"):
+        with pytest.raises(Unreachable, match="may have no leader, or"):
             list(reader.records(is_following=False))
     finally:
         reader.close()

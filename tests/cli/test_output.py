@@ -1,13 +1,48 @@
 """What commands print: for people, for pipes, for programs."""
 
 import json
+from dataclasses import replace
 
 import click
 import pytest
 
+from kafkaesque.cli.cluster_admin import _brokers
 from kafkaesque.cli.output import Output, Table, shown
+from kafkaesque.client.address import Address
+from kafkaesque.client.brokers import BrokerInfo, FolderInfo
+from kafkaesque.client.overview import Overview
+from kafkaesque.client.topics import PartitionInfo, TopicInfo
 
 TABLE = Table(kind="topic", columns=("topic", "in sync"), rows=[("a\tb", (1, 2)), ("c", None)])
+
+
+def a_cluster(host: str, port: int) -> Overview:
+    """Two brokers of which one is down, drained and damaged."""
+    folder = FolderInfo(
+        total_bytes=9 << 40, free_bytes=5_500_000_000_000, sizes={("orders", 0): 123_456_789_012}
+    )
+    brokers = [
+        BrokerInfo(
+            node=node,
+            address=Address(host=host, port=port + node - 1),
+            rack=f"eu-west-1{'ab'[node - 1]}",
+            is_there=node == 1,
+            is_draining=node == 2,
+        )
+        for node in (1, 2)
+    ]
+    orders = TopicInfo(
+        name="orders",
+        topic_id=b"t" * 16,
+        is_internal=False,
+        partitions=(PartitionInfo(index=0, leader=1, replicas=(1,), in_sync=(1,)),),
+    )
+    return Overview(
+        brokers=tuple(brokers),
+        quorum=None,
+        topics=(orders,),
+        folders={1: folder, 2: replace(folder, damaged=(("orders", 0),))},
+    )
 
 
 def test_a_pipe_gets_tabs_and_no_head(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,16 +80,38 @@ def test_a_table_of_brokers_fits_into_80_columns(
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
-    columns = ("broker", "address", "rack", "state", "leads", "replicas", "bytes", "free", "drains")
-    row = (1, "10.20.30.40:19092", None, "down", 1_234, 12_345, 123_456_789_012, 5 << 40, False)
-    quiet, sizes = ("rack", "drains"), ("bytes", "free")
-    Output(is_json=False).table(
-        Table(kind="broker", columns=columns, rows=[row], quiet=quiet, sizes=sizes)
-    )
+    Output(is_json=False).table(_brokers(a_cluster("10.20.30.40", 19092)))
     lines = click.unstyle(capsys.readouterr().out).splitlines()
-    assert any(all(one in line for one in ("10.20.30.40:19092", "123.5 GB")) for line in lines)
     assert max(map(len, lines)) <= 80
-    assert "rack" not in "".join(lines)
+    head, _, *rows = (" ".join(line.split()) for line in lines[1:] if line.strip())
+    assert head == "id address rack state leads holds bytes free drains bad"
+    assert rows[0] == "1 10.20.30.40:19092 eu-west-1a up 1 1 123.5 GB 5.5 TB no 0"
+    assert rows[1] == "2 10.20.30.40:19093 eu-west-1b down 0 0 123.5 GB 5.5 TB yes 1"
+
+
+def test_an_address_is_never_folded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    host = "kafka-2.eu-west.internal"
+    Output(is_json=False).table(_brokers(a_cluster(host, 9092)))
+    printed = click.unstyle(capsys.readouterr().out)
+    assert f"{host}:9092" in printed
+    assert f"{host}:9093" in printed
+
+
+def test_a_column_in_which_nobody_has_anything_is_left_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    seen = a_cluster("here", 9092)
+    one = replace(seen.brokers[0], rack="")
+    Output(is_json=False).table(_brokers(replace(seen, brokers=(one,))))
+    printed = click.unstyle(capsys.readouterr().out)
+    assert "rack" not in printed
+    assert "drains" not in printed
+    assert "bad" not in printed
 
 
 def test_a_terminal_is_told_that_there_is_nothing(

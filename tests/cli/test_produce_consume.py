@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from kafkaesque.cli.main import cli
+from kafkaesque.cli.main import cli, run
 from kafkaesque.cli.output import counted
+from kafkaesque.cli.produce import flush
 from kafkaesque.client.admin import Admin
 from kafkaesque.testing.process import BrokerProcess
 from kafkaesque.wire.messages.join_group import JoinGroupRequest
@@ -66,6 +68,47 @@ def test_lines_come_back_as_they_went(broker: BrokerProcess, codec: str) -> None
     assert done.returncode == 0
     assert done.stdout == b"acknowledged: 4, failed: 0, unknown: 0\n"
     assert read(broker, topic) == lines + b"\n"
+
+
+def test_a_terminal_is_shown_how_far_a_file_is_sent(
+    broker: BrokerProcess,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    file = tmp_path / "lines"
+    file.write_bytes(b"a line\n" * 3)
+    words = ["produce", a_topic(broker, "shown"), "--file", str(file)]
+    assert run([*words, "--bootstrap", broker.bootstrap]) == 0
+    assert "3 of 3 records acknowledged" in capsys.readouterr().err
+
+
+class SlowProducer:
+    """librdkafka's producer with a queue that empties slowly."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def flush(self, seconds: float) -> int:
+        assert seconds <= 1, "nothing would be shown meanwhile"
+        self.left -= 1
+        return self.left
+
+
+def test_the_last_records_are_counted_while_they_are_waited_for() -> None:
+    shown: list[int] = []
+    producer: Any = SlowProducer(4)
+    flush(producer, 60, lambda: shown.append(producer.left))
+    assert shown == [3, 2, 1, 0]
+
+
+def test_the_last_records_are_not_waited_for_for_ever() -> None:
+    shown: list[int] = []
+    producer: Any = SlowProducer(1_000)
+    flush(producer, 1, lambda: shown.append(producer.left))
+    assert len(shown) == 6
 
 
 def test_keys_and_headers_go_with_the_records(broker: BrokerProcess) -> None:

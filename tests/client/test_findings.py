@@ -80,6 +80,12 @@ def test_a_catalog_without_a_leader_comes_first() -> None:
     assert "cluster recover --data DIR --lost 3" in found[0].command
 
 
+def test_nothing_is_to_be_drained_while_nobody_could_agree_on_it() -> None:
+    found = findings(replace(HEALTHY, quorum=None, brokers=LOST))
+    assert Kind.BROKER_DOWN in {one.kind for one in found}
+    assert not [one for one in found if "cluster drain" in one.command]
+
+
 def test_while_all_brokers_are_there_nothing_is_named_that_loses_data() -> None:
     (found,) = findings(replace(HEALTHY, quorum=None))
     assert found.kind is Kind.CATALOG
@@ -153,7 +159,7 @@ def test_a_drain_that_cannot_end_names_the_topics_that_keep_it() -> None:
     drained = [replace(one, is_draining=True) for one in LOST[1:]]
     texts = [one.text for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
     commands = [one.command for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
-    assert "partitions with 3 replicas, and 1 other broker takes any" in texts[0]
+    assert "partitions with 3 replicas, and only 1 other broker can take them" in texts[0]
     assert "kafkaesque topic alter orders --replicas 1 --yes" in commands[0]
     assert texts[1] == "broker 3 cannot be drained: nobody leads lonely-0"
     assert list(drain_obstacles(replace(HEALTHY, brokers=DRAINING), 4)) == []
@@ -174,6 +180,21 @@ def test_a_partition_is_told_of_once_as_the_worst_that_it_is(
     assert found.kind is kind
     assert "1 partition " in found.text
     assert "orders-0" in found.text
+
+
+def test_a_partition_without_a_leader_whose_copies_are_damaged_points_to_the_damage() -> None:
+    lone = a_topic(a_partition(0, -1, (1,), ()), name="lone")
+    folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("lone", 0),))
+    told = {"damaged": "the copy of lone-0 cannot be used: it is damaged"}
+    seen = replace(
+        HEALTHY, brokers=BROKERS[:1], topics=(lone,), folders={1: folder}, problems={1: told}
+    )
+    leaderless, damaged = findings(seen)
+    assert leaderless.text == "1 partition without a leader: lone-0"
+    assert leaderless.command == (
+        "damage on broker 1 keeps it from having one: what can be done is said with the damage"
+    )
+    assert "kafkaesque log repair" in damaged.command
 
 
 def test_only_some_of_many_partitions_are_named() -> None:
@@ -281,7 +302,17 @@ def test_a_damaged_copy_is_told_with_what_can_be_done_about_it() -> None:
     (found,) = findings(replace(HEALTHY, folders={2: folder}))
     assert found.kind is Kind.DAMAGED
     assert found.text == "broker 2 has 1 damaged partition: orders-1"
-    assert "mended from the other copies" in found.command
+    assert "is mended by itself" in found.command
+
+
+def test_damage_that_the_broker_tells_of_itself_is_told_once() -> None:
+    folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 1),))
+    told = {"damaged": "the copy of orders-1 is damaged: what is lost is mended"}
+    found = only(replace(HEALTHY, folders={2: folder}, problems={2: told}))
+    assert found.text == "broker 2: the copy of orders-1 is damaged: what is lost is mended"
+    waiting = {"unfilled": "the damaged copy of orders-1 is not emptied yet"}
+    found = only(replace(HEALTHY, folders={2: folder}, problems={2: waiting}))
+    assert "is not emptied yet" in found.text
 
 
 def test_nobody_can_fill_the_only_copy() -> None:
@@ -289,4 +320,20 @@ def test_nobody_can_fill_the_only_copy() -> None:
     folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 0),))
     seen = replace(HEALTHY, topics=(topic,), min_in_sync={}, folders={1: folder})
     found = next(one for one in findings(seen) if one.kind is Kind.DAMAGED)
-    assert "backup" in found.command
+    assert found.command.startswith("there is no other copy of orders-0: put the folder back from")
+
+
+def test_several_brokers_are_named_in_the_plural() -> None:
+    away = (BROKERS[0], *(replace(one, is_there=False) for one in BROKERS[1:]))
+    found = findings(replace(HEALTHY, quorum=None, brokers=away))
+    assert "start brokers 2 and 3 again; only if they are gone for good" in found[0].command
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [(0, "no other brokers can"), (1, "only 1 other broker can"), (2, "only 2 other brokers can")],
+)
+def test_a_drain_that_cannot_end_says_how_many_others_there_are(others: int, text: str) -> None:
+    seen = replace(HEALTHY, brokers=BROKERS[: 1 + others])
+    found = next(iter(drain_obstacles(seen, 1)))
+    assert f"partitions with 3 replicas, and {text} take them" in found.text

@@ -80,6 +80,32 @@ class End:
         ]
 
 
+class Stranger:
+    """Somebody who says something to everyone who connects, and is no broker."""
+
+    def __init__(self, greeting: bytes) -> None:
+        self.met = 0
+        self.address = ("127.0.0.1", 0)
+        self._greeting = greeting
+
+    async def greet(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.met += 1
+        writer.write(self._greeting)
+        writer.close()
+
+
+@asynccontextmanager
+async def strange(greeting: bytes) -> AsyncIterator[Stranger]:
+    """Have a stranger listen."""
+    stranger = Stranger(greeting)
+    server = await asyncio.start_server(stranger.greet, "127.0.0.1", 0)
+    stranger.address = server.sockets[0].getsockname()
+    try:
+        yield stranger
+    finally:
+        server.close()
+
+
 def echo(question: Question) -> None:
     """Answer with what was asked; kind 13 is refused, kind 99 is never answered."""
     if question.kind == 13:

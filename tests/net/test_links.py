@@ -19,7 +19,7 @@ from kafkaesque.net.links import Peer
 from kafkaesque.raft.messages import AppendRequest
 from kafkaesque.raft.roster import Beat
 from tests.net.identities import SECRET, an_identity
-from tests.net.linking import QUICK, End, introduce, linked, listening, some_ends, until
+from tests.net.linking import QUICK, End, introduce, linked, listening, some_ends, strange, until
 from tests.server.running import LOOPS, run_on
 
 MEBIBYTE = 1 << 20
@@ -476,3 +476,18 @@ def test_everything_of_one_turn_is_written_at_once() -> None:
 
     run_on("asyncio", go())
     assert reads == [1]
+
+
+@pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a frame of 1213486160 bytes, *'")
+def test_a_peer_whose_address_another_program_has_is_dialed_with_pauses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def go() -> None:
+        one = End(an_identity(1))
+        async with strange(b"HTTP/1.1 400 Bad Request\r\n") as stranger, listening(one):
+            host, port = stranger.address
+            one.links.set_peers([Peer(node=2, host=host, port=port)])
+            await until(lambda: stranger.met > 2)
+
+    asyncio.run(go())
+    assert not [one for one in caplog.records if one.exc_info], "it is no mistake of ours"

@@ -20,7 +20,7 @@ from kafkaesque.server.peering import Admission, Application, Peering
 from kafkaesque.server.turn import Turn
 from kafkaesque.testing.ports import HeldPort
 from tests.net.identities import SECRET, an_identity
-from tests.net.linking import End, listening
+from tests.net.linking import End, listening, strange
 from tests.server.memory_broker import MemoryBroker
 
 HASTY = LinkConfig(call_ms_max=30)
@@ -68,7 +68,7 @@ def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.complains(
-    "join_waits address=127.0.0.1:*: no broker lets us in yet: nobody can be reached *",
+    "join_waits address=127.0.0.1:*: no broker lets us in yet: nobody can be reached: *",
 )
 def test_it_is_said_at_once_whom_a_broker_waits_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -95,6 +95,59 @@ def test_something_else_than_a_broker_is_not_asked_again() -> None:
     with pytest.raises(CannotJoin, match="no broker of ours"):
         asyncio.run(joined(talk))
     assert len(asked) == 1
+
+
+@pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a frame of * bytes, at most *")
+@pytest.mark.parametrize("greeting", [b"HTTP/1.1 400 Bad Request\r\n", b"SSH-2.0-OpenSSH\r\n"])
+def test_what_speaks_something_else_is_named_with_its_address(greeting: bytes) -> None:
+    async def go() -> None:
+        async with strange(greeting) as stranger:
+            address = stranger.address
+            await join(address, APPLICATION, SECRET, LinkConfig())
+
+    with pytest.raises(CannotJoin, match=r"^no broker of ours answers at 127\.0\.0\.1:\d+"):
+        asyncio.run(go())
+
+
+@pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a frame of * bytes, at most *")
+def test_a_used_folder_is_not_started_beside_something_else_than_a_broker() -> None:
+    folder = FolderIdentity(cluster="kitchen", node=7, directory=b"7" * 16, is_founder=False)
+
+    async def go() -> None:
+        async with strange(b"HTTP/1.1 400 Bad Request\r\n") as stranger:
+            address = stranger.address
+            await meet(address, folder, SECRET, LinkConfig())
+
+    with pytest.raises(CannotJoin, match=r"^no broker of ours answers at 127\.0\.0\.1:\d+"):
+        asyncio.run(go())
+
+
+@pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a cluster without a secret *")
+def test_whoever_joins_another_machine_without_a_secret_is_told_to_give_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafkaesque.net.link.is_this_machine", lambda _: False)
+
+    async def go() -> None:
+        one = End(an_identity(1))
+        async with listening(one):
+            await join(("127.0.0.1", one.port), APPLICATION, b"", LinkConfig())
+
+    with pytest.raises(CannotJoin, match="give the cluster's secret with --secret-file"):
+        asyncio.run(go())
+
+
+@pytest.mark.complains("join_waits address=*: no broker lets us in yet: nobody can be reached: *")
+def test_a_cluster_that_cannot_be_reached_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "TRIES_MAX", 2)
+    held = HeldPort()
+    address = "127.0.0.1", held.port
+    with pytest.raises(CannotJoin) as caught:
+        asyncio.run(join(address, APPLICATION, SECRET, LinkConfig()))
+    assert str(caught.value).startswith(
+        f"cannot join the cluster at 127.0.0.1:{address[1]}: nobody can be reached: "
+    )
+    assert str(caught.value).count("127.0.0.1") == 1
 
 
 async def met(cluster: str, *, is_there: bool = True) -> None:

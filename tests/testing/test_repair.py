@@ -85,7 +85,11 @@ def is_healthy(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> bool:
 
 
 @WITHOUT_LEADERS
-@pytest.mark.complains("damage_found partition=orders.*", "repair_failed partition=orders.*")
+@pytest.mark.complains(
+    "damage_found partition=orders.*",
+    "repair_failed partition=orders.*",
+    "problem kind=damaged: the copy of orders-0 is damaged: what is lost is mended *",
+)
 def test_a_damaged_leader_hands_over_is_mended_and_leads_again(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,21 @@
 """What the index says about a page."""
 
-from tools.index_page import summary
+from tools.index_page import DOCS, GROUPS, render, summary
+
+
+def test_every_page_of_a_section_in_groups_is_in_one_of_them() -> None:
+    for folder, groups in GROUPS.items():
+        named = [page for pages in groups.values() for page in pages]
+        assert sorted(named) == sorted(path.name for path in (DOCS / folder).glob("*.md"))
+
+
+def test_the_three_ways_to_deliver_are_beside_each_other() -> None:
+    lines = [line for line in render().splitlines() if "](how-to/" in line]
+    places = [
+        next(place for place, line in enumerate(lines) if f"how-to/{name}-once.md" in line)
+        for name in ("at-most", "at-least", "exactly")
+    ]
+    assert places == list(range(places[0], places[0] + 3))
 
 
 def test_the_index_quotes_title_and_first_sentence_without_links() -> None:

@@ -25,6 +25,7 @@ from kafkaesque.broker.identity import new_cluster_id
 from kafkaesque.broker.leaders import Leader, LeadersTold
 from kafkaesque.broker.live_settings import LiveSettings
 from kafkaesque.broker.log_settings import configure_log, internal
+from kafkaesque.broker.lost_brokers import LostBrokers
 from kafkaesque.broker.machine_follower import MachineFollower
 from kafkaesque.broker.machine_host import MachineHost
 from kafkaesque.broker.membership import Membership, Registering
@@ -230,6 +231,7 @@ class Broker:
             self.replicas.is_reachable,
         )
         self.confirming = Confirming(self.ask, self._committed, lambda: self._catalog.is_hosted)
+        self._lost = LostBrokers(self._store.disk, lambda: self._committed.machine, self.ask)
         self.has_catalog = True
         self.replicas.tell_of_leading(replica)
         if self._membership is not None:
@@ -261,6 +263,8 @@ class Broker:
             return
         if self._registering is not None and not self._is_started:
             self._registering.tick()
+        if self._is_started:
+            self._lost.tick()
         self.topics.tick()
         self._mover.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
@@ -599,6 +603,7 @@ class Broker:
             self._is_started = True
             self._follow_settings()
             try:
+                self._lost.start()
                 self.topics.start(self._ready)
             except LogError as error:  # what it must not forget cannot be written
                 self._failed(error)

@@ -4,7 +4,7 @@ The log, `/health`, a metric and `kafkaesque doctor` all tell what is found here
 the present: who wants to know what lasts looks twice (`server/watch.py`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -104,6 +104,13 @@ def _catalog(broker: Broker) -> Iterator[Problem]:
 
 
 def _damaged(broker: Broker) -> Iterator[Problem]:
+    """Name the copies that cannot be used, and those whose log is damaged somewhere."""
+    told = [*_unusable(broker), *_noted(broker)]
+    if told:
+        yield Problem(kind=ProblemKind.DAMAGED, text="; ".join(told))
+
+
+def _unusable(broker: Broker) -> Iterator[str]:
     names: list[str] = []
     reason = ""
     error: LogError | None
@@ -119,30 +126,51 @@ def _damaged(broker: Broker) -> Iterator[Problem]:
             if error is not None:
                 names.append(f"{name}-{index}")
                 reason = reason or str(error)
-    texts = [f"the copy of {_named(names)} cannot be used: {reason}"] if names else []
-    texts += _lone_damage(broker)
-    if texts:
-        yield Problem(kind=ProblemKind.DAMAGED, text="; ".join(texts))
+    if names:
+        yield f"the copy of {_named(names)} cannot be used: {reason}"
 
 
-def _lone_damage(broker: Broker) -> Iterator[str]:
-    """Say which machines may be without their state because nobody else has what is lost of it."""
-    groups = {CATALOG_GROUP: "the catalog"}
+def _noted(broker: Broker) -> Iterator[str]:
+    """Say what becomes of damage in logs that go on, the catalog's too."""
+    machines = _machines(broker)
+    stateless: list[GroupId] = []
+    lone: list[GroupId] = []
+    mended: list[GroupId] = []
+    reason = ""
+    for group, replica in broker.replicas.by_group.items():
+        if replica.error is not None or not replica.damage.found:
+            continue
+        if not replica.is_alone:
+            mended.append(group)
+        elif group in machines:
+            stateless.append(group)
+            reason = reason or replica.damage.found[0].reason
+        else:
+            lone.append(group)
+    if stateless:
+        yield (
+            f"{_named(_names(broker, stateless))} may not be served, for the only copy is "
+            f"damaged: {reason}"
+        )
+    if lone:
+        yield (
+            f"the only copy of {_named(_names(broker, lone))} is damaged: what is lost is an error "
+            "for whoever reads it, and all else is given out"
+        )
+    if mended:
+        yield (
+            f"the copy of {_named(_names(broker, mended))} is damaged: what is lost is mended from "
+            "another copy"
+        )
+
+
+def _machines(broker: Broker) -> set[GroupId]:
+    """Return the groups on whose logs the state of a machine lies: nothing of it can be left out."""
+    found = {CATALOG_GROUP}
     for topic in broker.catalog.topics.values():
         if topic.is_internal:
-            groups |= {group_of(topic, at): f"{topic.name}-{at}" for at in range(topic.partitions)}
-    found = {
-        name: replica.damage.found[0].reason
-        for group, name in groups.items()
-        if (replica := broker.replicas.by_group.get(group)) is not None
-        and replica.is_alone
-        and replica.damage.found
-    }
-    if found:
-        yield (
-            f"{_named(list(found))} may not be served, for the only copy is damaged: "
-            f"{next(iter(found.values()))}"
-        )
+            found.update(group_of(topic, index) for index in range(topic.partitions))
+    return found
 
 
 def _unfilled(broker: Broker) -> Iterator[Problem]:
@@ -201,12 +229,8 @@ def _tail_lost(broker: Broker) -> Iterator[Problem]:
         for group, replica in broker.replicas.by_group.items()
         if replica.damage.tail_lost_at is not None
     }
-    names = {CATALOG_GROUP: "the catalog"}
-    for topic in broker.catalog.topics.values():
-        names |= {
-            group_of(topic, index): f"{topic.name}-{index}" for index in range(topic.partitions)
-        }
-    lost = [f"{names.get(group, group)} from offset {at}" for group, at in losers.items()]
+    names = _names(broker, losers)
+    lost = [f"{name} from offset {at}" for name, at in zip(names, losers.values(), strict=True)]
     if lost:
         text = f"the disk lost what it had called synced, of {_named(lost)}: look at it and at its "
         text += (
@@ -224,6 +248,16 @@ def _given_up(broker: Broker) -> Iterator[Problem]:
     if names:
         text = f"log repair gave up the offsets {_named(names)}: they are holes now"
         yield Problem(kind=ProblemKind.GIVEN_UP, text=text)
+
+
+def _names(broker: Broker, groups: Iterable[GroupId]) -> list[str]:
+    """Return what people call these groups."""
+    known = {CATALOG_GROUP: "the catalog"}
+    for topic in broker.catalog.topics.values():
+        known |= {
+            group_of(topic, index): f"{topic.name}-{index}" for index in range(topic.partitions)
+        }
+    return [known.get(group, group) for group in groups]
 
 
 def _is_led(broker: Broker, leader: NodeId | None) -> bool:

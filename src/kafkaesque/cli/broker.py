@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from kafkaesque.cli.main import Group
-from kafkaesque.cli.options import bootstrap_option, json_option, pairs
+from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, pairs
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.settings import ALL_BROKERS, Kind, subject
@@ -78,7 +78,7 @@ def alter(
     is_dry_run: bool,
     bootstrap: str,
     is_json: bool,
-) -> None:
+) -> int:
     """Change settings of a broker, or of all brokers if none is named.
 
     It acts at once and survives restarts. What is set for a broker wins over what is set for all.
@@ -89,6 +89,7 @@ def alter(
     who = subject(Kind.BROKER, _name(node))
     sentence = f"settings of {who} could be changed" if is_dry_run else f"{who}: settings changed"
     Output(is_json=is_json).done(sentence, broker=node, changed=not is_dry_run)
+    return NOT_DONE if is_dry_run else 0
 
 
 @broker.command(epilog="Example: kafkaesque broker log 1 --set kafkaesque.net.links=DEBUG")

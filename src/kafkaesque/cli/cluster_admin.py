@@ -77,8 +77,15 @@ def _brokers(seen: Overview) -> Table:
         *("broker", "address", "rack", "state", "leads", "replicas", "bytes", "free", "drains"),
         "damaged",
     )
-    quiet, sizes = ("rack", "drains", "damaged"), ("bytes", "free")
-    return Table(kind="broker", columns=columns, rows=rows, quiet=quiet, sizes=sizes)
+    return Table(
+        kind="broker",
+        columns=columns,
+        rows=rows,
+        quiet=("rack", "drains", "damaged"),
+        sizes=("bytes", "free"),
+        headings={"broker": "id", "replicas": "holds", "damaged": "bad"},  # fits into 80 columns
+        whole=("address",),
+    )
 
 
 def _members(seen: Overview) -> Table:
@@ -113,8 +120,12 @@ def drain(*, node: NodeId, is_undone: bool, is_sure: bool, bootstrap: str, is_js
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
         seen = look(admin)
-        _known(seen, node)
         held = seen.held_by(node)
+        one = _known(seen, node)
+        if one.is_draining is not is_undone:
+            is_it = "takes partitions already" if is_undone else "is being drained already"
+            output.done(f"broker {node} {is_it}", broker=node, draining=one.is_draining)
+            return 0
         if not is_undone and not is_sure:
             able = [one.node for one in seen.there if one.node != node and not one.is_draining]
             row = (node, len(held), seen.led_by(node), able)
@@ -170,6 +181,19 @@ def move(
         for node in nodes:
             if node not in known:
                 raise UnknownBroker(f"there is no broker {node}; there are {shown(known)}")
+        under_way = {(one.topic, one.partition): one.nodes for one in admin.brokers.moves()}
+        now = under_way.get((topic, partition))
+        if now is None if is_cancelled else (now or held[partition]) == tuple(nodes):
+            it_is = "is not being moved" if is_cancelled else "is there, or on its way there"
+            output.done(
+                f"partition {partition} of topic {topic} {it_is} already"
+                if nodes
+                else f"partition {partition} of topic {topic} {it_is}",
+                topic=topic,
+                partition=partition,
+                to=list(nodes),
+            )
+            return 0
         if not is_sure:
             row = (topic, partition, held[partition], nodes or None)
             output.table(Table(kind="move", columns=MOVE_COLUMNS, rows=[row]))
@@ -195,9 +219,15 @@ def rebalance(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
     with Admin(bootstrap) as admin:
         seen = look(admin)
         planned = balanced(seen)
+        to_hand = _out_of_place(seen)
+        if not planned and not to_hand:
+            sentence = "nothing to do: partitions and leaders are even"
+            output.done(sentence, moves=0, handed_over=0)
+            return 0
         if not is_sure:
             output.table(table_of(seen, planned))
-            output.not_done(f"{counted(len(planned), 'partition')} to move")
+            moves = f"{counted(len(planned), 'partition')} to move"
+            output.not_done(f"{moves}, {to_hand} to hand over to the preferred leader")
             return NOT_DONE
         if planned:
             admin.brokers.move(wanted(seen, planned))
@@ -233,6 +263,18 @@ def remove(*, node: NodeId, is_sure: bool, bootstrap: str, is_json: bool) -> int
         admin.brokers.remove(node)
     output.done(f"broker {node} was removed", broker=node, removed=True)
     return 0
+
+
+def _out_of_place(seen: Overview) -> int:
+    """Count the partitions whose preferred leader could lead and does not."""
+    return sum(
+        one.leader != one.replicas[0]
+        and seen.is_led(one)
+        and one.replicas[0] in one.in_sync
+        and seen.broker[one.replicas[0]].is_there
+        for _, one in seen.partitions()
+        if one.replicas and one.replicas[0] in seen.broker
+    )
 
 
 def _warn(seen: Overview, node: NodeId) -> None:

@@ -161,7 +161,7 @@ class Reader:
         """Yield records as they come, some at a time; ends at the end, or never if following.
 
         Raises Refused for what the broker refuses. One who does not follow gets Unreachable when
-        nothing is heard for long: no broker is there, or a partition has no leader.
+        nothing is heard for long: no broker is there, or a partition has no leader or is damaged.
         """
         at_end = set(self._read_out)
         given = self._places()
@@ -218,7 +218,8 @@ class Reader:
             more = len(waiting) - _NAMED_MAX
             raise Unreachable(
                 f"nothing comes from {named}{f' and {more} more' if more > 0 else ''}: "
-                "nobody seems to lead them; kafkaesque doctor says why"
+                f"{'it' if len(waiting) == 1 else 'they'} may have no leader, or be damaged; "
+                "kafkaesque doctor tells which"
             )
         if silence_ms > _UNASSIGNED_MS_MAX:
             raise Unreachable("the group gives no partition to read")

@@ -148,7 +148,7 @@ def redrive(  # noqa: PLR0913 - the command's options
     except Undelivered as problem:
         raise OutcomeUnknown(str(problem)) from problem
     left = done.filtered + done.looping + done.unknown_origin
-    verb = "sent back" if is_sure else "to send back"
+    verb = "sent back" if is_sure else "to send back" if done.moved else "nothing to send back"
     output = Output(is_json=is_json)
     output.done(
         f"{verb}: {done.moved}, left: {left} "
@@ -161,7 +161,7 @@ def redrive(  # noqa: PLR0913 - the command's options
         looping=done.looping,
         unknown_origin=done.unknown_origin,
     )
-    if is_sure:
+    if is_sure or not done.moved:
         return 0
     output.not_done(f"{done.moved} to send back")
     return NOT_DONE

@@ -7,7 +7,7 @@ import click
 
 from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
-from kafkaesque.cli.output import Output, Table
+from kafkaesque.cli.output import Output, Table, counted
 from kafkaesque.cli.positions import (
     AtOffset,
     AtTime,
@@ -119,6 +119,9 @@ def reset(
             for topic, partition in places
         ]
         columns = ("topic", "partition", "committed", "new")
+        if all(before == new for *_, before, new in rows):
+            output.done(f"group {group} is there already", group=group, moved=False)
+            return 0
         output.table(Table(kind="partition", columns=columns, rows=rows))
         if not is_sure:
             output.not_done(f"group {group} would move")
@@ -149,7 +152,7 @@ def delete(*, groups: Sequence[str], is_sure: bool, bootstrap: str, is_json: boo
             ]
             columns = ("group", "state", "members", "offsets")
             output.table(Table(kind="group", columns=columns, rows=rows))
-            output.not_done(f"{len(rows)} to delete")
+            output.not_done(f"{counted(len(rows), 'group')} to delete")
             return NOT_DONE
         for one in found:
             admin.groups.delete(one.group)

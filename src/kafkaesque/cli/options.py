@@ -11,7 +11,7 @@ from kafkaesque.errors import InvalidAddress
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOT_DONE = 1
-"""The exit code of a command that only showed what it would do."""
+"""The exit code of a command that only showed what it would do; 0 if there is nothing to do."""
 
 
 def _check_bootstrap(ctx: click.Context, param: click.Parameter, value: str) -> str:

@@ -3,13 +3,15 @@
 import json
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import click
 
 from kafkaesque.types import NodeId
 
 _THOUSAND = 1000
+_WIDEST = 10_000
+"""A table is measured as if the terminal had so many columns."""
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -24,6 +26,10 @@ class Table:
     """Columns that a person need not see where no row has anything in them."""
     sizes: Collection[str] = ()
     """Columns of bytes, which a person reads as `1.2 GB`."""
+    headings: Mapping[str, str] = field(default_factory=dict)
+    """What a person reads above columns whose names are long; programs read the names."""
+    whole: Collection[str] = ()
+    """Columns whose cells are one line each, however narrow the terminal: people copy them."""
 
     def records(self) -> list[dict[str, object]]:
         """Return the rows with their columns' names, for JSON."""
@@ -117,6 +123,7 @@ def _draw(table: Table) -> None:
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -135,14 +142,23 @@ def _draw(table: Table) -> None:
         column = table.columns[number]
         cells = [row[number] for row in table.rows]
         is_number = any(isinstance(cell, int) for cell in cells)
-        drawn.add_column(column, justify="right" if is_number else "left", overflow="fold")
+        drawn.add_column(
+            table.headings.get(column, column),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=column in table.whole,
+        )
     for row in table.rows:
         texts = [
             _size(row[number]) if table.columns[number] in table.sizes else _grouped(row[number])
             for number in drawn_columns
         ]
         drawn.add_row(*map(Text, texts))
-    Console().print(drawn)
+    console = Console()
+    wide = console.options.update(max_width=_WIDEST)
+    if Measurement.get(console, wide, drawn).maximum > console.width:
+        drawn.padding = 0  # one blank between two columns is left
+    console.print(drawn)
 
 
 def _size(cell: object) -> str:

@@ -24,6 +24,8 @@ LINE_BYTES_MAX = 64 << 20
 """The longest line: above the largest batch that a topic can be set to take."""
 
 _QUEUE_WAIT_SECONDS = 0.1
+_SHOWN_EVERY_SECONDS = 0.2
+"""How often the last records, for which nothing new is read, are counted on the terminal."""
 _SHOWN_REASONS_MAX = 5
 _IN_DOUBT = frozenset(
     {
@@ -200,8 +202,7 @@ def _send(
                 _queue(producer, topic, partition, record, tally)
                 show()
             # Records time out by themselves; this is only in case librdkafka does not.
-            producer.flush(2 * timeout_seconds)
-            show()
+            flush(producer, 2 * timeout_seconds, show)
     except KeyboardInterrupt:
         producer.flush(timeout_seconds)
         code = INTERRUPTED
@@ -210,6 +211,15 @@ def _send(
         producer.flush(2 * timeout_seconds)
         code = FAILED
     return code
+
+
+def flush(producer: "Producer", seconds: float, show: Callable[[], None]) -> None:
+    """Wait until all is sent, at most so long, and show how far it is meanwhile."""
+    for _ in range(int(seconds / _SHOWN_EVERY_SECONDS) + 1):
+        left = producer.flush(_SHOWN_EVERY_SECONDS)
+        show()
+        if not left:
+            return
 
 
 def _queue(

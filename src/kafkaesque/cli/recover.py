@@ -8,9 +8,11 @@ import click
 from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.forcing import force_groups, forced_voters
 from kafkaesque.broker.identity import FolderIdentity, load_identity
+from kafkaesque.broker.lost_brokers import save_lost
 from kafkaesque.broker.store import Store
 from kafkaesque.cli.options import NOT_DONE, json_option, yes_option
 from kafkaesque.cli.output import Output, Table, counted, shown
+from kafkaesque.client.sentences import named_brokers
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import BadConfiguration, DiskFailed, LogError, UnknownBroker
@@ -41,9 +43,10 @@ _COLUMNS = ("group", "voters", "last term", "end")
 def recover(*, data: Path, lost: Sequence[NodeId], is_sure: bool, is_json: bool) -> int:
     """Let one broker's copies go on when most voters are gone for good.
 
-    What only the lost brokers had is gone. They must never come back with their old disks. Where
-    several brokers are left, choose the one whose catalog has the highest term, then the highest
-    end. Without --yes only the groups that need it are shown.
+    What only the lost brokers had is gone. They must never come back with their old disks; once
+    this broker runs again it drains them, so that nothing waits for them any more. Where several
+    brokers are left, choose the one whose catalog has the highest term, then the highest end.
+    Without --yes only the groups that need it are shown.
     """
     output = Output(is_json=is_json)
     try:
@@ -68,9 +71,10 @@ def recover(*, data: Path, lost: Sequence[NodeId], is_sure: bool, is_json: bool)
         forced = _force(disk, identity.node, lost)
     finally:
         disk.close()
+    gone = sorted(set(lost))
     sentence = (
-        f"broker {identity.node} goes on alone with {counted(len(forced), 'group')}: start it, "
-        f"and never start broker {', '.join(map(str, sorted(set(lost))))} with its old data again"
+        f"broker {identity.node} goes on alone with {counted(len(forced), 'group')}: start it; it "
+        f"drains {named_brokers(gone)}, which must never be started with old data again"
     )
     output.done(sentence, broker=identity.node, groups=len(forced))
     return 0
@@ -128,4 +132,5 @@ def _force(disk: PosixDisk, node: NodeId, lost: Sequence[NodeId]) -> list[GroupI
     store.close()
     if failures:
         raise failures[0]
+    save_lost(disk, lost)  # last: who repeats what was interrupted finds the groups forced
     return forced

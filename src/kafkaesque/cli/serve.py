@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kafkaesque.client.sentences import named_brokers
 from kafkaesque.config import ServerConfig
 from kafkaesque.node import Node, NodeSettings, run
 from kafkaesque.node import serve as serve_node
@@ -67,8 +68,10 @@ def serve(config: Path | None, *, rejoins: bool, **given: Value | None) -> int:
         click.echo(f"to add a broker: {node.join_command}")
 
     def waiting(node: Node) -> None:
-        others = ", ".join(node.waits_for)
-        missing = f"no link to broker {others}" if others else "its catalog has no leader yet"
+        others = node.waits_for
+        missing = (
+            f"no link to {named_brokers(others)}" if others else "its catalog has no leader yet"
+        )
         click.echo(f"broker {node.node} waits for its cluster: {missing}")
 
     how = replace(node_settings(settings), rejoins=rejoins)

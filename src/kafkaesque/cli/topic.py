@@ -169,7 +169,11 @@ def alter(  # noqa: PLR0913 - each is an option
         if replicas is not None:
             seen = look(admin)
             moves = resized(seen, topic, replicas)
-            if not is_sure:
+            if not moves and partitions is None and not put and not drop:
+                has = f"has {counted(replicas, 'replica')} already, or is getting them"
+                output.done(f"topic {topic} {has}", topic=topic, changed=False)
+                return 0
+            if moves and not is_sure:
                 output.table(table_of(seen, moves))
                 output.not_done(f"{counted(len(moves), 'partition')} of topic {topic} to change")
                 return NOT_DONE
@@ -200,7 +204,7 @@ def delete(*, topics: Sequence[str], is_sure: bool, bootstrap: str, is_json: boo
             rows = [(one.name, len(one.partitions), _count(admin, one)) for one in found]
             columns = ("topic", "partitions", "records")
             output.table(Table(kind="topic", columns=columns, rows=rows))
-            output.not_done(f"{len(rows)} to delete")
+            output.not_done(f"{counted(len(rows), 'topic')} to delete")
             return NOT_DONE
         for one in found:
             admin.topics.delete(one.name)

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from kafkaesque.client.brokers import ELECTION_MS_MAX, MoveInfo
 from kafkaesque.client.overview import Overview, is_majority
+from kafkaesque.client.sentences import listed, named_brokers
+from kafkaesque.client.topics import Place
 from kafkaesque.types import NodeId
 
 FREE_PERCENT_MIN = 10
@@ -81,8 +83,8 @@ def _catalog(now: Overview) -> Iterator[Finding]:
             kind=Kind.CATALOG,
             text=f"nobody has led the catalog for {ELECTION_MS_MAX // 1000} seconds, so nothing "
             "can be changed",
-            command=f"start broker {_and(away)} again; only if it is gone for good, and what it "
-            f"alone held may be lost: {_recover(away)}"
+            command=f"start {named_brokers(away)} again; only if {_they_are(away)} gone for good, "
+            f"and what nobody else held may be lost: {_recover(away)}"
             if away
             else "see that brokers reach each other, and look again: kafkaesque doctor",
         )
@@ -105,7 +107,13 @@ def _brokers(now: Overview) -> Iterator[Finding]:
     for one in now.brokers:
         if one.is_there or one.is_draining:
             continue
-        if one.node in given_up:
+        if now.quorum is None:  # a drain could not be agreed on
+            yield Finding(
+                kind=Kind.BROKER_DOWN,
+                text=f"broker {one.node} at {one.address} is down",
+                command="start it again: kafkaesque serve --data DIR",
+            )
+        elif one.node in given_up:
             yield Finding(
                 kind=Kind.BROKER_DOWN,
                 text=f"broker {one.node} at {one.address} is lost: others went on without it",
@@ -162,27 +170,41 @@ def _clocks(now: Overview) -> Iterator[Finding]:
 
 
 def _damaged(now: Overview) -> Iterator[Finding]:
+    """Find damaged copies, in the words of the broker that has them if it says what they are.
+
+    Of those that wait to be filled by others it tells something else (`_told`).
+    """
     copies = {(topic.name, one.index): len(one.replicas) for topic, one in now.partitions()}
-    for node, folder in sorted(now.folders.items()):
-        names = [f"{topic}-{index}" for topic, index in folder.damaged]
-        if not names:
+    for node in sorted({*now.folders, *now.problems}):
+        told = now.problems.get(node, {})
+        places = now.folders[node].damaged if node in now.folders else ()
+        names = [f"{topic}-{index}" for topic, index in places]
+        lone = [f"{place[0]}-{place[1]}" for place in places if copies.get(place, 1) == 1]
+        if "damaged" in told:
+            text = f"broker {node}: {told['damaged']}"
+        elif names and "unfilled" not in told:
+            text = f"broker {node} has {_number(names, 'damaged partition')}: {_named(names)}"
+        else:
             continue
-        is_only = any(copies.get(place, 1) == 1 for place in folder.damaged)
-        yield Finding(
-            kind=Kind.DAMAGED,
-            text=f"broker {node} has {_number(names, 'damaged partition')}: {_named(names)}",
-            command="there is no other copy of some: put the folder back from a backup while the "
-            "broker is stopped, or let it go on without what is lost: kafkaesque log repair"
-            if is_only
-            else "look at its disk; it is mended from the other copies by itself: if that lasts, "
-            "its log says why (repair_failed)",
-        )
+        mended = "look at its disk; what others hold is mended by itself: if that lasts, the "
+        mended += "broker's log says why (repair_failed)"
+        yield Finding(kind=Kind.DAMAGED, text=text, command=_only_copy(lone) if lone else mended)
+
+
+def _only_copy(names: Sequence[str]) -> str:
+    """Return what can be done about damage in what nobody else holds."""
+    return (
+        f"there is no other copy of {_named(names)}: put the folder back from a backup while the "
+        "broker is stopped, or let it go on without what is lost: kafkaesque log repair"
+    )
 
 
 def _leaderless(now: Overview) -> Iterator[Finding]:
     """Find partitions without a leader; what mends them depends on who is still to be had."""
     there, given_up = {one.node for one in now.there}, now.given_up
     waiting: list[str] = []
+    harmed: list[str] = []
+    harmed_on: set[NodeId] = set()
     halves: list[str] = []
     gone: list[str] = []
     missing: set[NodeId] = set()
@@ -195,6 +217,9 @@ def _leaderless(now: Overview) -> Iterator[Finding]:
         if not left:
             gone.append(name)
             topics[topic.name] = None
+        elif there.issuperset(left) and (bad := _damaged_on(now, (topic.name, one.index))):
+            harmed.append(name)
+            harmed_on |= bad
         elif is_majority(left, one.replicas):
             waiting.append(name)
             missing.update(set(left) - there)
@@ -202,12 +227,21 @@ def _leaderless(now: Overview) -> Iterator[Finding]:
             halves.append(name)
     if waiting:
         yield _without_leader(waiting, _mend(now, missing))
+    if harmed:
+        where, them = named_brokers(sorted(harmed_on)), "it" if len(harmed) == 1 else "them"
+        text = f"damage on {where} keeps {them} from having one: what can be done is said with the "
+        yield _without_leader(harmed, f"{text}damage")
     if halves:
         yield _without_leader(halves, f"stop a broker that is left: {_recover(sorted(given_up))}")
     if gone:
         deleting = f"kafkaesque topic delete {' '.join(list(topics)[:NAMED_MAX])} --yes"
         text = "they were on lost brokers alone: restore a backup, or give the topic up: "
         yield _without_leader(gone, text + deleting)
+
+
+def _damaged_on(now: Overview, place: Place) -> set[NodeId]:
+    """Return the brokers whose copy of a partition is damaged."""
+    return {node for node, folder in now.folders.items() if place in folder.damaged}
 
 
 def _without_leader(names: Sequence[str], command: str) -> Finding:
@@ -221,25 +255,18 @@ def _mend(now: Overview, missing: Collection[NodeId]) -> str:
     lost = [node for node in away if node in now.given_up]
     waiting = [node for node in away if node not in lost]
     if waiting:
-        return f"start broker {_and(waiting)} again: kafkaesque serve --data DIR"
+        return f"start {named_brokers(waiting)} again: kafkaesque serve --data DIR"
     undrained = [node for node in lost if not now.broker[node].is_draining]
     if undrained:
         return _drain(undrained)
     if lost:
-        return f"draining broker {_and(lost)} mends it: see kafkaesque cluster status"
+        return f"draining {named_brokers(lost)} mends it: see kafkaesque cluster status"
     return "kafkaesque cluster status shows whether they catch up"
 
 
 def _told(now: Overview) -> Iterator[Finding]:
     """Find what brokers say of themselves and nobody else can see."""
     for node, told in sorted(now.problems.items()):
-        if "damaged" in told:
-            yield Finding(
-                kind=Kind.DAMAGED,
-                text=f"broker {node}: {told['damaged']}",
-                command="stop it and put the partition's folder back from a copy, or delete the "
-                "topic; its log has more",
-            )
         if "unfilled" in told:
             yield Finding(
                 kind=Kind.DAMAGED,
@@ -314,15 +341,15 @@ def _moves(now: Overview, before: Overview | None) -> Iterator[Finding]:
         if away:
             yield Finding(
                 kind=Kind.STUCK,
-                text=f"the move of {name} to {_and(move.nodes)} waits for broker {_and(away)}",
+                text=f"the move of {name} to {listed(move.nodes)} waits for {named_brokers(away)}",
                 command=call_off
                 if now.given_up.issuperset(away)
-                else f"start broker {_and(away)} again, or: {call_off}",
+                else f"start {named_brokers(away)} again, or: {call_off}",
             )
         elif before is not None and _stands_still(move, now, before):
             yield Finding(
                 kind=Kind.STUCK,
-                text=f"the move of {name} to {_and(move.nodes)} does not get on",
+                text=f"the move of {name} to {listed(move.nodes)} does not get on",
                 command=f"allow more with moves.catch_up_bytes_per_second, or: {call_off}",
             )
 
@@ -396,7 +423,7 @@ def drain_obstacles(now: Overview, node: NodeId) -> Iterator[Finding]:
             leaderless.append(f"{topic.name}-{one.index}")
     if crowded:
         most = max(crowded.values())
-        others = "1 other broker takes" if able == 1 else f"{able} other brokers take"
+        others = "1 other broker" if able == 1 else f"{able or 'no'} other brokers"
         mend = "add a broker: kafkaesque serve --join HOST:PORT --port 0 --data DIR"
         if able:
             fewer = [f"kafkaesque topic alter {t} --replicas {able} --yes" for t in crowded]
@@ -404,7 +431,8 @@ def drain_obstacles(now: Overview, node: NodeId) -> Iterator[Finding]:
         yield Finding(
             kind=Kind.STUCK,
             text=f"broker {node} cannot be drained: it holds partitions with {most} "
-            f"{'replica' if most == 1 else 'replicas'}, and {others} any",
+            f"{'replica' if most == 1 else 'replicas'}, and {'only ' if able else ''}{others} can "
+            "take them",
             command=mend,
         )
     if leaderless:
@@ -427,8 +455,8 @@ def _emptied(now: Overview) -> Iterator[Finding]:
             )
 
 
-def _and(nodes: Sequence[NodeId]) -> str:
-    return ", ".join(map(str, nodes))
+def _they_are(some: Sequence[object]) -> str:
+    return "it is" if len(some) == 1 else "they are"
 
 
 def _number(some: Sequence[str], what: str) -> str:

@@ -74,7 +74,7 @@ _SENTENCES: Mapping[ErrorCode, str] = {
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, and only they may do that",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "a member of the group still reads the topic",
-    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "nobody has used it, or not for long",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "nobody has used it, or not for a long time",
     ErrorCode.INVALID_TXN_STATE: "the transaction is not in a state in which that can be done",
     ErrorCode.PRODUCER_FENCED: "a newer producer has taken it meanwhile",
     ErrorCode.MESSAGE_TOO_LARGE: "a batch is larger than the topic takes",

@@ -20,6 +20,7 @@ from kafkaesque.errors import (
     MalformedFrame,
     MalformedLink,
     PeerUnreachable,
+    SecretMissing,
 )
 from kafkaesque.net.codec import Call, Decoder, Failure, Received, Reply
 from kafkaesque.net.handshake import (
@@ -38,6 +39,8 @@ from kafkaesque.types import Buffer, NodeId
 
 WRITE_BYTES = 256 << 10
 """Handed to the transport at a time: then it may say that it has enough."""
+
+NO_SECRET = "a cluster without a secret has no links beyond its machine"
 
 _NOBODY: NodeId = 0
 
@@ -152,8 +155,8 @@ class Link(asyncio.BufferedProtocol):
         self.address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "this machine"
         objection = self._owner.connected(self)
         if not self._handshake.has_secret and not is_this_machine(peer):
-            objection = "a cluster without a secret has no links beyond its machine"
-        if objection is not None:
+            self._refuse(SecretMissing(NO_SECRET, refusal_frame(NO_SECRET)))
+        elif objection is not None:
             self.refuse(objection)
         elif self._wanted is not None:
             hello = self._handshake.dial(self._wanted[0])
@@ -184,8 +187,10 @@ class Link(asyncio.BufferedProtocol):
                 self._owner.received(self, items)
         except LinkRefused as error:
             self._refuse(error)
-        except (MalformedFrame, MalformedLink) as error:
+        except MalformedLink as error:
             self.cut(error)
+        except MalformedFrame as error:  # who dials waits for what is wrong with a link
+            self.cut(MalformedLink(str(error)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let those who wait for answers know."""

@@ -11,7 +11,9 @@ What is sent while there is no link is lost, as Raft expects of a network.
 
 import asyncio
 import logging
+import os
 import random
+import socket
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -232,7 +234,7 @@ class Links:
         try:
             return await dial(make, host, port, self._config.dial_ms_max)
         except OSError as error:
-            raise PeerUnreachable(f"nobody can be reached at {host}:{port}: {error}") from error
+            raise PeerUnreachable(f"nobody can be reached: {_reason(error)}") from error
 
     async def _ask(self, link: Link, kind: int, data: Buffer, deadline_ms: int) -> memoryview:
         if len(link.calls) >= self._config.calls_pending_max:
@@ -417,3 +419,14 @@ class Links:
             # While a broker stops the others still try to reach it, which is as it should be.
             level = logging.INFO if self._is_closed else logging.WARNING
             log.log(level, "link_refused peer=%s reason=%r", link.address, str(error))
+
+
+def _reason(error: OSError) -> str:
+    """Say why there is no connection, without the address, which whoever asked has given."""
+    match error:
+        case TimeoutError():
+            return "no answer in time"
+        case OSError(errno=int(number)) if number > 0 and not isinstance(error, socket.gaierror):
+            return os.strerror(number)
+        case _:
+            return error.strerror or str(error)

@@ -14,7 +14,9 @@ from kafkaesque.errors import (
     CannotJoin,
     LinkError,
     LinkRefused,
+    MalformedLink,
     PeerUnreachable,
+    SecretMissing,
 )
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links
@@ -61,6 +63,8 @@ async def join(
             try:
                 _, answer = await links.visit(address, Ask.JOIN, question)
                 admission = _admissions.decode(answer)
+            except SecretMissing as error:
+                raise CannotJoin(_no_secret(where)) from error
             except LinkRefused as error:
                 raise CannotJoin(f"the broker at {where} lets nobody in: {error}") from error
             except (AnswerLost, CallRefused, PeerUnreachable, TimeoutError) as error:
@@ -96,15 +100,26 @@ async def meet(
     try:
         async with asyncio.timeout(MEET_S_MAX):
             await links.meet(address)
+    except SecretMissing as error:
+        raise CannotJoin(_no_secret(shown(*address))) from error
     except LinkRefused as error:
         raise CannotJoin(
             f"the broker at {shown(*address)} does not take the one of this data folder: {error}; "
             "start with an empty folder to join it, or without --join to go on as before"
         ) from error
+    except MalformedLink as error:
+        raise CannotJoin(
+            f"no broker of ours answers at {shown(*address)}: {error}; start without --join to go "
+            "on as before"
+        ) from error
     except (LinkError, TimeoutError):
         pass  # as if nobody were there
     finally:
         await links.close()
+
+
+def _no_secret(where: str) -> str:
+    return f"{where} is on another machine: give the cluster's secret with --secret-file"
 
 
 def _unexpected(*_: object) -> None:

@@ -19,6 +19,7 @@ from kafkaesque.errors import CannotJoin, LinkError, LogError
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links
 from kafkaesque.net.ports import LinkPorts
+from kafkaesque.server.listening import shown
 from kafkaesque.server.peering import Ask
 from kafkaesque.types import NodeId
 
@@ -81,7 +82,8 @@ async def _ask(folder: FolderIdentity, secret: bytes, config: LinkConfig) -> lis
                     except CannotJoin:
                         raise
                     except (LinkError, TimeoutError, msgspec.MsgspecError) as error:
-                        reason = f"broker {peer.node}: {error}"
+                        where = shown(peer.host, peer.port)
+                        reason = f"broker {peer.node} at {where}: {error}"
             if len(told) == len(folder.peers) or (told and attempt >= SILENT_TRIES_MAX):
                 break
     finally:

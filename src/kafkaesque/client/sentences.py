@@ -1,0 +1,14 @@
+"""How sentences name several things: with the numbers and words that belong to so many."""
+
+from collections.abc import Sequence
+
+
+def listed(some: Sequence[object]) -> str:
+    """Return `1`, `1 and 2`, or `1, 2 and 3`."""
+    *most, last = map(str, some)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def named_brokers(nodes: Sequence[object]) -> str:
+    """Return `broker 1`, or `brokers 1 and 2`."""
+    return f"{'broker' if len(nodes) == 1 else 'brokers'} {listed(nodes)}"

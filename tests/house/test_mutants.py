@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 import tests.mutants.hunt as hunting
+from kafkaesque.raft.quorum import majority
 from tests.mutants.hunt import SCRIPTED, TESTS, FailsAnyway, hunt
 from tests.mutants.mutation import Mutant
 from tests.mutants.planting import PLANTED
+
+EVERY = {mutant.name: mutant for mutant in PLANTED}
 
 
 @pytest.mark.parametrize("mutant", PLANTED, ids=lambda mutant: mutant.name)
@@ -17,12 +20,18 @@ def test_the_code_that_a_planted_bug_breaks_is_there(mutant: Mutant) -> None:
 
 
 def test_no_two_planted_bugs_have_one_name() -> None:
-    assert len({mutant.name for mutant in PLANTED}) == len(PLANTED)
+    assert len(EVERY) == len(PLANTED)
 
 
 @pytest.mark.parametrize("name", SCRIPTED)
 def test_what_kills_a_planted_bug_is_there_and_in_every_run(name: str) -> None:
     assert "mark.long" not in (TESTS / name).read_text()
+
+
+def test_a_bug_is_planted_also_where_its_function_was_imported_by_name() -> None:
+    with EVERY["half of the voters is a majority"].planted():
+        assert majority(4) == 2
+    assert majority(4) == 3
 
 
 @pytest.mark.parametrize("text", ["assert False", "raise OSError"])
@@ -47,6 +56,5 @@ def test_a_test_that_fails_with_a_bug_alone_notices_it(
     )
     monkeypatch.setattr(hunting, "SCENARIOS", tmp_path)
     monkeypatch.setattr(hunting, "SCRIPTED", (str(green),))
-    mutants = {mutant.name: mutant for mutant in PLANTED}
-    assert hunt(mutants["half of the voters is a majority"], seeds_max=0).by == str(green)
-    assert not hunt(mutants["a replica votes twice in a term"], seeds_max=0).is_caught
+    assert hunt(EVERY["half of the voters is a majority"], seeds_max=0).by == str(green)
+    assert not hunt(EVERY["a replica votes twice in a term"], seeds_max=0).is_caught

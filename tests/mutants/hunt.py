@@ -98,7 +98,7 @@ _PYTEST = ("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.Pyt
 """Our own plugin is imported already, of which pytest warns."""
 
 
-class FailsAnyway(Exception):  # noqa: N818 - it is what it says
+class FailsAnyway(Exception):
     """A seed, a scenario or a test fails without a planted bug."""
 
 

@@ -36,6 +36,8 @@ class Place:
     secret: Path | None = None
     """What brokers prove to each other beyond one machine."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    module: tuple[str, ...] = ("kafkaesque",)
+    """The Python module that is the broker, and the arguments before all others."""
 
 
 class BrokerProcess:
@@ -83,7 +85,7 @@ class BrokerProcess:
             self._process = subprocess.Popen(
                 [
                     *place.prefix,
-                    *(sys.executable, "-m", "kafkaesque", "serve"),
+                    *(sys.executable, "-m", *place.module, "serve"),
                     *("--listen", place.host, "--port", str(self.port)),
                     *("--data", str(place.data), *join, *told, *secret),
                 ],

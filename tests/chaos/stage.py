@@ -60,6 +60,8 @@ class Setting:
     """Settings of the topic, as `name=value`."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Settings of the brokers."""
+    mutant: str = ""
+    """A bug that is planted in every broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,8 @@ class Stage:
         if self._ways is not None:
             place = self._ways.place(node, data, self._folder / SECRET)
         place = replace(place, environment=environment)
+        if self._setting.mutant:
+            place = replace(place, module=("tests.mutants.broker", self._setting.mutant))
         running = [one.address for one in self.brokers.values() if one.is_running]
         join = running[0] if node > 1 else ""
         return BrokerProcess(place, self._folder / f"broker{node}.log", join)

@@ -1,9 +1,10 @@
-"""All bugs that `make mutants` plants."""
+"""All bugs that are planted: by `make mutants`, and in the brokers of `make chaos`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.mutants.mutation import Mutant
 from tests.mutants.planted import MUTANTS
+from tests.mutants.planted_answers import ANSWER_MUTANTS
 from tests.mutants.planted_batches import BATCH_MUTANTS
 from tests.mutants.planted_clocks import CLOCK_MUTANTS
 from tests.mutants.planted_cluster import CLUSTER_MUTANTS
@@ -38,4 +39,7 @@ PLANTED: Sequence[Mutant] = (
     *TAIL_MUTANTS,
     *SALVAGE_MUTANTS,
 )
-"""In the order in which they are hunted."""
+"""In the order in which `make mutants` hunts them."""
+
+EVERY: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*PLANTED, *ANSWER_MUTANTS)}
+"""By name, also those that only real clients notice."""

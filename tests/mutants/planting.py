@@ -17,6 +17,7 @@ from tests.mutants.planted_moves import MOVE_MUTANTS
 from tests.mutants.planted_repairs import REPAIR_MUTANTS
 from tests.mutants.planted_salvage import SALVAGE_MUTANTS
 from tests.mutants.planted_seals import SEAL_MUTANTS
+from tests.mutants.planted_server import SERVER_MUTANTS
 from tests.mutants.planted_settings import SETTING_MUTANTS
 from tests.mutants.planted_tails import TAIL_MUTANTS
 from tests.mutants.planted_voters import VOTER_MUTANTS
@@ -38,6 +39,7 @@ PLANTED: Sequence[Mutant] = (
     *SETTING_MUTANTS,
     *TAIL_MUTANTS,
     *SALVAGE_MUTANTS,
+    *SERVER_MUTANTS,
 )
 """In the order in which `make mutants` hunts them."""
 

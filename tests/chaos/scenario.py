@@ -26,6 +26,8 @@ class Scenario:
     needs: tuple[str, ...]
     """Programs, and with most of them root; empty for what works everywhere."""
     is_short: bool
+    complains: tuple[str, ...]
+    """What its brokers are expected to complain of, as `tests/complaints.py` has it."""
 
     @property
     def name(self) -> str:
@@ -66,6 +68,7 @@ def scenario(
     setting: Setting | None = None,
     needs: tuple[str, ...] = (),
     is_short: bool = False,
+    complains: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
     """Put a story into the list of all."""
 
@@ -77,6 +80,7 @@ def scenario(
                 setting=setting or Setting(),
                 needs=needs,
                 is_short=is_short,
+                complains=complains,
             )
         )
         return play

@@ -14,9 +14,11 @@ _HEAD = """
 Each cell says what noticed the damage first and what came of it, *stopped / running*: done while
 the broker was stopped, or while it ran; one word for both if they are the same. *Mended* is from
 another voter, by itself; *refilled* is the whole log, by the others; *harmless* is what is built
-again or not needed: consumers got everything. *Error*: the only copy gives an error there, never
-OFFSET_OUT_OF_RANGE, and everything else. *Offline*: a person decides. In a compacted topic
-compaction may come before the read or the scrub.
+again or not needed: consumers got everything. *Noted*: the only copy of the catalog is not needed
+there, because a snapshot covers it; the damage is told and stays. *Error*: the only copy gives an
+error there, never OFFSET_OUT_OF_RANGE, and everything else. *Offline*: a person decides. *Refused*:
+the broker does not start, says why, and changes nothing. In a compacted topic compaction may come
+before the read or the scrub.
 
 """
 _RESULTS = {
@@ -25,6 +27,7 @@ _RESULTS = {
     "offline for a person": "offline",
     "all is there": "all is there",
 }
+_NOT_PLAYED = "see below"
 
 
 def _short(text: str) -> str:
@@ -33,8 +36,9 @@ def _short(text: str) -> str:
     return f"{noticed}: {shown}" if noticed else shown
 
 
-def _cell(row: Mapping[str, str], topic: str, role: Role) -> str:
-    stopped, running = (_short(row[f"{topic}, {role.value}, {moment.value}"]) for moment in Moment)
+def _cell(row: Mapping[str, str], column: str) -> str:
+    cells = [row.get(f"{column}, {moment.value}") for moment in Moment]
+    stopped, running = (_NOT_PLAYED if cell is None else _short(cell) for cell in cells)
     return stopped if stopped == running else f"{stopped} / {running}"
 
 
@@ -44,15 +48,18 @@ def _table(title: str, rows: Iterable[str]) -> str:
     head = " | ".join(f"{topic}, {role.value}" for topic, role in columns)
     lines = [f"| {title} | {head} |", "|---|" + "---|" * len(columns)]
     for what in rows:
-        shown = " | ".join(_cell(cells[what], topic, role) for topic, role in columns)
+        shown = " | ".join(_cell(cells[what], f"{topic}, {role.value}") for topic, role in columns)
         lines.append(f"| {what} | {shown} |")
     return "\n".join(lines) + "\n\n"
 
 
 def _brokers() -> str:
     cells = expected_of_brokers()
-    lines = ["| damage to a stopped broker | the only broker | one of three |", "|---|---|---|"]
-    lines += [f"| {what} | {cells[what]['1']} | {cells[what]['3']} |" for what in BROKER_HARMS]
+    lines = ["| what a broker stands on | the only broker | one of three |", "|---|---|---|"]
+    lines += [
+        f"| {what} | {_cell(cells[what], '1')} | {_cell(cells[what], '3')} |"
+        for what in BROKER_HARMS
+    ]
     return "\n".join(lines) + "\n\n"
 
 

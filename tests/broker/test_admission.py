@@ -213,3 +213,8 @@ def test_a_topic_refuses_batches_of_another_time(setting: str, first_ms: int, la
     admitted(batch, None, **{setting: "1001"})
     admitted(batch, None, **{setting: "1000", "message_timestamp_type": "LogAppendTime"})
     admitted(batch)
+
+
+def test_a_batch_without_timestamps_is_of_no_other_time() -> None:
+    batch = a_batch(records=[Record(offset=0, timestamp_ms=-1, key=None, value=b"x")])
+    admitted(batch, None, message_timestamp_before_max_ms="1000")

@@ -1,15 +1,25 @@
-"""`make chaos`: plays every scenario that this machine allows, and prints the table."""
+"""`make chaos`: plays every scenario that this machine allows, and prints the table.
+
+With `--mutant` a known bug is planted in the brokers, and each scenario is played until the loss of
+what was acknowledged or committed is found: that ends well, and not to find it does not.
+"""
 
 import argparse
 import shutil
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from tests.chaos import stories
+from tests.chaos.findings import Kind
 from tests.chaos.scenario import HEAD, Scenario, line
 from tests.chaos.stage import Row
+from tests.mutants.planting import EVERY
+
+LOSSES = {Kind.LOST, Kind.TRANSACTION_LOST, Kind.TRANSACTION_TORN}
+RUNS_MAX = 10
 
 
 def play(one: Scenario, keep: Path | None) -> Row | str:
@@ -29,6 +39,19 @@ def play(one: Scenario, keep: Path | None) -> Row | str:
     return row
 
 
+def hunt(one: Scenario, mutant: str, runs: int, keep: Path | None) -> bool:
+    """Play one scenario with a bug planted until a loss is found; return whether it was."""
+    planted = replace(one, setting=replace(one.setting, mutant=mutant))
+    for run in range(1, runs + 1):
+        row = play(planted, keep)
+        sys.stdout.write(line(one, row) + "\n")
+        if isinstance(row, Row) and LOSSES & row.verdict.kinds.keys():
+            sys.stdout.write(f"{mutant}: found in run {run}\n")
+            return True
+    sys.stdout.write(f"{mutant}: NOT FOUND in {runs} runs of: {one.name}\n")
+    return False
+
+
 def _end(number: int, frame: object) -> None:
     """Let a run that is told to end clear away its brokers, mounts and namespaces."""
     sys.exit(128 + number)
@@ -41,8 +64,14 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="play only scenarios with these words in the name")
     parser.add_argument("--times", type=int, default=1, help="how often each is played")
     parser.add_argument("--keep", type=Path, help="a folder for the files of all runs")
+    parser.add_argument("--mutant", choices=EVERY, metavar="NAME", help="a bug to find")
+    parser.add_argument("--runs", type=int, default=RUNS_MAX, help="in so many runs at most")
     given = parser.parse_args()
-    wanted = [one for one in stories.ALL if " ".join(given.words) in one.name] * given.times
+    chosen = [one for one in stories.ALL if " ".join(given.words) in one.name]
+    if given.mutant:
+        hunts = [hunt(one, given.mutant, given.runs, given.keep) for one in chosen]
+        return 0 if hunts and all(hunts) else 1
+    wanted = chosen * given.times
     rows = []
     for one in wanted:
         row = play(one, given.keep)
@@ -50,12 +79,14 @@ def main() -> int:
         sys.stdout.write(line(one, row) + "\n")
         sys.stdout.flush()
     sys.stdout.write("\n" + "\n".join([HEAD, *(line(one, row) for one, row in rows)]) + "\n")
-    return 0 if all(is_good(row) for _, row in rows) else 1
+    return 0 if all(is_good(one, row) for one, row in rows) else 1
 
 
-def is_good(row: Row | str) -> bool:
-    """Whether nothing was found; what could not be played says nothing."""
-    return row.startswith("not played") if isinstance(row, str) else row.verdict.is_clean
+def is_good(one: Scenario, row: Row | str) -> bool:
+    """Whether nothing was found, in enough; what could not be played says nothing."""
+    if isinstance(row, str):
+        return row.startswith("not played")
+    return row.verdict.is_clean and not one.shortfalls(row)
 
 
 if __name__ == "__main__":

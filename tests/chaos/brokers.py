@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kafkaesque.testing.process import BrokerProcess as Watched
 from tools.repository import ROOT
 
 START_SECONDS_MAX = 90.0
@@ -36,6 +37,8 @@ class Place:
     secret: Path | None = None
     """What brokers prove to each other beyond one machine."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    module: tuple[str, ...] = ("kafkaesque",)
+    """The Python module that is the broker, and the arguments before all others."""
 
 
 class BrokerProcess:
@@ -79,11 +82,13 @@ class BrokerProcess:
         join = ("--join", self.join) if self.join else ()
         told = ("--advertised", place.advertised) if place.advertised else ()
         secret = ("--secret-file", str(place.secret)) if place.secret else ()
+        for watcher in Watched.output_watchers:  # a test fails if a broker complains
+            watcher(self._log)
         with self._said.open("wb") as said, self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     *place.prefix,
-                    *(sys.executable, "-m", "kafkaesque", "serve"),
+                    *(sys.executable, "-m", *place.module, "serve"),
                     *("--listen", place.host, "--port", str(self.port)),
                     *("--data", str(place.data), *join, *told, *secret),
                 ],

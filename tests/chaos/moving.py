@@ -5,6 +5,7 @@ from tests.chaos.stage import Setting, Stage
 
 SOON = {"KAFKAESQUE_CLUSTER_PLAN_MS": "300"}
 """Plans of the cluster are made so often, in ms: nobody wants to wait for them here."""
+REMOVED = "link_refused peer=* reason='*broker * was removed from the cluster and its number *"
 THREE = Setting(brokers=3, environment=SOON)
 FOUR = Setting(brokers=4, environment=SOON)
 
@@ -15,7 +16,7 @@ def _let_go(stage: Stage, node: int) -> None:
     stage.remove(node)
 
 
-@scenario("B12", "B24", setting=FOUR, is_short=True)
+@scenario("B12", "B24", setting=FOUR, is_short=True, complains=(REMOVED,))
 def a_partition_of_four_moves_and_its_leader_is_drained_and_removed(stage: Stage) -> None:
     leaver = stage.leader()
     stage.move(0, *(node for node in stage.brokers if node != leaver))

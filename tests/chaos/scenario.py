@@ -7,6 +7,13 @@ from pathlib import Path
 from tests.chaos.faults import missing
 from tests.chaos.history import Outcome
 from tests.chaos.stage import Row, Setting, Stage
+from tests.chaos.workload import TRANSACTOR
+
+SENT_MIN = 200
+"""Records that must be acknowledged in a run: of fewer, little can be said."""
+COMMITTED_MIN = 20
+ABORTED_MIN = 5
+"""Transactions of a run that has those who write them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +26,8 @@ class Scenario:
     needs: tuple[str, ...]
     """Programs, and with most of them root; empty for what works everywhere."""
     is_short: bool
+    complains: tuple[str, ...]
+    """What its brokers are expected to complain of, as `tests/complaints.py` has it."""
 
     @property
     def name(self) -> str:
@@ -37,6 +46,19 @@ class Scenario:
             stage.wait_for_progress()
             return stage.finish()
 
+    def shortfalls(self, row: Row) -> list[str]:
+        """Return of what a run had too little to show anything, in words."""
+        wanted = [
+            ("faults", len(row.faults) + row.lost_answers, 1),
+            ("records acknowledged", row.verdict.sends[Outcome.OK], SENT_MIN),
+            ("answers lost", row.lost_answers, self.setting.answers_lost_min),
+        ]
+        if TRANSACTOR in self.setting.roles:
+            ended = row.verdict.transactions
+            wanted.append(("transactions committed", ended[Outcome.OK], COMMITTED_MIN))
+            wanted.append(("transactions aborted", ended[Outcome.FAILED], ABORTED_MIN))
+        return [f"{count} {what}, not {least}" for what, count, least in wanted if count < least]
+
 
 SCENARIOS: list[Scenario] = []
 
@@ -46,6 +68,7 @@ def scenario(
     setting: Setting | None = None,
     needs: tuple[str, ...] = (),
     is_short: bool = False,
+    complains: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
     """Put a story into the list of all."""
 
@@ -57,6 +80,7 @@ def scenario(
                 setting=setting or Setting(),
                 needs=needs,
                 is_short=is_short,
+                complains=complains,
             )
         )
         return play
@@ -65,18 +89,21 @@ def scenario(
 
 
 HEAD = (
-    f"{'scenario':<58}{'sent':>8}{'unsure':>7}{'read':>9}"
-    f"{'faults':>7}{'away ms':>9}{'s':>5}  verdict"
+    f"{'scenario':<73}{'sent':>8}{'unsure':>7}{'read':>9}{'committed':>10}{'aborted':>8}"
+    f"{'faults':>7}{'answers':>8}{'away ms':>9}{'s':>5}  verdict"
 )
 
 
 def line(one: Scenario, row: Row | str) -> str:
     """Return one line of the table; a string says why there is no row."""
     if isinstance(row, str):
-        return f"{one.name:<58}{row}"
-    sends = row.verdict.sends
-    kinds = ", ".join(f"{kind} {count}" for kind, count in row.verdict.kinds.items())
+        return f"{one.name:<73}{row}"
+    sends, ended = row.verdict.sends, row.verdict.transactions
+    found = [f"{kind} {count}" for kind, count in row.verdict.kinds.items()]
+    found += [f"too little: {shortfall}" for shortfall in one.shortfalls(row)]
     return (
-        f"{one.name:<58}{sends[Outcome.OK]:>8}{sends[Outcome.UNKNOWN]:>7}{row.verdict.polled:>9}"
-        f"{len(row.faults):>7}{row.unavailable_ms:>9}{row.seconds:>5.0f}  {kinds or 'clean'}"
+        f"{one.name:<73}{sends[Outcome.OK]:>8}{sends[Outcome.UNKNOWN]:>7}{row.verdict.polled:>9}"
+        f"{ended[Outcome.OK]:>10}{ended[Outcome.FAILED]:>8}"
+        f"{len(row.faults):>7}{row.lost_answers:>8}{row.unavailable_ms:>9}{row.seconds:>5.0f}"
+        f"  {', '.join(found) or 'clean'}"
     )

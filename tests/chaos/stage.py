@@ -50,8 +50,8 @@ class Setting:
 
     brokers: int = 1
     has_network: bool = False
-    loses_answers: bool = False
-    """Whether answers to what is written in transactions get lost; not with a network."""
+    answers_lost_min: int = 0
+    """So many answers to what is written in transactions must get lost; not with a network."""
     disk: type[PoweredDisk] | type[SmallDisk] | None = None
     has_clocks: bool = False
     """Whether each broker has a wall clock of its own, which can jump."""
@@ -60,6 +60,8 @@ class Setting:
     """Settings of the topic, as `name=value`."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Settings of the brokers."""
+    mutant: str = ""
+    """A bug that is planted in every broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,8 @@ class Row:
     """What came of a run."""
 
     faults: tuple[str, ...]
+    lost_answers: int
+    """To Produce requests of transactions: the broker gave them, and nobody got them."""
     verdict: Verdict
     unavailable_ms: int
     seconds: float
@@ -111,7 +115,7 @@ class Stage:
             kind = Proxies if missing("ip") else Network
             self._ways = kind(setting.brokers)
             self._stack.enter_context(self._ways)
-        elif setting.loses_answers:
+        elif setting.answers_lost_min:
             self._ways = self._stack.enter_context(LossyAnswers(setting.brokers))
         for _ in range(setting.brokers):
             self.add()
@@ -150,6 +154,8 @@ class Stage:
         if self._ways is not None:
             place = self._ways.place(node, data, self._folder / SECRET)
         place = replace(place, environment=environment)
+        if self._setting.mutant:
+            place = replace(place, module=("tests.mutants.broker", self._setting.mutant))
         running = [one.address for one in self.brokers.values() if one.is_running]
         join = running[0] if node > 1 else ""
         return BrokerProcess(place, self._folder / f"broker{node}.log", join)
@@ -264,9 +270,11 @@ class Stage:
         if broker.is_running:
             broker.wait()
 
-    def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+    def wait_until(
+        self, is_so: Callable[[], bool], what: str, seconds_max: float = MOVE_SECONDS_MAX
+    ) -> None:
         """Wait until something has come to be; raises Stuck if it does not."""
-        late = time.monotonic() + MOVE_SECONDS_MAX
+        late = time.monotonic() + seconds_max
         while not is_so():
             if time.monotonic() > late:
                 raise Stuck(f"it takes too long until {what}")
@@ -275,8 +283,7 @@ class Stage:
     @property
     def lost_answers(self) -> int:
         """How many answers got lost so far."""
-        assert isinstance(self._ways, LossyAnswers)
-        return self._ways.lost
+        return self._ways.lost if isinstance(self._ways, LossyAnswers) else 0
 
     def heal(self) -> None:
         """Mend all ways."""
@@ -326,14 +333,13 @@ class Stage:
         """Stop the clients, read everything once more, and check it all."""
         ended = now()
         self.workload.stop()
-        if self._setting.loses_answers:
-            self._faults += ["answer"] * self.lost_answers
         self.workload.look()
         ops = self.workload.history()
         for node, broker in self.brokers.items():
             assert broker.is_running, f"broker {node} ended:\n{broker.last_words()}"
         return Row(
             faults=tuple(self._faults),
+            lost_answers=self.lost_answers,
             verdict=check(ops),
             unavailable_ms=_longest_ms(ops, self._begun, ended),
             seconds=(now() - self._begun) / 1e9,

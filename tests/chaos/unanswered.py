@@ -5,25 +5,27 @@ from tests.chaos.stage import Setting, Stage
 from tests.chaos.workload import TRANSACTOR
 
 ROLES = (*(3 * [TRANSACTOR]), "confluent-producer", "confluent-consumer")
-SHORT = 10
-LONG = 200
-"""Answers that must get lost."""
+ALONE = Setting(roles=ROLES, answers_lost_min=10)
+THREE = Setting(brokers=3, roles=ROLES, answers_lost_min=200)
+KILLS = 4
+SECONDS_MAX = 600.0
+"""How long so many answers may take to get lost: clients wait long before they send again."""
 
 
 def wait_for(stage: Stage, count: int) -> None:
     """Wait until so many answers got lost."""
-    stage.wait_until(lambda: stage.lost_answers >= count, f"{count} answers got lost")
+    stage.wait_until(lambda: stage.lost_answers >= count, f"{count} answers got lost", SECONDS_MAX)
 
 
-@scenario("B21", "B26", setting=Setting(roles=ROLES, loses_answers=True), is_short=True)
+@scenario("B21", "B26", setting=ALONE, is_short=True)
 def answers_get_lost_within_transactions(stage: Stage) -> None:
-    wait_for(stage, SHORT)
+    wait_for(stage, ALONE.answers_lost_min)
 
 
-@scenario("B21", "B26", "B28", setting=Setting(brokers=3, roles=ROLES, loses_answers=True))
+@scenario("B21", "B26", "B28", setting=THREE)
 def answers_get_lost_within_transactions_of_three_while_leaders_are_killed(stage: Stage) -> None:
-    while stage.lost_answers < LONG:
-        wait_for(stage, min(stage.lost_answers + LONG // 4, LONG))
+    for round in range(1, KILLS + 1):
+        wait_for(stage, round * THREE.answers_lost_min // KILLS)
         leader = stage.leader()
         stage.kill(leader)
         stage.start(leader)

@@ -90,7 +90,9 @@ class UncheckedWorld(BrokerWorld):
         """The matrix reads everything itself."""
 
 
-class _Heard(logging.Handler):
+class Heard(logging.Handler):
+    """What brokers say that they noticed, and in which phase of their lives; `with` listens."""
+
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.groups: dict[GroupId, str] = {}
@@ -98,12 +100,34 @@ class _Heard(logging.Handler):
         self.refilled: set[GroupId] = set()
         self.phase = ""
 
+    def __enter__(self) -> "Heard":
+        logging.getLogger("kafkaesque").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("kafkaesque").removeHandler(self)
+
     def emit(self, record: logging.LogRecord) -> None:
         found = _NOTICED.match(record.getMessage())
         if found is not None and self.phase:
             self.groups.setdefault(found[2], self.phase)
             if found[1] == "refill_begun":
                 self.refilled.add(found[2])
+
+
+def scrub(world: BrokerWorld, machine: BrokerNode) -> None:
+    """Let a broker read all that it has, once."""
+    broker = machine.broker
+    assert broker is not None, "it ended by itself"
+    config = HousekeepingConfig(scrub_bytes_per_second=1 << 30)
+    scrubber = Scrubber(machine.clock, config, broker.replicas.by_group)
+
+    def has_passed() -> bool:
+        scrubber.tick()
+        return scrubber.passes > 0
+
+    wait(world, has_passed)
+    world.run(2_000)
 
 
 class Column:
@@ -135,13 +159,11 @@ class Column:
         self._wanted: dict[str, list[tuple[Offset, bytes]]] = {}
         self._behind: dict[str, Offset] = {}
         self.cells: dict[tuple[str, Role], Cell] = {}
-        self._heard = _Heard()
+        self._heard = Heard()
 
     def play(self) -> None:
         """Fill the topics, damage each, and see what becomes of it."""
-        logger = logging.getLogger("kafkaesque")
-        logger.addHandler(self._heard)
-        try:
+        with self._heard:
             self._fill()
             self._harm()
             self._let_victim_lead()
@@ -150,8 +172,6 @@ class Column:
             self._start_again()
             self._read("next start")
             self._judge()
-        finally:
-            logger.removeHandler(self._heard)
 
     # ── before ───────────────────────────────────────────────────────────────────────────────
 
@@ -259,19 +279,7 @@ class Column:
 
     def _scrub(self) -> None:
         self._heard.phase = "scrub"
-        machine = self._world.nodes[VICTIM]
-        broker = machine.broker
-        if broker is None:
-            return
-        config = HousekeepingConfig(scrub_bytes_per_second=1 << 30)
-        scrubber = Scrubber(machine.clock, config, broker.replicas.by_group)
-
-        def has_passed() -> bool:
-            scrubber.tick()
-            return scrubber.passes > 0
-
-        wait(self._world, has_passed)
-        self._world.run(2_000)
+        scrub(self._world, self._world.nodes[VICTIM])
 
     def _start_again(self) -> None:
         self._heard.phase = "next start"
@@ -414,8 +422,7 @@ class Column:
                 cell.result = "harmless"
             else:
                 cell.result = "refilled" if group in self._heard.refilled else "mended"
-            if not self._is_compacted:
-                self._compare(group, cell)
+            self._compare(name, group, cell)
 
     def _is_mended(self) -> bool:
         broker = broker_of(self._world, VICTIM)
@@ -425,21 +432,32 @@ class Column:
             for group in self._groups.values()
         )
 
-    def _compare(self, group: GroupId, cell: Cell) -> None:
-        """See that the copy is what another broker holds, byte for byte."""
-        mine, others = (
-            [
-                bytes(view.data)
-                for base in broker_of(self._world, node).replicas.by_group[group].log.segments.bases
-                for view in broker_of(self._world, node)
-                .replicas.by_group[group]
-                .log.segments.span(base)[0]
-                .batches()
-            ]
-            for node in (VICTIM, 2)
-        )
-        if mine != others:
+    def _compare(self, name: str, group: GroupId, cell: Cell) -> None:
+        """See that the copy is what another broker holds, byte for byte, and all that it should be.
+
+        Each broker compacts by itself, so one may hold what another has dropped already.
+        """
+        mine, others = (self._batches(node, group) for node in (VICTIM, 2))
+        shared = mine.keys() & others.keys() if self._is_compacted else mine.keys() | others.keys()
+        if any(mine.get(base) != others.get(base) for base in shared):
             cell.faults.append("its log is not that of the others")
+        records = [
+            (one.offset, one.value or b"")
+            for data in mine.values()
+            for view in split_batches(data)
+            if not view.is_control
+            for one in read_records(view)
+        ]
+        if not self._is_right(records, self._wanted[name]):
+            cell.faults.append("its log is not what was written")
+
+    def _batches(self, node: NodeId, group: GroupId) -> dict[Offset, bytes]:
+        """Return what a broker's copy holds, by base offset."""
+        segments = broker_of(self._world, node).replicas.by_group[group].log.segments
+        views = [view for base in segments.bases for view in segments.span(base)[0].batches()]
+        found = {view.base_offset: bytes(view.data) for view in views}
+        assert len(found) == len(views), "two batches have one offset"
+        return found
 
 
 def _is_needed(offset: Offset) -> bool:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.damage.broker_files import BROKER_HARMS, play_broker
 from tests.damage.cells import expected_of_brokers
+from tests.damage.matrix import Moment
 
 pytestmark = [
     pytest.mark.simulation,
@@ -16,7 +17,12 @@ pytestmark = [
 ]
 
 
+@pytest.mark.parametrize("moment", Moment)
 @pytest.mark.parametrize("brokers", [1, 3])
 @pytest.mark.parametrize("what", BROKER_HARMS)
-def test_what_notices_damage_to_a_broker_is_what_the_table_says(what: str, brokers: int) -> None:
-    assert play_broker(what, brokers) == expected_of_brokers()[what][str(brokers)]
+def test_what_notices_damage_to_a_broker_is_what_the_table_says(
+    what: str, brokers: int, moment: Moment
+) -> None:
+    cell = play_broker(what, brokers, moment)
+    assert not cell.faults
+    assert cell.text == expected_of_brokers()[what][f"{brokers}, {moment.value}"]

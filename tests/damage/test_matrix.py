@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.damage.cells import COLUMNS, HARMS, Kind, expected, play
+from tests.damage.cells import COLUMNS, Kind, expected, harms_of, play
 
 pytestmark = [
     pytest.mark.simulation,
@@ -22,7 +22,7 @@ pytestmark = [
 def test_what_notices_each_kind_of_damage_is_what_the_table_says(kind: Kind) -> None:
     table = expected()
     found = play(kind)
-    assert {what for what, _ in found} == set(HARMS)
+    assert {what for what, _ in found} == set(harms_of(kind))
     faults = {
         f"{what}, {kind.name_of(role)}": cell.faults
         for (what, role), cell in found.items()

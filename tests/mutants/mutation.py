@@ -6,11 +6,12 @@ code around it changes.
 
 import importlib
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, ModuleType
 
 from kafkaesque.sim.many import Kind
 
@@ -31,11 +32,12 @@ class Mutant:
         """Break the rule inside the block, mend it afterwards."""
         owner, attribute = self._place()
         original = inspect.getattr_static(owner, attribute)
-        setattr(owner, attribute, self._broken(original))
+        broken = self._broken(original)
+        _swap(owner, attribute, original, broken)
         try:
             yield
         finally:
-            setattr(owner, attribute, original)
+            _swap(owner, attribute, broken, original)
 
     def _place(self) -> tuple[object, str]:
         module_name, _, path = self.target.partition(":")
@@ -62,3 +64,14 @@ class Mutant:
         exec(compile(source, f"<mutant {self.name}>", "exec"), function.__globals__, names)
         broken = names[function.__name__]
         return broken if wrap is None else wrap(broken)
+
+
+def _swap(owner: object, attribute: str, old: object, new: object) -> None:
+    """Put one function in the place of another, also where it was imported by its name."""
+    setattr(owner, attribute, new)
+    if not isinstance(owner, ModuleType):
+        return
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if value is old:
+                setattr(module, name, new)

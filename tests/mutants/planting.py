@@ -1,9 +1,10 @@
-"""All bugs that `make mutants` plants."""
+"""All bugs that are planted: by `make mutants`, and in the brokers of `make chaos`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.mutants.mutation import Mutant
 from tests.mutants.planted import MUTANTS
+from tests.mutants.planted_answers import ANSWER_MUTANTS
 from tests.mutants.planted_batches import BATCH_MUTANTS
 from tests.mutants.planted_clocks import CLOCK_MUTANTS
 from tests.mutants.planted_cluster import CLUSTER_MUTANTS
@@ -17,6 +18,7 @@ from tests.mutants.planted_moves import MOVE_MUTANTS
 from tests.mutants.planted_repairs import REPAIR_MUTANTS
 from tests.mutants.planted_salvage import SALVAGE_MUTANTS
 from tests.mutants.planted_seals import SEAL_MUTANTS
+from tests.mutants.planted_server import SERVER_MUTANTS
 from tests.mutants.planted_settings import SETTING_MUTANTS
 from tests.mutants.planted_tails import TAIL_MUTANTS
 from tests.mutants.planted_unreadable import UNREADABLE_MUTANTS
@@ -41,5 +43,9 @@ PLANTED: Sequence[Mutant] = (
     *TAIL_MUTANTS,
     *SALVAGE_MUTANTS,
     *UNREADABLE_MUTANTS,
+    *SERVER_MUTANTS,
 )
-"""In the order in which they are hunted."""
+"""In the order in which `make mutants` hunts them."""
+
+EVERY: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*PLANTED, *ANSWER_MUTANTS)}
+"""By name, also those that only real clients notice."""

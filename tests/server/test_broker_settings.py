@@ -272,7 +272,8 @@ def test_levels_of_loggers_are_changed_at_once_and_fall_back(tmp_path: Path) -> 
         return (await admin.describe(LOGGER, ONE, (logger,))).configs[0].value
 
     async def go(admin: Admin) -> None:
-        assert await admin.alter(("root", SET, "INFO"), topic=ONE, resource_type=LOGGER)
+        answer = await admin.alter(("root", SET, "INFO"), topic=ONE, resource_type=LOGGER)
+        assert answer == (0, None)
         assert await level(admin) == "INFO"
         for text, number in (("ERROR", 40), ("WARN", 30), ("FATAL", 50), ("TRACE", 5)):
             answer = await admin.alter((name, SET, text), topic=ONE, resource_type=LOGGER)

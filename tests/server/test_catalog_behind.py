@@ -21,6 +21,7 @@ from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -46,7 +47,7 @@ from kafkaesque.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
 )
-from tests.server.memory_broker import at_once
+from tests.server.memory_broker import MemoryBroker, at_once
 from tests.server.test_cluster_admin import answered, session_of
 from tests.sim.test_broker_world import broker_of, catalog_leader, create, ready_world, wait
 from tests.sim.test_cluster_acks import cut_off
@@ -83,6 +84,20 @@ def described(world: BrokerWorld, node: NodeId, name: str) -> MetadataResponseTo
         topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=False
     )
     return answered(world, metadata.handle(request, 12, session_of(world, node))).topics[0]
+
+
+# ── topics that are not committed yet ────────────────────────────────────────────────────────
+
+
+def test_a_topic_that_is_decided_on_has_no_id_before_it_is_committed() -> None:
+    memory = MemoryBroker()
+    memory.broker.create_topic("orders", 1, {}, lambda _: None)
+    named = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),))
+    (topic,) = at_once(metadata.handle(named, 12, memory.session)).topics
+    assert (topic.error_code, topic.topic_id) == (ErrorCode.LEADER_NOT_AVAILABLE, NO_UUID)
+    memory.settle()
+    (topic,) = at_once(metadata.handle(named, 12, memory.session)).topics
+    assert topic.topic_id == memory.broker.catalog.topics["orders"].topic_id
 
 
 # ── topics that are not known yet ────────────────────────────────────────────────────────────

@@ -189,7 +189,7 @@ def test_every_replica_tells_who_writes_to_it() -> None:
 
     world.ask_broker(world.nodes[partition.leader_id], write)
     request = DescribeProducersRequest(
-        topics=(TopicRequest(name="orders", partition_indexes=(0,)),)
+        topics=(TopicRequest(name="orders", partition_indexes=(0, 0)),)
     )
 
     def found(node: NodeId) -> list[tuple[int, int, int, int]]:

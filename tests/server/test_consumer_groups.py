@@ -26,6 +26,7 @@ from kafkaesque.wire.messages.offset_fetch import (
 from tests.server.test_connection import Client
 from tests.server.test_groups import GROUP, ask, commit, join, over_a_socket
 
+NOT_ASKED = -(1 << 31)
 TOPIC_IDS = (ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=bytes(16), partitions=(0,)),)
 
 
@@ -114,9 +115,17 @@ def test_administrators_see_the_group_in_both_forms(tmp_path: Path) -> None:
             listing = ListGroupsRequest(types_filter=types)
             listed = await ask(client, listing, 5, ListGroupsResponse)
             assert len(listed.groups) == count, types
-        new = ConsumerGroupDescribeRequest(group_ids=(GROUP, "nobody"))
+        new = ConsumerGroupDescribeRequest(
+            group_ids=(GROUP, "nobody"), include_authorized_operations=True
+        )
         described = await ask(client, new, 1, ConsumerGroupDescribeResponse)
         group, nobody = described.groups
+        # Kafka's AclOperation: read 3, delete 6, describe 8, describe configs 10, alter configs 11.
+        assert group.authorized_operations == 0b110101001000
+        assert nobody.authorized_operations == NOT_ASKED
+        unasked = ConsumerGroupDescribeRequest(group_ids=(GROUP,))
+        (same,) = (await ask(client, unasked, 1, ConsumerGroupDescribeResponse)).groups
+        assert same.authorized_operations == NOT_ASKED
         assert (group.group_state, group.assignor_name, group.group_epoch) == (
             "Stable",
             "uniform",

@@ -16,7 +16,7 @@ from kafkaesque.dynamic_settings import ROWS
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.record import Record
-from kafkaesque.topic_settings import DEFAULTS, kind_of, value_text
+from kafkaesque.topic_settings import DEFAULTS, Never, kind_of, value_text
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kafkaesque.wire.messages.describe_transactions import (
@@ -426,8 +426,28 @@ async def _(stage: Stage) -> None:
 OFF = BrokerConfig(housekeeping=HousekeepingConfig(scrub_bytes_per_second=0))
 
 
-@pytest.mark.complains("connection_closed reason=* peer=*: *")
-@pytest.mark.parametrize("name", SHOWN)
+CLOSED = {
+    "connections.max.idle.ms": "idle peer=127.0.0.1: a kafka connection",
+    "max.connections": f"connections peer={OTHERS}: too many",
+    "max.connections.per.ip": f"connections_per_address peer={OTHERS}: too many",
+    "max.connection.creation.rate": "rate peer=192.0.2.2: too many",
+    "limits.connection_rate_per_address_max": f"rate_per_address peer={OTHERS}: too many",
+}
+"""What a broker says of the connections that a setting makes it close."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.complains(f"connection_closed reason={CLOSED[name]}")
+            if name in CLOSED
+            else (),
+        )
+        for name in SHOWN
+    ],
+)
 def test_a_setting_of_the_configuration_acts_at_once(tmp_path: Path, name: str) -> None:
     config = OFF if "scrub" in name else None
     played(tmp_path / "data", SHOWN[name], config)
@@ -443,12 +463,31 @@ def another(topic_setting: str) -> str:
     if kind is float:
         return "0.25"
     if kind is not int:
-        return next((str(one) for one in kind if str(one) != default), default)
+        return next(str(one) for one in kind if str(one) != default)
     number = int(default)
     return str(number - 1 if number > 1 else number + 2)
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.topic])
+FIXED = {"unclean.leader.election.enable"}
+"""Those with one value alone."""
+
+
+def test_a_default_of_topics_that_has_one_value_takes_no_other(tmp_path: Path) -> None:
+    assert {
+        name for name, row in ROWS.items() if row.topic and kind_of(row.topic) is Never
+    } == FIXED
+
+    async def show(stage: Stage) -> None:
+        for name in FIXED:
+            code, _ = await stage.admin.alter((name, SET, "true"), topic="", resource_type=BROKER)
+            assert code == ErrorCode.INVALID_CONFIG
+
+    played(tmp_path / "data", show)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, row in ROWS.items() if row.topic and name not in FIXED]
+)
 def test_a_default_of_topics_holds_for_partitions_that_are_open(tmp_path: Path, name: str) -> None:
     topic_setting = ROWS[name].topic
     value = another(topic_setting)

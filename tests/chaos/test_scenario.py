@@ -1,0 +1,73 @@
+"""A run that found nothing is good only if there was enough in which something could be found."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.chaos import alone, unanswered
+from tests.chaos.__main__ import is_good
+from tests.chaos.checker import Verdict
+from tests.chaos.history import Outcome
+from tests.chaos.scenario import (
+    ABORTED_MIN,
+    COMMITTED_MIN,
+    SCENARIOS,
+    SENT_MIN,
+    Scenario,
+    line,
+)
+from tests.chaos.stage import Row
+
+ENOUGH = Row(
+    faults=("kill",),
+    lost_answers=200,
+    verdict=Verdict(
+        findings=(),
+        sends=Counter({Outcome.OK: SENT_MIN}),
+        polled=SENT_MIN,
+        transactions=Counter({Outcome.OK: COMMITTED_MIN, Outcome.FAILED: ABORTED_MIN}),
+    ),
+    unavailable_ms=7,
+    seconds=1.0,
+)
+
+
+def of(play: object) -> Scenario:
+    return next(one for one in SCENARIOS if one.play is play)
+
+
+TRANSACTIONAL = of(
+    unanswered.answers_get_lost_within_transactions_of_three_while_leaders_are_killed
+)
+PLAIN = of(alone.a_broker_alone_is_killed_again_and_again)
+
+
+def test_a_run_with_enough_of_everything_is_good() -> None:
+    assert is_good(TRANSACTIONAL, ENOUGH)
+    assert line(TRANSACTIONAL, ENOUGH).endswith("clean")
+
+
+@pytest.mark.parametrize(
+    ("too_little", "said"),
+    [
+        ({Outcome.OK: 0, Outcome.FAILED: ABORTED_MIN}, "0 transactions committed, not 20"),
+        ({Outcome.OK: COMMITTED_MIN}, "0 transactions aborted, not 5"),
+    ],
+)
+def test_a_run_with_too_few_transactions_is_not_good(
+    too_little: dict[Outcome, int], said: str
+) -> None:
+    row = replace(ENOUGH, verdict=replace(ENOUGH.verdict, transactions=Counter(too_little)))
+    assert not is_good(TRANSACTIONAL, row)
+    assert line(TRANSACTIONAL, row).endswith(f"too little: {said}")
+    assert is_good(PLAIN, row), "who writes no transactions needs none"
+
+
+def test_a_run_in_which_too_few_answers_got_lost_is_not_good() -> None:
+    assert not is_good(TRANSACTIONAL, replace(ENOUGH, lost_answers=199))
+
+
+def test_a_run_without_faults_or_without_records_is_not_good() -> None:
+    assert not is_good(PLAIN, replace(ENOUGH, faults=(), lost_answers=0))
+    assert not is_good(PLAIN, replace(ENOUGH, verdict=replace(ENOUGH.verdict, sends=Counter())))

@@ -1,0 +1,18 @@
+"""Planted bugs in what brokers answer; what real clients make of that is to notice them.
+
+They are hunted by `python -m tests.chaos STORY --mutant NAME`.
+"""
+
+from tests.mutants.mutation import Mutant
+
+ANSWER_MUTANTS = (
+    Mutant(
+        name="what is numbered like older records is called a duplicate",
+        target="kafkaesque.server.errors:code_of",
+        old="return CODES[cls]",
+        new=(
+            "is_behind = cls is errors.SequenceReused\n"
+            "            return ErrorCode.DUPLICATE_SEQUENCE_NUMBER if is_behind else CODES[cls]"
+        ),
+    ),
+)

@@ -165,7 +165,7 @@ def _noted(broker: Broker) -> Iterator[str]:
 
 
 def _machines(broker: Broker) -> set[GroupId]:
-    """Return the groups on whose logs the state of a machine lies: nothing of it can be left out."""
+    """Return the groups on whose logs machines live: nothing of those can be left out."""
     found = {CATALOG_GROUP}
     for topic in broker.catalog.topics.values():
         if topic.is_internal:

@@ -1,8 +1,11 @@
 """The damage matrix: no cell is silent, nobody misses a record unawares, and the table is true."""
 
+from typing import Any
+
 import pytest
 
 from tests.damage.cells import COLUMNS, Kind, expected, harms_of, play
+from tests.damage.matrix import Moment, Role
 
 pytestmark = [
     pytest.mark.simulation,
@@ -17,8 +20,21 @@ pytestmark = [
 ]
 
 
+SHORT = Kind(is_compacted=False, roles=(Role.LEADER, Role.FOLLOWER), moment=Moment.START)
+
+
+def worlds() -> list[Any]:
+    """Return the columns; of those with three copies `make test` plays the plain, stopped ones."""
+    is_long = [len(kind.roles) > 1 and kind != SHORT for kind in COLUMNS]
+    marks = [[pytest.mark.long] if one else [] for one in is_long]
+    return [
+        pytest.param(kind, marks=mark, id=str(kind))
+        for kind, mark in zip(COLUMNS, marks, strict=True)
+    ]
+
+
 @pytest.mark.requirement("LOG-4")
-@pytest.mark.parametrize("kind", COLUMNS, ids=str)
+@pytest.mark.parametrize("kind", worlds())
 def test_what_notices_each_kind_of_damage_is_what_the_table_says(kind: Kind) -> None:
     table = expected()
     found = play(kind)

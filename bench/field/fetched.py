@@ -33,10 +33,14 @@ LIBRARIES = {
 """For each driver its library, and the package that brings it."""
 
 
-def pom(version: str) -> str:
-    """Return a Maven project that needs Kafka's broker and nothing else."""
+KAFKA_BROKER, KAFKA_TOOLS = "kafka_2.13", "kafka-tools"
+"""What Kafka's jars are called."""
+
+
+def pom(version: str, artifact: str = KAFKA_BROKER) -> str:
+    """Return a Maven project that needs Kafka's broker, or its tools, and nothing else."""
     wanted = (
-        "<groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>"
+        f"<groupId>org.apache.kafka</groupId><artifactId>{escape(artifact)}</artifactId>"
         f"<version>{escape(version)}</version>"
     )
     return (
@@ -46,16 +50,17 @@ def pom(version: str) -> str:
     )
 
 
-def kafka_jars() -> Path:
+def kafka_jars(artifact: str = KAFKA_BROKER) -> Path:
     """Return the folder with Kafka's jars; fetches them the first time. Raises Missing."""
-    folder = CACHE / f"kafka-{KAFKA_VERSION}"
+    name = "kafka" if artifact == KAFKA_BROKER else artifact
+    folder = CACHE / f"{name}-{KAFKA_VERSION}"
     jars = folder / "jars"
-    if (jars / f"kafka_2.13-{KAFKA_VERSION}.jar").exists():
+    if (jars / f"{artifact}-{KAFKA_VERSION}.jar").exists():
         return jars
     if shutil.which("mvn") is None:
         raise Missing("its jars are not there and mvn is not on PATH", "maven")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pom.xml").write_text(pom(KAFKA_VERSION))
+    (folder / "pom.xml").write_text(pom(KAFKA_VERSION, artifact))
     copy = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
     _run(["mvn", "--quiet", "--batch-mode", *copy], folder, "Kafka's jars did not come")
     return jars

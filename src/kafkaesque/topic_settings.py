@@ -107,13 +107,13 @@ class TopicSettings:
     """When an append counts: after it was synced, or before."""
 
     follower_replication_throttled_replicas: str = ""
-    """Taken, without effect: moves of partitions have the broker's own limits."""
+    """Taken, without effect: a broker's leader.replication.throttled.rate holds for all moves."""
 
     index_interval_bytes: int = 4096
     """How many bytes lie between two entries of an index, 1 MiB at most; for new segments."""
 
     leader_replication_throttled_replicas: str = ""
-    """Taken, without effect: moves of partitions have the broker's own limits."""
+    """Taken, without effect: a broker's leader.replication.throttled.rate holds for all moves."""
 
     max_compaction_lag_ms: int = _INT64_MAX
     """A record is considered for compaction at the latest when it is so old."""

@@ -152,3 +152,14 @@ def test_a_state_that_is_gone_is_told_and_not_taken_for_damage() -> None:
     with pytest.raises(StateLost) as lost:
         MachineSnapshots(Node(ALONE).disk, GROUP, Followed().config).load(3, 5)
     assert not can_be_mended(lost.value)
+
+
+def test_a_machine_whose_state_is_gone_ends_the_broker() -> None:
+    hosted = Hosted()
+    for value in "123":
+        hosted.write("a", value)
+    hosted.node.replica.log.trim(2)
+    hosted.node.sync()
+    hosted.start()
+    assert [type(error) for error in hosted.failures] == [StateLost]
+    assert not hosted.node.replica.damage.found

@@ -166,6 +166,8 @@ def test_a_follower_that_cannot_find_where_to_cut_stops_and_keeps_all_that_it_ha
     assert damage.offset <= 1
     assert {*node.disk.list(GROUP)} == {*names, "damage"}
     assert node.replica.log.segments.end_offset == 6
+    known = node.store.journal.groups[GROUP].marks
+    assert known.term_at(6) == 1, "the mark of what was to follow the cut is not noted"
     node.tick(30)
     node.step(append(2, 4, Entry(4, 5, 2, TermOpened()), prev_term=1, commit=5))
     node.sync()

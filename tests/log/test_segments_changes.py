@@ -71,6 +71,15 @@ def test_a_cut_that_meets_damage_changes_nothing(place: int) -> None:
     assert log.end_offset == segment.base
 
 
+def test_a_batch_that_reaches_over_the_place_of_a_cut_is_damage_in_a_log_with_holes_too() -> None:
+    disk = a_disk()
+    log = a_log(disk, batches=30)
+    disk.flip_bit(log.span(0)[0].path, a_batch(0).size + 26, 4)  # its last offset delta
+    with pytest.raises(CorruptLog):
+        log.truncate(4)
+    assert log.end_offset == 60
+
+
 def test_truncate_removes_later_segments_durably_before_it_cuts() -> None:
     disk = a_disk()
     log = a_log(disk, batches=30)

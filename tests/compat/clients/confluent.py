@@ -5,7 +5,7 @@
 import time
 from collections.abc import Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka import Producer as ConfluentProducer
 from confluent_kafka.admin import (
     AdminClient,
@@ -100,17 +100,16 @@ class Confluent:
             }
         )
         consumer.subscribe([topic])
-        seen_any = False
 
         def poll() -> list[Seen]:
-            nonlocal seen_any
-            found = [_seen(message) for message in consumer.consume(100, 0.1)]
-            seen_any = seen_any or bool(found)
-            return found
+            return [_seen(message) for message in consumer.consume(100, 0.1)]
 
         def leave() -> None:
-            if seen_any:
+            try:
                 consumer.commit(asynchronous=False)
+            except KafkaException as error:  # it saw nothing since the last rebalance
+                if error.args[0].code() != KafkaError._NO_OFFSET:
+                    raise
             consumer.close()
 
         return PollingMember(poll, lambda: {one.partition for one in consumer.assignment()}, leave)

@@ -83,7 +83,7 @@ def test_damage_in_the_catalog_is_told_too() -> None:
     node.tick(3)
     harm(node.broker.replicas.by_group[CATALOG_GROUP], 0)
     (found,) = problems(node.broker)
-    assert found.text.startswith("the only copy of the catalog is damaged: ")
+    assert found.text.startswith("the catalog may not be served, for the only copy is damaged: ")
 
 
 @pytest.mark.complains("damage_found partition=* offset=0 reason=*")

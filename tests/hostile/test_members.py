@@ -108,7 +108,8 @@ def test_offsets_with_long_notes_come_to_an_end_and_the_broker_says_that_it_is_c
             answer = ask(sock, request(message, 5), OffsetCommitRequest, 5)
             codes += [one.error_code for one in answer.topics[0].partitions]
     taken = codes.count(ErrorCode.NONE)
-    assert taken == config.offsets_bytes_max // (256 + 4_000)
+    # Names of groups count, too.
+    assert 0.99 < taken / (config.offsets_bytes_max // (256 + 4_000)) <= 1
     assert set(codes[taken:]) == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
     await_complaint(
         alone.victim, "problem kind=crowded: 90% of a limit is taken by group offsets: "

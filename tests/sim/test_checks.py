@@ -226,7 +226,7 @@ def test_a_committed_record_that_is_gone_from_the_disk() -> None:
     node = holding(opened(0, 1), X)
     checks.committed_to(node.replica, 0, 2)
     node.replica.log.segments.truncate(0)
-    with pytest.raises(Violation, match=r"committed entry 1|the log ends at 1"):
+    with pytest.raises(Violation, match=r"committed entr.* there is no batch here"):
         checks.holds_everything(node.replica)
 
 

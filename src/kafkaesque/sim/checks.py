@@ -122,7 +122,10 @@ class GroupChecks:
                 continue
             if replica.log.term_at(first) != entry.term:
                 raise Violation(f"committed entry {first} of term {entry.term} is not in the log")
-        self._compare_values(replica, start)
+        try:
+            self._compare_values(replica, start)
+        except CorruptLog as error:
+            raise Violation(f"committed entries cannot be read: {error}") from error
 
     def last_committed(self) -> tuple[Index, Term]:
         """Return where what was committed ends, and the term of the last of it."""

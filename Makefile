@@ -11,6 +11,8 @@ SPARK_READY := .venv-spark/.ready
 # `make test SPARK=no` and `make demo SPARK=no` leave Spark out, which is a download of about 600 MB.
 SPARK ?= yes
 SEEDS ?= 200
+# `make test TESTS='--long simulation'` runs the long tests of one group, too.
+TESTS ?=
 # `make bench-field FIELD='--systems kafkaesque kafka --pin'` passes more words on.
 QUICK ?=
 FIELD ?=
@@ -31,7 +33,7 @@ $(SPARK_READY): pyproject.toml requirements/dev.txt requirements/spark.txt tools
 	@bash tools/setup.sh spark
 
 test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test but the long ones, then show the time budgets
-	@.venv/bin/python -m tools.run_tests $(if $(filter yes,$(SPARK)),,--without spark)
+	@.venv/bin/python -m tools.run_tests $(TESTS) $(if $(filter yes,$(SPARK)),,--without spark)
 
 test-long: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test, the long ones too
 	@.venv/bin/python -m tools.run_tests --all $(if $(filter yes,$(SPARK)),,--without spark)

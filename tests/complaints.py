@@ -100,7 +100,7 @@ def _no_complaints(_complaints: Complaints, request: pytest.FixtureRequest) -> I
     yield
     texts = [text for mark in request.node.iter_markers("complains") for text in mark.args]
     assert not any(text.startswith("*") for text in texts), "say what is expected"
-    expected = [re.compile(re.escape(text).replace(r"\*", ".*")) for text in texts]
+    expected = [re.compile(re.escape(text).replace(r"\*", ".*"), re.DOTALL) for text in texts]
     surprising = [
         said for said in _complaints.take() if not any(text.fullmatch(said) for text in expected)
     ]

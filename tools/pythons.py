@@ -156,8 +156,8 @@ def main() -> int:
             continue
         print(f"== Python {python.name}", flush=True)
         interpreter = environment_of(python, uv)
-        outcomes, minutes = run_all(groups_for(interpreter), with_long=False)
-        lines = table(outcomes, minutes, with_long=False)
+        outcomes, minutes = run_all(groups_for(interpreter))
+        lines = table(outcomes, minutes)
         print("\n".join([*lines, *failures(outcomes)]), flush=True)
         if exit_code(outcomes):
             failed.append(python.name)

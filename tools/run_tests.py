@@ -2,7 +2,7 @@
 
 Groups run in two lanes side by side, for some of them compute and others mostly wait. Over a budget
 is a warning and no failure, because machines differ. `--all` also runs the tests marked `long`, and
-then nothing is over budget.
+`--long GROUP` those of one group; they have no budget.
 """
 
 import argparse
@@ -46,6 +46,8 @@ class Group:
     """Processes that share the tests: more than cores where many tests wait for other processes."""
     ignored: tuple[str, ...] = ()
     """Warnings that are not failures here."""
+    is_whole: bool = False
+    """Whether its long tests run, too; then it has no budget."""
     python: Path = Path(sys.executable)
     """The interpreter of the environment that has what these tests need."""
 
@@ -53,6 +55,10 @@ class Group:
     def is_installed(self) -> bool:
         """Whether that environment is there."""
         return self.python.exists()
+
+    def whole(self) -> "Group":
+        """Return the same with its long tests."""
+        return replace(self, is_whole=True)
 
     def run_by(self, python: Path) -> "Group":
         """Return the same tests for the interpreter of another environment."""
@@ -108,9 +114,9 @@ LANES = (("unit", "spark"), ("compatibility", "chaos", "simulation"))
 """Names of groups that run one after the other, beside those of the other lane."""
 
 
-def command(group: Group, *, with_long: bool) -> list[str]:
+def command(group: Group) -> list[str]:
     """Return the command line that runs one group."""
-    marks = group.marks if with_long else f"({group.marks}) and not long"
+    marks = group.marks if group.is_whole else f"({group.marks}) and not long"
     ignored = [f"-Wignore::{warning}" for warning in group.ignored]
     pytest = [str(group.python), "-m", "pytest", "-q", "-n", str(group.workers)]
     spread = ["--dist", "worksteal"] if group.workers else []  # neighbours share their fixtures
@@ -140,7 +146,7 @@ def results(path: Path) -> tuple[Test, ...]:
     )
 
 
-def run(group: Group, *, with_long: bool) -> Outcome:
+def run(group: Group) -> Outcome:
     """Run one group to its end, and then print what it printed."""
     if not group.is_installed:
         print(f"{group.name}: not installed, so not tested; run: make spark")
@@ -148,7 +154,7 @@ def run(group: Group, *, with_long: bool) -> Outcome:
     print(f"== {group.name} begins", flush=True)
     report(group).unlink(missing_ok=True)
     started = time.monotonic()
-    words = command(group, with_long=with_long)
+    words = command(group)
     done = subprocess.run(
         words, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -158,12 +164,12 @@ def run(group: Group, *, with_long: bool) -> Outcome:
     return Outcome(group=group, minutes=minutes, exit_code=done.returncode, tests=found)
 
 
-def run_all(groups: Iterable[Group], *, with_long: bool) -> tuple[list[Outcome], float]:
+def run_all(groups: Iterable[Group]) -> tuple[list[Outcome], float]:
     """Run groups, those of each lane in turn; return their outcomes and the minutes it took."""
     wanted = {group.name: group for group in groups}
 
     def run_lane(names: Sequence[str]) -> list[Outcome]:
-        return [run(wanted[name], with_long=with_long) for name in names if name in wanted]
+        return [run(wanted[name]) for name in names if name in wanted]
 
     started = time.monotonic()
     with ThreadPoolExecutor(len(LANES)) as pool:
@@ -172,7 +178,7 @@ def run_all(groups: Iterable[Group], *, with_long: bool) -> tuple[list[Outcome],
     return [found[name] for name in wanted], (time.monotonic() - started) / 60
 
 
-def verdict(outcome: Outcome, *, with_long: bool) -> str:
+def verdict(outcome: Outcome) -> str:
     """Return one word or two on how a group fared."""
     if not outcome.group.is_installed:
         return "NOT INSTALLED, not tested"
@@ -180,19 +186,19 @@ def verdict(outcome: Outcome, *, with_long: bool) -> str:
         return "no tests yet"
     if outcome.failed:
         return "FAILED"
-    if outcome.minutes > outcome.group.minutes_max and not with_long:
+    if outcome.minutes > outcome.group.minutes_max and not outcome.group.is_whole:
         return "over budget"
     return "ok"
 
 
-def table(outcomes: Sequence[Outcome], minutes: float, *, with_long: bool) -> list[str]:
+def table(outcomes: Sequence[Outcome], minutes: float) -> list[str]:
     """Return the lines of the budget table; all together took so many minutes."""
     lines = [f"{'group':<15}{'asked':>8}{'taken':>8}   minutes"]
     for outcome in outcomes:
         taken = f"{outcome.minutes:.2f}" if outcome.exists else "-"
         lines.append(
             f"{outcome.group.name:<15}{outcome.group.minutes_max:>8.0f}{taken:>8}"
-            f"   {verdict(outcome, with_long=with_long)}"
+            f"   {verdict(outcome)}"
         )
     lines.append(f"{'all':<15}{TOTAL_MINUTES_MAX:>8.0f}{minutes:>8.2f}")
     return lines
@@ -226,16 +232,18 @@ def exit_code(outcomes: Sequence[Outcome]) -> int:
 def main() -> int:
     """Run all groups, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="also run the tests marked long")
     names = [group.name for group in GROUPS]
+    parser.add_argument("--all", action="store_true", help="also run the tests marked long")
+    parser.add_argument("--long", choices=names, action="append", default=[], help="only of this")
     parser.add_argument("--without", choices=names, action="append", default=[], help="leave out")
     parser.add_argument("--only", choices=names, help="leave out all others")
     options = parser.parse_args()
-    with_long = options.all
     wanted = [group for group in GROUPS if options.only in (None, group.name)]
     chosen = [group for group in wanted if group.name not in options.without]
-    outcomes, minutes = run_all(chosen, with_long=with_long)
-    lines = table(outcomes, minutes, with_long=with_long)
+    is_long = names if options.all else options.long
+    chosen = [group.whole() if group.name in is_long else group for group in chosen]
+    outcomes, minutes = run_all(chosen)
+    lines = table(outcomes, minutes)
     print("\n" + "\n".join([*lines, "", *slowest(outcomes), *failures(outcomes)]))
     return exit_code(outcomes)
 

@@ -412,6 +412,7 @@ async def serve(
     started(node)
     await stopped.wait()
     if node.failure.done():
+        node.edge.abort()  # those under way are cancelled with the loop, and no fault of ours
         return node.failure.result()
     await node.stop()
     return None

@@ -54,7 +54,13 @@ def a_sync_fails_on_a_broker_alone(stage: Stage) -> None:
         stage.wait_for_progress()
 
 
-@scenario("B37", setting=Setting(disk=SmallDisk), needs=("mount",), is_short=True)
+@scenario(
+    "B37",
+    setting=Setting(disk=SmallDisk),
+    needs=("mount",),
+    is_short=True,
+    complains=("problem kind=disk-full: the disk of * has no room *",),
+)
 def the_disk_of_a_broker_alone_is_full(stage: Stage) -> None:
     disk = stage.disk(1, SmallDisk)
     for _ in range(2):

@@ -7,13 +7,14 @@ import random
 
 from tests.chaos.scenario import scenario
 from tests.chaos.stage import Setting, Stage
+from tests.complaints import WITHOUT_LEADERS
 
 NETWORK = Setting(brokers=3, has_network=True)
 ROUNDS = 3
 STORM_SEED = 11
 
 
-@scenario("B18", "B19", "B22", setting=NETWORK, is_short=True)
+@scenario("B18", "B19", "B22", setting=NETWORK, is_short=True, complains=WITHOUT_LEADERS.args)
 def the_leader_of_three_is_cut_off_from_the_others(stage: Stage) -> None:
     stage.isolate(stage.leader())
     stage.wait_for_progress()

@@ -2,6 +2,7 @@
 
 from tests.chaos.scenario import scenario
 from tests.chaos.stage import Setting, Stage
+from tests.complaints import WITHOUT_LEADERS
 
 SOON = {"KAFKAESQUE_CLUSTER_PLAN_MS": "300"}
 """Plans of the cluster are made so often, in ms: nobody wants to wait for them here."""
@@ -16,7 +17,7 @@ def _let_go(stage: Stage, node: int) -> None:
     stage.remove(node)
 
 
-@scenario("B12", "B24", setting=FOUR, is_short=True, complains=(REMOVED,))
+@scenario("B12", "B24", setting=FOUR, is_short=True, complains=(REMOVED, *WITHOUT_LEADERS.args))
 def a_partition_of_four_moves_and_its_leader_is_drained_and_removed(stage: Stage) -> None:
     leaver = stage.leader()
     stage.move(0, *(node for node in stage.brokers if node != leaver))

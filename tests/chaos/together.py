@@ -6,13 +6,19 @@ from tests.chaos.history import Outcome, Send
 from tests.chaos.job import now
 from tests.chaos.scenario import scenario
 from tests.chaos.stage import Setting, Stage
+from tests.complaints import WITHOUT_LEADERS
 
 THREE = Setting(brokers=3)
 ROUNDS = 3
 STORM_SEED = 7
 
 
-@scenario("B41", "B15", "B18", "B19", "B21", "B22", "B23", setting=THREE, is_short=True)
+@scenario(
+    *("B41", "B15", "B18", "B19", "B21", "B22", "B23"),
+    setting=THREE,
+    is_short=True,
+    complains=WITHOUT_LEADERS.args,
+)
 def the_leader_of_three_is_killed(stage: Stage) -> None:
     leader = stage.leader()
     stage.kill(leader)

@@ -31,7 +31,7 @@ def an_outcome(minutes: float, code: int = 0) -> Outcome:
 
 def test_a_group_over_its_budget_is_a_warning_and_no_failure() -> None:
     outcomes = [an_outcome(2.5)]
-    assert "over budget" in table(outcomes, 2.5, with_long=False)[1]
+    assert "over budget" in table(outcomes, 2.5)[1]
     assert exit_code(outcomes) == 0
 
 
@@ -41,7 +41,7 @@ def test_a_failed_group_fails_the_run_even_if_others_pass() -> None:
 
 def test_a_group_without_tests_shows_no_time_and_does_not_fail() -> None:
     outcomes = [an_outcome(1), an_outcome(0.1, NO_TESTS_COLLECTED)]
-    assert " - " in table(outcomes, 1, with_long=False)[2]
+    assert " - " in table(outcomes, 1)[2]
     assert exit_code(outcomes) == 0
 
 
@@ -60,20 +60,20 @@ def test_outcomes_come_in_the_order_of_the_groups_whichever_lane_they_ran_in(
     tmp_path: Path,
 ) -> None:
     groups = [group.run_by(tmp_path / "absent") for group in GROUPS]
-    outcomes, _ = run_all(groups, with_long=False)
+    outcomes, _ = run_all(groups)
     assert [outcome.group.name for outcome in outcomes] == [group.name for group in GROUPS]
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
 def test_long_tests_run_only_when_asked_for(group: Group) -> None:
-    assert command(group, with_long=False)[-1].endswith("and not long")
-    assert "long" not in command(group, with_long=True)[-1]
+    assert command(group)[-1].endswith("and not long")
+    assert "long" not in command(group.whole())[-1]
 
 
 def test_a_group_whose_environment_is_missing_says_so_and_does_not_fail(tmp_path: Path) -> None:
     group = Group(name="far", marks="far", minutes_max=1, python=tmp_path / "python")
-    outcome = run(group, with_long=False)
-    assert "NOT INSTALLED" in table([outcome], 0, with_long=False)[1]
+    outcome = run(group)
+    assert "NOT INSTALLED" in table([outcome], 0)[1]
     assert exit_code([an_outcome(1), outcome]) == 0
 
 

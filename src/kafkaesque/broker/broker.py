@@ -287,7 +287,8 @@ class Broker:
         if self._membership is None:
             return []
         known = {*self._membership.voters.members, *self._known.brokers}
-        if not self.has_catalog and CATALOG_GROUP in self._store.journal.groups:
+        # While nothing is committed the catalog names nobody, and they must meet to elect a leader.
+        if not self._known.brokers and CATALOG_GROUP in self._store.journal.groups:
             known.update(self._store.journal.groups[CATALOG_GROUP].marks.voters()[-1][1].members)
         return sorted(known - {self.node})
 

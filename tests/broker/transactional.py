@@ -41,10 +41,12 @@ from tests.log.logs import START_MS
 TIMEOUT_MS = 1_000
 
 
-def transactional(sequence: int, *values: bytes, producer: Producer) -> bytearray:
+def transactional(
+    sequence: int, *values: bytes, producer: Producer, timestamp_ms: int = START_MS
+) -> bytearray:
     """A batch of a transaction."""
     records = [
-        Record(offset=place, timestamp_ms=START_MS, key=None, value=value)
+        Record(offset=place, timestamp_ms=timestamp_ms, key=None, value=value)
         for place, value in enumerate(values)
     ]
     stamp = ProducerStamp(

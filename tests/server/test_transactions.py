@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from kafkaesque.clock import SystemClock
 from kafkaesque.machines.transaction_commands import Producer
 from kafkaesque.record.view import split_batches
 from kafkaesque.wire.error_codes import ErrorCode
@@ -135,7 +136,9 @@ class Shop:
     async def written(
         self, producer: Producer, sequence: int, value: bytes, version: int
     ) -> PartitionProduceResponse:
-        batch = transactional(sequence, value, producer=producer)
+        # Of now: the broker's clock is the machine's, and it deletes what has expired.
+        now_ms = SystemClock().now_ms()
+        batch = transactional(sequence, value, producer=producer, timestamp_ms=now_ms)
         data = PartitionProduceData(index=0, records=bytes(batch))
         request = ProduceRequest(
             transactional_id=NAME,

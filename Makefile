@@ -1,25 +1,25 @@
-# Everything here works on a fresh machine: each target first makes .venv if it is not there.
+# Everything here works on a fresh machine: each target first makes .venv if it does not exist.
 SHELL := /bin/bash
-# Tests start hundreds of brokers: what Python compiles is kept, and out of the way of the sources,
-# also where the environment forbids to keep it beside them.
+# Tests start hundreds of brokers: keep compiled bytecode, but out of the source folders, even if
+# the environment forbids writing it beside them.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/compiled
 export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 
 READY := .venv/.ready
 SPARK_READY := .venv-spark/.ready
-# `make test SPARK=no` and `make demo SPARK=no` leave Spark out, which is a download of about 600 MB.
+# `make test SPARK=no` and `make demo SPARK=no` skip Spark, which is a download of about 600 MB.
 SPARK ?= yes
 SEEDS ?= 200
-# `make test TESTS='--long simulation'` runs the long tests of one group, too.
+# `make test TESTS='--long simulation'` also runs the long tests of one group.
 TESTS ?=
-# `make bench-field FIELD='--systems kafkaesque kafka --pin'` passes more words on.
+# `make bench-field FIELD='--systems kafkaesque kafka --pin'` passes more arguments on.
 QUICK ?=
 FIELD ?=
 
 .PHONY: help setup spark test test-long test-spark test-all pythons wheel fresh demo check format docs sim chaos mutants bench bench-field figures requirements clean
 
-help: ## say what can be made
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 setup: $(READY) ## make .venv with the pinned requirements
@@ -32,21 +32,21 @@ spark: $(SPARK_READY) ## make .venv-spark, the environment with Spark
 $(SPARK_READY): pyproject.toml requirements/dev.txt requirements/spark.txt tools/setup.sh
 	@bash tools/setup.sh spark
 
-test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test but the long ones, then show the time budgets
+test: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run all tests except the long ones, then show the time budgets
 	@.venv/bin/python -m tools.run_tests $(TESTS) $(if $(filter yes,$(SPARK)),,--without spark)
 
-test-long: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run every test, the long ones too
+test-long: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## run all tests, including the long ones
 	@.venv/bin/python -m tools.run_tests --all $(if $(filter yes,$(SPARK)),,--without spark)
 
-test-spark: $(READY) $(SPARK_READY) ## run the tests of Spark, but the long ones
+test-spark: $(READY) $(SPARK_READY) ## run the Spark tests except the long ones
 	@.venv/bin/python -m tools.run_tests --only spark
 
-test-all: test-long ## run everything: every test, all mutants, 2,000 seeds and all of chaos
+test-all: test-long ## run everything: all tests, all mutants, 2,000 seeds and all of chaos
 	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory sim SEEDS=2000
 	@$(MAKE) --no-print-directory chaos
 
-pythons: $(READY) ## run the unit and compatibility tests on every Python of this machine
+pythons: $(READY) ## run the unit and compatibility tests on every Python on this machine
 	@.venv/bin/python -m tools.pythons
 
 wheel: $(READY) ## install the wheel into a clean environment and use it there
@@ -55,7 +55,7 @@ wheel: $(READY) ## install the wheel into a clean environment and use it there
 fresh: ## run the two commands of the README in a minimal Debian (root, or mmdebstrap)
 	@SPARK=$(SPARK) bash tools/fresh.sh
 
-demo: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## watch three brokers and Spark lose a broker, and no record
+demo: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## watch three brokers and Spark lose a broker and no records
 	@.venv/bin/kafkaesque demo $(if $(filter yes,$(SPARK)),--spark .venv-spark/bin/python)
 
 check: $(READY) ## format, lint, types, layering, generated pages and links
@@ -68,11 +68,11 @@ check: $(READY) ## format, lint, types, layering, generated pages and links
 	@.venv/bin/python -m tools.links
 	@echo "check: all clean"
 
-format: $(READY) ## format the code and repair what ruff can repair
+format: $(READY) ## format the code and apply ruff's fixes
 	@.venv/bin/ruff check --fix --quiet . || true
 	@.venv/bin/ruff format --quiet .
 
-docs: $(READY) ## write the generated pages of docs/reference anew
+docs: $(READY) ## regenerate the generated pages of docs/reference
 	@.venv/bin/python -m tools.pages
 
 sim: $(READY) ## run the simulator on SEEDS seeds
@@ -82,7 +82,7 @@ sim: $(READY) ## run the simulator on SEEDS seeds
 chaos: $(READY) ## kill, pause, cut off and starve real brokers, and check what clients saw
 	@.venv/bin/python -m tests.chaos $(STORY)
 
-mutants: $(READY) ## break known rules one at a time and see that something notices
+mutants: $(READY) ## break known rules one at a time and check that tests notice
 	@.venv/bin/python -m tests.mutants
 
 bench: $(READY) $(SPARK_READY) ## run the bench programs and print what they measured
@@ -95,8 +95,8 @@ bench-field: $(READY) ## measure against Kafka, NATS, Redis, RabbitMQ, ActiveMQ 
 figures: $(READY) $(SPARK_READY) ## measure every figure and write docs/reference/figures.md
 	@.venv/bin/python -m tools.figures
 
-requirements: $(READY) ## compile the requirement files from pyproject.toml (UPGRADE=1: newer ones)
+requirements: $(READY) ## compile the requirement files from pyproject.toml (UPGRADE=1: newer versions)
 	@bash tools/requirements.sh
 
-clean: ## remove what make made
+clean: ## remove everything that make created
 	@rm -rf .venv .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

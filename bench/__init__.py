@@ -1,1 +1,1 @@
-"""Programs that measure: each states its question and prints one JSON line for each figure."""
+"""Benchmarks: each states its question and prints one JSON line for each figure."""

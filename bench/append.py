@@ -1,9 +1,9 @@
 """How much of the bare speed of `os.write` does the append path keep?
 
-The whole path that a producer's batch takes at its leader: look at the header, check the checksum,
-stamp offset and term, write. The reference writes the same bytes to a file of its own. Nothing is
-synced on either side. Both take turns; the best round of each counts, because disturbances only
-slow down. Prints one JSON line per size of batch.
+It measures the whole path of a producer's batch at its leader: parse the header, verify the
+checksum, stamp offset and term, write. The reference writes the same bytes to its own file. Neither
+side syncs. Both take turns; the best round of each counts, because disturbances only slow down.
+Prints one JSON line per batch size.
 """
 
 import json
@@ -53,7 +53,7 @@ def a_batch(size: int) -> bytearray:
 
 
 def write_bare(root: Path, batch: bytearray, appends: int) -> float:
-    """Write the batches as the kernel takes them."""
+    """Write the batches directly to the kernel."""
     descriptor = os.open(root / "bare", os.O_RDWR | os.O_CREAT)
     start = time.perf_counter()
     for _ in range(appends):
@@ -64,7 +64,7 @@ def write_bare(root: Path, batch: bytearray, appends: int) -> float:
 
 
 def append(root: Path, batch: bytearray, appends: int) -> float:
-    """Write the batches as the log takes them."""
+    """Append the batches to the log."""
     disk = PosixDisk(root)
     log = Segments.create(disk, "orders", LogConfig(), SystemClock(), 0)
     start = time.perf_counter()

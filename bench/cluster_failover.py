@@ -1,9 +1,9 @@
-"""How long is a partition without a leader, and its producer without an answer, after a SIGKILL?
+"""How long is a partition without leader, and its producer without response, after a SIGKILL?
 
-Three brokers, replication factor 3. An idempotent librdkafka producer with its default settings
-sends to one partition every few milliseconds. The partition's leader is killed, again and again:
-until something that was sent after the kill is acknowledged is its pause. When every partition
-that the dead broker led has another leader all are moved. Every time the broker comes back and
+Three brokers, replication factor 3. An idempotent librdkafka producer with default settings sends
+to one partition every few milliseconds. The partition's leader is killed, again and again: the
+pause lasts until something sent after the kill is acknowledged. A move is complete when every
+partition that the dead broker led has another leader. Each time the broker comes back and
 leadership spreads again. In the end nothing may have failed.
 """
 
@@ -27,14 +27,14 @@ PARTITIONS = (10, 1_000)
 NOT_ASKED = ("failover-moved", 10)
 SECONDS_MAX = 60.0
 SETTLE_S = 7.0
-"""Leaders are given back to those who are preferred after some seconds."""
+"""Preferred leaders get their leadership back after some seconds."""
 _PACE_S = 0.005
 _LOOK_EVERY_S = 0.01
 TOPIC = "orders"
 
 
 class Sender:
-    """Sends to one partition without end, and knows when what was answered."""
+    """Sends to one partition continuously, and records when messages were acknowledged."""
 
     def __init__(self, bootstrap: str) -> None:
         self.failures: list[str] = []
@@ -46,7 +46,7 @@ class Sender:
         self._thread.start()
 
     def first_answer_since(self, moment: float) -> float:
-        """Return how long it took until something was acknowledged that was sent since then."""
+        """Return how long after `moment` a message sent since then was acknowledged."""
         deadline = time.perf_counter() + SECONDS_MAX
         while time.perf_counter() < deadline:
             for sent, answered in list(self._answers):
@@ -56,11 +56,11 @@ class Sender:
         raise AssertionError("producing goes on after a kill")
 
     def forget(self) -> None:
-        """Forget what was answered so far."""
+        """Forget the acknowledgements so far."""
         self._answers.clear()
 
     def end(self) -> None:
-        """Send no more; all that was sent must have been acknowledged."""
+        """Stop sending; all messages must have been acknowledged."""
         self._is_ended.set()
         self._thread.join()
         assert self._producer.flush(SECONDS_MAX) == 0
@@ -128,7 +128,7 @@ def measure(
 
 
 def _all_led(witness: BrokerProcess, partitions: int) -> dict[int, NodeId]:
-    """Return who leads what, once everything is led."""
+    """Return the leader of each partition, once all have one."""
     deadline = time.perf_counter() + SECONDS_MAX
     while time.perf_counter() < deadline:
         found = leaders_of(HOST, witness.port, TOPIC)
@@ -140,7 +140,7 @@ def _all_led(witness: BrokerProcess, partitions: int) -> dict[int, NodeId]:
 
 
 def _moved(witness: BrokerProcess, dead: BrokerProcess, led: set[int]) -> float:
-    """Return when another broker leads each of these partitions."""
+    """Return when each of these partitions has another leader."""
     deadline = time.perf_counter() + SECONDS_MAX
     while time.perf_counter() < deadline:
         now = leaders_of(HOST, witness.port, TOPIC)

@@ -1,7 +1,7 @@
-"""What does a cluster cost in which nothing happens, and does that grow with its partitions?
+"""What does an idle cluster cost, and does that grow with its partitions?
 
-Three brokers, replication factor 3, so many partitions in all. When they have come to rest the
-processor time, the memory and the traffic between the brokers are read over some seconds.
+Three brokers, replication factor 3, with a given number of partitions in total. When they are at
+rest, processor time, memory and traffic between the brokers are measured over some seconds.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ASKED = 1_000
 PARTITIONS = (10, 100, ASKED, 5_000)
 REST_S = 20.0
 GIVEN_BACK_PER_S = 50
-"""Of many new partitions those lead who were first, and hand over a few every few seconds."""
+"""New partitions are led by the brokers that were first, which hand over a few at a time."""
 MEASURE_S = 20.0
 _SENT = re.compile(r"^kafkaesque_link_sent_(bytes|messages)_total\{[^}]*\} (\S+)$", re.MULTILINE)
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def report(running: Sequence[BrokerProcess], partitions: int) -> None:
-    """Read everything twice, and print what it was per second and broker."""
+    """Read all counters twice, and print the difference per second and broker."""
     served = [Served(pid=broker.pid, port=broker.port) for broker in running]
     before, sent_before = sum(one.cpu_seconds() for one in served), sent(running)
     began = time.perf_counter()
@@ -62,7 +62,7 @@ def report(running: Sequence[BrokerProcess], partitions: int) -> None:
 
 
 def sent(running: Sequence[BrokerProcess]) -> dict[str, float]:
-    """Return what all brokers have sent over their links so far."""
+    """Return the bytes that all brokers have sent over their links so far."""
     found = {"bytes": 0.0, "messages": 0.0}
     for broker in running:
         with urllib.request.urlopen(f"http://{HOST}:{broker.port}/metrics", timeout=10) as answer:

@@ -1,13 +1,13 @@
-"""How fast are three brokers that replicate everything, against one broker alone?
+"""How fast are three brokers that replicate everything, compared with one broker alone?
 
-100 bytes a message in batches of 1 MB, acks=all, replication factor 3, three partitions of which
-each broker leads one; the same requests, prebuilt, go to one broker with one replica. All brokers
-and the sender share one machine, so three brokers do three times the work on its processors. In
-turns, the best of several rounds counts. In a virtual machine, whose host gives memory out at the
-first touch, fresh pages of the page cache cost more than all else, and three brokers need three
-times as many: so as much is touched before as will be written (`bench/field/touching.py`), and each
-topic is deleted after its round. Beside it is measured what librdkafka sends to one partition: that
-is what a user sees.
+100-byte messages in batches of 1 MB, acks=all, replication factor 3, three partitions, one led by
+each broker; the same prebuilt requests go to one broker with one replica. All brokers and the
+sender share one machine, so three brokers do three times the work on its processors. They take
+turns; the best of several rounds counts. In a virtual machine, whose host provides memory on first
+touch, fresh pages of the page cache cost more than anything else, and three brokers need three
+times as many: so as much memory is touched beforehand as will be written
+(`bench/field/touching.py`), and each topic is deleted after its round. It also measures what
+librdkafka sends to one partition: that is what a user sees.
 """
 
 import json
@@ -32,7 +32,7 @@ BROKERS = 3
 VALUE_BYTES = 100
 RECORDS_PER_BATCH = 9_200
 BATCHES = 150
-"""To each partition in one round: 4 million messages in all."""
+"""Per partition and round: 4 million messages in total."""
 IN_FLIGHT = 5
 SECONDS_MAX = 60.0
 BATCH_BYTES = 1_000_000
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def served(broker: BrokerProcess) -> Served:
-    """Return where a broker listens."""
+    """Return the address of a broker."""
     return Served(pid=broker.pid, port=broker.port)
 
 
@@ -105,7 +105,7 @@ def create(
     replicas: int,
     settings: Mapping[str, str],
 ) -> dict[int, BrokerProcess]:
-    """Create a topic; return who leads each of its partitions, once somebody does."""
+    """Create a topic; return the leader of each partition, once all have one."""
     admin = AdminClient({"bootstrap.servers": cluster[0].bootstrap})
     made = admin.create_topics([NewTopic(topic, partitions, replicas, config=dict(settings))])
     made[topic].result(SECONDS_MAX)
@@ -121,7 +121,7 @@ def create(
 
 
 def delete(cluster: Sequence[BrokerProcess], *topics: str) -> None:
-    """Delete topics; their files go a moment later."""
+    """Delete topics; their files are removed a moment later."""
     admin = AdminClient({"bootstrap.servers": cluster[0].bootstrap})
     for done in admin.delete_topics(list(topics)).values():
         done.result(SECONDS_MAX)
@@ -135,7 +135,7 @@ def measure(
     settings: Mapping[str, str],
     folder: Path,
 ) -> float:
-    """Return how many messages a second were acknowledged; the data lies in `folder`."""
+    """Return how many messages per second were acknowledged; the data is in `folder`."""
     leaders = create(cluster, topic, PARTITIONS, replicas, settings)
     batch = a_batch(RECORDS_PER_BATCH, VALUE_BYTES)
     senders = [
@@ -154,7 +154,7 @@ def measure(
 
 
 def send(leader: BrokerProcess, frame: bytes) -> None:
-    """Send prebuilt requests, a few of them ahead of their answers."""
+    """Send prebuilt requests, a few of them in flight."""
     with served(leader).connect() as connection:
         for number in range(BATCHES + IN_FLIGHT):
             if number < BATCHES:

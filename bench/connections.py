@@ -1,7 +1,7 @@
 """What do 10,000 idle connections cost a broker?
 
-The broker is a process of its own; the connections are opened by this one, so that neither runs
-out of descriptors. Each has asked one question and been answered. Prints one JSON line.
+The broker runs in its own process; this one opens the connections, so that neither runs out of
+descriptors. Each connection has sent one request and got its response. Prints one JSON line.
 """
 
 import json

@@ -1,11 +1,10 @@
-"""How long does a rebalance of ten members over 1,000 partitions take, and whom does it stop?
+"""How long does a rebalance of ten members over 1,000 partitions take, and which members stop?
 
-Nine members share a topic of 1,000 partitions, then a tenth joins. All of them are kept by one
-machine in this process, and are heard from as often as the broker tells them to be; time is that of
-the model, so that `measured` is what members wait for: how long it takes until every partition is
-read by the one who is to read it, at the worst moment to join. `revoked` counts partitions taken
-from a member that keeps them, which must be none. `cpu_ms` is what the coordinator computes for it.
-Prints one JSON line.
+Nine members share a topic of 1,000 partitions, then a tenth joins. One machine in this process runs
+all of them, and they send heartbeats as often as the broker requires; time is the model's, so
+`measured` is how long members wait until every partition is read by its new owner, at the worst
+moment to join. `revoked` counts partitions taken from a member that keeps them, which must be none.
+`cpu_ms` is the processor time of the coordinator. Prints one JSON line.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""How long are 1,000 partitions without a leader when the broker that leads them all dies?
+"""How long are 1,000 partitions without a leader when the broker that leads them all crashes?
 
-Three whole brokers on simulated disks and links, 50 ms to a tick, 1 to 2 ms to a message or a sync.
-Broker 1 leads 1,000 partitions, all of them at rest, and is killed. Measured is the simulated time
-until each has a leader that serves: when the others are told that nobody listens there any more,
-and when they must notice the silence themselves. Beside it the messages per group, the most that
-one broker sends in one tick, and the processor time that each survivor takes. The reference is
-every replica left to its own time-out, as chance has it. Prints one JSON line.
+Three whole brokers on simulated disks and links, 50 ms per tick, 1 to 2 ms per message or sync.
+Broker 1 leads 1,000 partitions, all at rest, and is killed. It measures the simulated time until
+each has a leader that serves: when the others learn that nothing listens there any more, and when
+they must notice the silence themselves. It also reports the messages per group, the most that one
+broker sends in one tick, and the processor time of each survivor. In the reference every replica
+is left to its own random timeout. Prints one JSON line.
 """
 
 import json
@@ -30,10 +30,10 @@ SURVIVORS = (2, 3)
 
 
 class QuietWorld(BrokerWorld):
-    """A world that checks nothing after each step: what is measured is the brokers alone."""
+    """A world without checks after each step, so that only the brokers are measured."""
 
     def act(self, machine: BrokerNode, action: Callable[[], None]) -> None:
-        """Let a node do something."""
+        """Run an action of a node."""
         action()
         if machine.broker is not None:
             machine.broker.flush()
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def measure(way: str) -> dict[str, float]:
-    """Kill the leader of everything, and wait until everything is led again."""
+    """Kill the leader of all partitions, and wait until all are led again."""
     world = at_rest()
     survivors = [broker_of(world, node) for node in SURVIVORS]
     if way == "chance":
@@ -107,7 +107,7 @@ def measure(way: str) -> dict[str, float]:
 
 
 def at_rest() -> QuietWorld:
-    """Return a cluster in which broker 1 leads everything, and nothing is awake."""
+    """Return a cluster in which broker 1 leads all partitions, and all are at rest."""
     settings = BrokerSettings(
         tick_ms=TICK_MS,
         ask_ms=60_000,

@@ -1,8 +1,8 @@
 """What do 1,000 idle Raft groups cost a process, in ticks and heartbeats?
 
-Three nodes in this process, each a member of every group, joined by lists instead of sockets. The
-groups elect leaders, settle and go to rest; then the time that all three nodes need for ten
-seconds' worth of ticks is measured and divided by three: what one broker with 1,000 groups spends.
+Three nodes in this process, each a member of every group, are joined by lists instead of sockets.
+The groups elect leaders, settle and go to rest; then the time that all three nodes need for ten
+seconds' worth of ticks is measured and divided by three: the cost of one broker with 1,000 groups.
 The reference is the same cluster with every group kept awake. Prints one JSON line.
 """
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def share(run: Callable[[], None]) -> float:
-    """Return what share of a core one node takes, in per cent, at the pace of real ticks."""
+    """Return the share of a core that one node takes, in per cent, at the rate of real ticks."""
     start = time.process_time()
     run()
     taken = time.process_time() - start

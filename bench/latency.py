@@ -1,9 +1,8 @@
-"""How long from sending a message until its consumer has it, against a bare echo of the same bytes?
+"""How long until a consumer has a message, compared with a bare echo of the same bytes?
 
-1,000 messages a second of 100 bytes each, acks=all, flush.policy=os; a consumer waits in a long
-poll on another connection. The reference is a uvloop server that does nothing but send back what
-comes: the same frames at the same rate. Both take turns; the best median of each counts. Prints one
-JSON line.
+1,000 messages per second of 100 bytes each, acks=all, flush.policy=os; a consumer waits in a long
+poll on another connection. The reference is a uvloop server that only echoes: the same frames at
+the same rate. Both take turns; the best median of each counts. Prints one JSON line.
 """
 
 import asyncio
@@ -31,10 +30,10 @@ _HIGH_WATERMARK = struct.Struct(">q")
 
 
 class Echo(asyncio.Protocol):
-    """Sends back what comes."""
+    """Echoes everything."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way back."""
+        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
@@ -43,7 +42,7 @@ class Echo(asyncio.Protocol):
 
 
 def echo(listener: socket.socket) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process is stopped."""
 
     async def go() -> None:
         server = await asyncio.get_running_loop().create_server(Echo, sock=listener)
@@ -54,7 +53,7 @@ def echo(listener: socket.socket) -> None:
 
 @contextmanager
 def echoing() -> Iterator[int]:
-    """Run the echo in a process of its own; yields its port."""
+    """Run the echo in its own process; yields its port."""
     with socket.create_server((HOST, 0)) as listener:
         process = multiprocessing.get_context("fork").Process(target=echo, args=(listener,))
         process.start()
@@ -64,18 +63,18 @@ def echoing() -> Iterator[int]:
 
 
 class Frames(asyncio.Protocol):
-    """Tells of every frame that comes."""
+    """Reports every frame that arrives."""
 
     def __init__(self) -> None:
         self.came: asyncio.Queue[bytes] = asyncio.Queue()
         self._rest = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the connection, to send by."""
+        """Keep the connection for sending."""
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Cut what came into frames."""
+        """Split the input into frames."""
         data = self._rest + data
         while len(data) >= 4:
             end = 4 + int.from_bytes(data[:4], "big")
@@ -87,7 +86,7 @@ class Frames(asyncio.Protocol):
 
 
 async def paced(line: Frames, frame: bytes, sent: list[float]) -> None:
-    """Send at the given rate; note when."""
+    """Send at the given rate; record the times."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     for number in range(MESSAGES):
@@ -99,7 +98,7 @@ async def paced(line: Frames, frame: bytes, sent: list[float]) -> None:
 
 
 async def time_echo(port: int, frame: bytes) -> float:
-    """Return the median until a frame is back."""
+    """Return the median time until a frame is back."""
     _, line = await asyncio.get_running_loop().create_connection(Frames, HOST, port)
     sent: list[float] = []
     came: list[float] = []
@@ -113,7 +112,7 @@ async def time_echo(port: int, frame: bytes) -> float:
 
 
 async def time_broker(broker: Served, frame: bytes, offset: int) -> float:
-    """Return the median from sending a message until its consumer has it."""
+    """Return the median time from sending a message until its consumer has it."""
     loop = asyncio.get_running_loop()
     _, producer = await loop.create_connection(Frames, HOST, broker.port)
     _, consumer = await loop.create_connection(Frames, HOST, broker.port)
@@ -134,7 +133,7 @@ async def time_broker(broker: Served, frame: bytes, offset: int) -> float:
 
 
 def high_watermark(answer: bytes) -> int:
-    """Return the high watermark of the only partition, which stands at a fixed place."""
+    """Return the high watermark of the only partition, which is at a fixed position."""
     place = 4 + 5 + 10 + 1 + 1 + len(TOPIC) + 1 + 4 + 2
     (found,) = _HIGH_WATERMARK.unpack_from(answer, place)
     assert isinstance(found, int)

@@ -1,9 +1,8 @@
 """How much does one link between two brokers carry, and what does a message cost each side?
 
 Two processes on loopback, on uvloop. One sends appends of 1 MB, or of 100 bytes for a thousand
-groups in turn, and keeps some of them under way; the other accepts each as a follower does, but
-writes nothing. The processor time of both sides is told for each message. Prints one JSON line for
-each size.
+groups in turn, with a window of them in flight; the other accepts each like a follower, but writes
+nothing. The processor time of both sides is given per message. Prints one JSON line for each size.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ RUNS = (("links-1m", 1_000_000, 16), ("links-100b", 100, 2_000))
 
 
 def links(node: int, deliver: Callable[[str, Message], None]) -> Links:
-    """Return the links of one of the two."""
+    """Return the links of one of the two processes."""
     identity = Identity(cluster="bench", node=node, directory=bytes(16), session=1, secret=b"bench")
     ports = LinkPorts(deliver=deliver, receive=lambda _: None)
     return Links(identity, ports, LinkConfig(), random.Random(node))
@@ -68,7 +67,7 @@ class Sender:
         self._names = [f"orders-{number}" for number in range(GROUPS)]
 
     async def measure(self, size: int, window: int, follower: int) -> tuple[float, float, float]:
-        """Return messages per second and the microseconds of each side for one."""
+        """Return messages per second, and the microseconds of each side per message."""
         self.batch = bytes(size)
         self.done = 0
         self.is_running = True

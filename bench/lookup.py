@@ -1,9 +1,9 @@
 """Does finding a record cost the same in a log of 1,000 segments as in a log of one?
 
-Counts what the disk is asked for, because that does not depend on the machine: reads and bytes per
-lookup, by offset and by time. *Warm* means that the segment's indexes are in memory, *cold* that
-they are not. The first lookup by time after a start also reads the end of every time index,
-once; it is shown by itself. Prints one JSON line per figure, 1,000 segments against one.
+It counts disk accesses, which do not depend on the machine: reads and bytes per lookup, by offset
+and by time. *Warm* means that the segment's indexes are in memory, *cold* that they are not. The
+first lookup by time after a start also reads the end of every time index, once; that is shown
+separately. Prints one JSON line per figure, 1,000 segments against one.
 """
 
 import argparse
@@ -29,12 +29,12 @@ START_MS = 1_700_000_000_000
 FETCH_BYTES = 4 << 10
 LOOKUPS = 200
 REPEATED = ("by_offset", "by_time", "by_offset_cold")
-"""What every lookup costs; the first by time is a start-up cost and shown beside them."""
+"""The cost of every lookup; the first by time is a start-up cost and shown separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the disk was asked for, per lookup."""
+    """Disk accesses per lookup."""
 
     reads: float
     bytes: float
@@ -59,13 +59,13 @@ def main() -> None:
 
 
 def measure(segments: int) -> dict[str, Cost]:
-    """Build a log of so many closed segments and look things up in it."""
+    """Build a log with this many closed segments and do lookups in it."""
     with tempfile.TemporaryDirectory() as root:
         disk = PosixDisk(Path(root))
         log = build(disk, segments)
         log.close()
         chance = random.Random(1)
-        # The middle of the log, and the same places within a segment however many there are.
+        # The middle of the log, and the same positions within a segment for any number of them.
         middle = list(log.each_info())[segments // 2]
         offsets = [chance.randrange(middle.base, middle.end) for _ in range(LOOKUPS)]
         costs = {
@@ -85,7 +85,7 @@ def measure(segments: int) -> dict[str, Cost]:
 
 
 def build(disk: PosixDisk, segments: int) -> Segments:
-    """Fill segments with batches of one record, whose offset is its time too."""
+    """Fill segments with batches of one record, whose offset is also its time."""
     log = Segments.create(disk, "orders", CONFIG, SystemClock(), 0)
     while len(list(log.each_info())) <= segments:
         for _ in range(CONFIG.segment_bytes_max // BATCH_BYTES):
@@ -120,7 +120,7 @@ def cold(disk: PosixDisk, log: Segments, look_up: LookUp, offsets: list[Offset])
 
 
 def reopened(disk: PosixDisk, log: Segments) -> Segments:
-    """Open the log as after a restart."""
+    """Reopen the log as after a restart."""
     return Segments.recover(
         disk,
         log.folder,
@@ -133,7 +133,7 @@ def reopened(disk: PosixDisk, log: Segments) -> Segments:
 
 
 def counted(disk: PosixDisk, work: Callable[[], object], lookups: int) -> Cost:
-    """Run the lookups and say what each cost."""
+    """Run the lookups and return the cost of each."""
     reads, bytes_read = disk.reads, disk.bytes_read
     work()
     return Cost(

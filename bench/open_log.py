@@ -1,9 +1,9 @@
 """How long does it take to open a large log, and how much of it must be read?
 
-Builds a log of 10 GB through the same store as a broker. First it is closed cleanly, and opening is
-timed. Then more is written, only a part of it synced, and the process forgets everything, as a kill
-does; opening reads the un-synced tail and hardly more, whatever the size of the log. Bytes are
-counted by the disk, so that figure does not depend on the machine. Prints one JSON line each.
+Builds a log of 10 GB through the broker's own store. First it is closed cleanly, and opening is
+timed. Then more is written, only part of it synced, and the process forgets everything, as a kill
+does; opening must read the unsynced tail and hardly more, whatever the size of the log. The disk
+counts the bytes, so that figure does not depend on the machine. Prints one JSON line each.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from bench.append import a_batch
-from kafkaesque.broker.store import Store
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import LogConfig
 from kafkaesque.entry import Entry, TermOpened, Voters
@@ -24,6 +24,7 @@ from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.record.crc import crc32c
 from kafkaesque.record.view import CRC_FROM, stamp
+from kafkaesque.server.edge.event_log import EventLog
 
 GROUP = "orders"
 BATCH_BYTES = 1 << 20
@@ -61,7 +62,7 @@ def main() -> None:
 def build(root: Path, batches: int) -> None:
     """Write the log and stop cleanly."""
     disk = PosixDisk(root)
-    store = Store.open(disk, LogConfig(), SystemClock(), 1, fail)
+    store = Store.open(disk, LogConfig(), SystemClock(), 1, fail, EventLog(SystemClock()))
     log = store.create_log(GROUP, Voters(voters=(1,)))
     store.flusher.kick()
     log.append([Entry(0, 1, 1, TermOpened())])
@@ -72,7 +73,7 @@ def build(root: Path, batches: int) -> None:
 
 
 def append(store: Store, log: PartitionLog, batches: int, sync_every: int) -> None:
-    """Append batches of 1 MB and sync after every so many."""
+    """Append batches of 1 MB and sync after every `sync_every`."""
     batch = a_batch(BATCH_BYTES)
     for number in range(1, batches + 1):
         set_time(batch, START_MS + log.end_offset)
@@ -83,7 +84,7 @@ def append(store: Store, log: PartitionLog, batches: int, sync_every: int) -> No
 
 
 def set_time(batch: bytearray, timestamp_ms: int) -> None:
-    """Let the batch's record be of this time, so that the time index grows as it usually does."""
+    """Set the time of the batch's record, so that the time index grows as usual."""
     struct.pack_into(">qq", batch, TIMESTAMPS_AT, timestamp_ms, timestamp_ms)
     struct.pack_into(">I", batch, CRC_AT, crc32c(memoryview(batch)[CRC_FROM:]))
 
@@ -92,13 +93,13 @@ def opened(root: Path) -> tuple[float, PosixDisk, Store, PartitionLog]:
     """Open the store and the log in it, as a starting broker does."""
     disk = PosixDisk(root)
     start = time.perf_counter()
-    store = Store.open(disk, LogConfig(), SystemClock(), 1, fail)
+    store = Store.open(disk, LogConfig(), SystemClock(), 1, fail, EventLog(SystemClock()))
     log = store.open_log(GROUP)
     return time.perf_counter() - start, disk, store, log
 
 
 def fail(error: LogError) -> None:
-    """Nothing may go wrong here."""
+    """Fail: no error is expected here."""
     raise error
 
 

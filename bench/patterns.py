@@ -1,10 +1,10 @@
-"""What do the messaging patterns cost beside the bare client that they stand on?
+"""What do the messaging patterns cost compared with the bare client below them?
 
-Each figure is a ratio within one run, against confluent-kafka doing the least that could be called
-the same: a request's round trip against one hop from a producer to a waiting consumer; a worker
-with a no-op handler against a loop that polls, calls the same no-op and stores offsets; a redrive
-against a loop that copies. They take turns, and the best of each counts; of round trips, which
-are over in less than a millisecond, the median ratio of neighbours. Prints JSON lines.
+Each figure is a ratio within one run, against confluent-kafka doing the minimum equivalent: a
+request's round trip against one hop from a producer to a waiting consumer; a worker with a no-op
+handler against a loop that polls, calls the same no-op and stores offsets; a redrive against a loop
+that copies. They take turns, and the best of each counts; of round trips, which take less than a
+millisecond, the median ratio of neighbours. Prints JSON lines.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from kafkaesque.patterns import (
     worker,
 )
 from kafkaesque.patterns.dead_letter import dead_headers, failure_of
+from kafkaesque.patterns.dead_letter_redrive import Redriver, RedriveSettings
 from kafkaesque.patterns.message import Message
-from kafkaesque.patterns.redriving import Redriver, RedriveSettings
 from kafkaesque.testing.process import HOST
 
 ROUNDS = 7
@@ -77,7 +77,7 @@ def show(figure: str, measured: float, unit: str, ratio: float | None, **beside:
 
 
 def timed(what: Callable[[], object]) -> float:
-    """Return how many seconds it took."""
+    """Return the duration in seconds."""
     began = time.perf_counter()
     what()
     return time.perf_counter() - began
@@ -90,7 +90,7 @@ def fill(
     count: int,
     headers: list[tuple[str, str | bytes | None]] | None = None,
 ) -> None:
-    """Make a topic of one partition with so many messages of 100 bytes."""
+    """Create a topic of one partition with this many messages of 100 bytes."""
     broker.create_topic(topic, OS)
     many = {"queue.buffering.max.messages": 2 * count}
     producer = Producer({"bootstrap.servers": at, "linger.ms": 5, **many})
@@ -137,7 +137,7 @@ async def nothing(_: object) -> None:
 
 
 def group_settings(at: str, group: str) -> dict[str, str | bool | int]:
-    """Return the settings of a consumer that commits what it stores."""
+    """Return the settings of a consumer that commits its stored offsets."""
     return {
         "bootstrap.servers": at,
         "group.id": group,
@@ -148,7 +148,7 @@ def group_settings(at: str, group: str) -> dict[str, str | bool | int]:
 
 
 async def time_bare_loop(at: str, topic: str) -> float:
-    """Return how long a loop over poll takes for all messages, from the first one on."""
+    """Return how long a loop over poll takes for all messages, from the first one."""
     consumer = Consumer(group_settings(at, f"bare-{topic}"))
     consumer.subscribe([topic])
     left, began = MESSAGES, 0.0
@@ -165,7 +165,7 @@ async def time_bare_loop(at: str, topic: str) -> float:
 
 
 async def time_worker(at: str, topic: str) -> float:
-    """Return how long a worker takes for all messages, from the first one on."""
+    """Return how long a worker takes for all messages, from the first one."""
     done, began, finished = 0, 0.0, asyncio.Event()
 
     async def handle(_: Delivery) -> None:
@@ -191,7 +191,7 @@ def letter_headers(topic: str) -> list[tuple[str, str | bytes | None]]:
 
 
 def time_copy(at: str, source: str, target: str) -> float:
-    """Return how long a loop takes that copies a topic, headers and all."""
+    """Return how long a loop takes to copy a topic, including headers."""
 
     def copy() -> None:
         consumer = Consumer({"bootstrap.servers": at, "group.id": "unused"})

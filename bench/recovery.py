@@ -1,10 +1,10 @@
-"""How soon does a broker with 10,000 partitions take records again after it was killed?
+"""How soon does a broker with 10,000 partitions accept records again after it was killed?
 
-1,000 topics of ten partitions each get a record, and the broker is killed. The clock runs from
-before its process is made anew. A producer asks one partition after the other until each has
-acknowledged a record with acks=all, and starts over as often as some are not open yet. Prints two
-JSON lines: the time to the first acknowledgement, and to the last partition's first, with the
-processor time that the broker took for it, which other programs on the machine do not stretch.
+1,000 topics of ten partitions each get a record, and the broker is killed. The clock starts before
+its new process is created. A producer tries one partition after another until each has acknowledged
+a record with acks=all, and starts over while some are not open yet. Prints two JSON lines: the time
+to the first acknowledgement, and to the last partition's first, with the broker's processor time,
+which other programs on the machine do not stretch.
 """
 
 import argparse
@@ -46,7 +46,7 @@ ANSWER_S = 600.0
 
 
 def connect(port: int) -> socket.socket:
-    """Return a connection as soon as somebody listens."""
+    """Return a connection as soon as the port is open."""
     while True:
         try:
             connection = socket.create_connection((HOST, port), timeout=ANSWER_S)
@@ -103,7 +103,7 @@ def fill(port: int, names: list[str], batch: bytes) -> None:
 
 
 def first_and_last(port: int, names: list[str], batch: bytes) -> tuple[float, float]:
-    """Return when the first partition acknowledged a record, and when the last had done so."""
+    """Return when the first partition acknowledged a record, and when the last one did."""
     left = {name: set(range(PARTITIONS_PER_TOPIC)) for name in names}
     first = 0.0
     with connect(port) as connection:

@@ -1,9 +1,9 @@
-"""How many requests per second does one connection get through, and what does each cost?
+"""How many requests per second does one connection carry, and what does each cost?
 
-The broker runs in a process of its own, on uvloop. A client writes prebuilt requests, many at a
-time, and counts the answers: ApiVersions, which only passes through, and Produce of one batch with
-acks=1, and with acks=all, whose batches are gathered and written together. The processor time of
-the broker for each request says more than the rate on a busy machine.
+The broker runs in its own process, on uvloop. A client writes prebuilt requests, many at a time,
+and counts the responses: ApiVersions, which only passes through, and Produce of one batch with
+acks=1, and with acks=all, whose batches are gathered and written together. On a busy machine the
+broker's processor time per request says more than the rate.
 Prints one JSON line for each kind of request.
 """
 
@@ -20,7 +20,7 @@ ACKS_ALL = -1
 
 
 def rate(broker: Served, request: bytes, window: int) -> tuple[float, float]:
-    """Return requests per second, with `window` of them under way, and the broker's us for each."""
+    """Return requests per second with `window` in flight, and the broker's us for each."""
     with broker.connect() as stream:
         stream.sendall(request)
         answer_bytes = 4 + len(receive(stream))

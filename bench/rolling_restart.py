@@ -1,8 +1,8 @@
-"""What does a producer notice when all brokers are restarted, one after the other?
+"""What does a producer notice when all brokers are restarted, one after another?
 
-Three brokers, replication factor 3. An idempotent librdkafka producer with its default settings
-sends to all partitions without end, while every broker is stopped and started again; with --kill
-it is killed instead. Nothing may fail, be lost, doubled or change its order. The longest pause is
+Three brokers, replication factor 3. An idempotent librdkafka producer with default settings sends
+to all partitions continuously, while every broker is stopped and started again; with --kill it is
+killed instead. Nothing may fail, be lost, be duplicated or change its order. The longest pause is
 the longest that any record waited for its acknowledgement.
 """
 
@@ -26,13 +26,13 @@ PARTITIONS = 12
 TOPIC = "orders"
 SECONDS_MAX = 60
 BETWEEN_S = 1.0
-"""How long a broker has been back before the next one goes."""
+"""How long a broker is back before the next one is restarted."""
 _PACE_S = 0.001
 _RECORDS_PER_POLL = 10_000
 
 
 class Load:
-    """Sends numbers to all partitions in turn; knows what was acknowledged, and how soon."""
+    """Sends numbers to all partitions in turn; records what was acknowledged, and how soon."""
 
     def __init__(self, bootstrap: str, partitions: int) -> None:
         self.failures: list[str] = []
@@ -51,18 +51,18 @@ class Load:
         return sum(len(numbers) for numbers in self.acknowledged.values())
 
     def take_longest_ms(self) -> int:
-        """Return how long a record waited at most since this was last asked."""
+        """Return the longest wait of a record since the last call."""
         waiting = min(self._sent.values(), default=time.perf_counter())
         longest = max(self.longest_s, time.perf_counter() - waiting)
         self.longest_s = 0.0
         return round(longest * 1000)
 
     def end(self) -> None:
-        """Send no more, and wait until all that was sent is answered."""
+        """Stop sending, and wait for all acknowledgements."""
         self._is_ended.set()
         self._thread.join()
         left = self._producer.flush(SECONDS_MAX)
-        assert left == 0, f"{left} records were never answered"
+        assert left == 0, f"{left} records were never acknowledged"
 
     def _run(self) -> None:
         for number in count():
@@ -86,7 +86,7 @@ class Load:
 
 
 def create(bootstrap: str, partitions: int = PARTITIONS) -> None:
-    """Make the topic, with a replica on each broker."""
+    """Create the topic, with a replica on each broker."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(TOPIC, partitions, BROKERS)])[TOPIC].result(SECONDS_MAX)
 
@@ -94,7 +94,7 @@ def create(bootstrap: str, partitions: int = PARTITIONS) -> None:
 def roll(
     cluster: Cluster, down: Callable[[NodeId], None], load: Load, between_s: float = BETWEEN_S
 ) -> list[int]:
-    """Restart all brokers, one after the other; return the longest pause in ms with each."""
+    """Restart all brokers, one after another; return the longest pause in ms for each."""
     pauses = []
     for node in cluster.nodes:
         load.take_longest_ms()
@@ -106,7 +106,7 @@ def roll(
 
 
 def read(bootstrap: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
-    """Return the numbers in all partitions, in their order, and a little of what is too many."""
+    """Return the numbers in all partitions, in order, and a few of any surplus."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )

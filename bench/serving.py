@@ -1,4 +1,4 @@
-"""A broker in a process of its own for bench programs, its counters, and frames to send to it."""
+"""A broker in its own process for the benchmarks, its counters, and frames to send to it."""
 
 import os
 import socket
@@ -44,31 +44,31 @@ _KIB = 1024
 
 
 def processor_seconds(process: int) -> float:
-    """Return the processor time that a process took so far, in user and kernel mode."""
+    """Return the processor time of a process so far, in user and kernel mode."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A broker that listens."""
+    """A running broker."""
 
     pid: int
     port: int
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that it took so far, in user and kernel mode."""
+        """Return its processor time so far, in user and kernel mode."""
         return processor_seconds(self.pid)
 
     def resident_bytes(self) -> int:
-        """Return the memory that it holds now."""
+        """Return its memory now."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * _KIB
         raise AssertionError("every process has a VmRSS")
 
     def connect(self) -> socket.socket:
-        """Return a connection that sends at once."""
+        """Return a connection that sends without delay."""
         connection = socket.create_connection((HOST, self.port))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
@@ -94,9 +94,9 @@ class Served:
 def serving(
     folder: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> Iterator[Served]:
-    """Run a broker with an empty folder, or with the one given, until the caller is done.
+    """Run a broker with an empty folder, or with the given one, until the caller is done.
 
-    Its environment is that of this process, and what is given beyond that.
+    `environment` is added to that of this process.
     """
     with tempfile.TemporaryDirectory() as root:
         broker = BrokerProcess(folder or Path(root) / "data", environment=environment)
@@ -108,7 +108,7 @@ def serving(
 
 
 def frame_of(request: object, version: int) -> bytes:
-    """Return a request as it goes over the wire, its length before it."""
+    """Return a request as sent on the wire, after its length."""
     api = api_of(type(request))
     header = RequestHeader(key=api.key, version=version, correlation_id=7, client_id="bench")
     body = encode_request_header(header, request_header_version(api, version))
@@ -117,7 +117,7 @@ def frame_of(request: object, version: int) -> bytes:
 
 
 def receive(connection: socket.socket) -> bytes:
-    """Return the next answer, without its length."""
+    """Return the next response, without its length."""
     (size,) = struct.unpack(">i", _exactly(connection, 4))
     return _exactly(connection, size)
 
@@ -133,7 +133,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def a_batch(records: int, value_bytes: int) -> bytes:
-    """Return a batch as a producer sends it."""
+    """Return a batch as producers send it."""
     now_ms = time.time_ns() // 1_000_000
     value = os.urandom(value_bytes)
     return bytes(
@@ -147,7 +147,7 @@ def a_batch(records: int, value_bytes: int) -> bytes:
 
 
 def produce_frame(topic: str, batch: bytes, acks: int = -1, partition: int = 0) -> bytes:
-    """Return a request that appends a batch to a partition, with acks=all unless told."""
+    """Return a request that appends a batch to a partition, by default with acks=all."""
     share = PartitionProduceData(index=partition, records=batch)
     data = TopicProduceData(name=topic, partition_data=(share,))
     request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=(data,))
@@ -155,7 +155,7 @@ def produce_frame(topic: str, batch: bytes, acks: int = -1, partition: int = 0) 
 
 
 def check_produced(answer: bytes) -> None:
-    """Fail unless a request of `produce_frame` was carried out."""
+    """Fail unless a request of `produce_frame` succeeded."""
     header_version = response_header_version(api_of(ProduceResponse), PRODUCE_VERSION)
     _, start = decode_response_header(answer, header_version)
     found = decode(ProduceResponse, PRODUCE_VERSION, answer, start)

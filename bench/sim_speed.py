@@ -1,6 +1,6 @@
-"""How many steps a second does the simulator take on one core, with all checks on?
+"""How many steps per second does the simulator run on one core, with all checks on?
 
-Runs the first seeds of the whole stack (real Raft, real log, real recovery) one after the other in
+Runs the first seeds of the whole stack (real Raft, real log, real recovery) one after another in
 this process. The best of several rounds counts. Prints one JSON line.
 """
 

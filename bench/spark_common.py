@@ -1,4 +1,4 @@
-"""What the bench programs with Spark share: a session, topics full of records, and memory."""
+"""Shared by the Spark benchmarks: a session, topics full of records, and memory."""
 
 import os
 import random
@@ -24,7 +24,7 @@ _KIB = 1024
 
 
 def formats() -> list[str]:
-    """Return the connectors that are there: ours, and Spark's own if its JARs are."""
+    """Return the available connectors: ours, and Spark's own if its JARs exist."""
     return [OURS, *([OFFICIAL] if jars() else [])]
 
 
@@ -64,14 +64,14 @@ def fill(bootstrap: str, topic: str, rows: int, per_batch: int = RECORDS_PER_BAT
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long something takes."""
+    """Return the duration in seconds."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process and of all below it: Spark's JVM and its workers."""
+    """Return the memory of this process and its descendants: Spark's JVM and its workers."""
     parents, sizes = {}, {}
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -82,7 +82,7 @@ def resident_bytes() -> int:
         parents[pid] = int(lines["PPid"])
         sizes[pid] = int(lines.get("VmRSS", "0 kB").split()[0]) * _KIB
     own = {os.getpid()}
-    # Ends: each turn finds a process more, or nothing.
+    # Ends: each pass finds another process, or nothing.
     while found := {pid for pid, parent in parents.items() if parent in own} - own:
         own |= found
     return sum(sizes.get(pid, 0) for pid in own)

@@ -1,4 +1,4 @@
-"""How fast do batches become Arrow columns, on one core?
+"""How fast do batches become Arrow columns on one core?
 
 Records of 118 B in batches of 500, and of 1 KB in batches of 64, without codec; 64 batches become
 one Arrow batch. aiokafka's compiled reader walks the same batches in the same run and reads every
@@ -48,12 +48,12 @@ def a_topic(records: int, value_bytes: int) -> list[BatchView]:
 
 
 def ours(views: list[BatchView], decoder: Decoder) -> int:
-    """Decode all, checksums checked; return the number of rows."""
+    """Decode all, including checksums; return the number of rows."""
     return sum(decoder.decode(group).num_rows for group in chunks(views, RecordLimits()))
 
 
 def theirs(views: list[bytes]) -> int:
-    """Read all records and their fields, checksums checked; return their number."""
+    """Read all records and their fields, including checksums; return their number."""
     count = 0
     for data in views:
         batch = DefaultRecordBatch(data)
@@ -76,7 +76,7 @@ def best_seconds(work: Callable[[], int]) -> float:
 
 
 def measure(figure: str, records: int, value_bytes: int) -> dict[str, object]:
-    """Return one figure: rows if they are small, bytes if they are large."""
+    """Return one figure: rows for small records, bytes for large ones."""
     decoder = Decoder(Target(topic="t", partition=0, first=0, end=1 << 62))
     views = a_topic(records, value_bytes)
     plain = [bytes(view.data) for view in views]

@@ -1,8 +1,8 @@
-"""How much longer does a micro-batch take that reads a topic, than one of Spark's `rate` source?
+"""How much longer does a micro-batch take that reads a topic than one of Spark's `rate` source?
 
 100 rows in each micro-batch, into Spark's no-op sink, `local[2]`. The median of the micro-batches
-counts, without the first ones of each query. Spark's own connector is measured beside it if its
-JARs are there. Prints one JSON line; needs the extra `spark`.
+counts, without the first ones of each query. Spark's own connector is also measured if its JARs
+exist. Prints one JSON line; needs the extra `spark`.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 1 M rows of 108 B from memory, `local[2]`, acks=all by idempotent producers into four partitions,
 and the same exactly once. Spark's own connector, which has no such mode, writes the same rows to
-the same broker, in turns, if its JARs are there. The best of several rounds counts. Prints one JSON
+the same broker, in turns, if its JARs exist. The best of several rounds counts. Prints one JSON
 line; needs the extra `spark`.
 """
 
@@ -19,7 +19,7 @@ ONCE = "exactly-once"
 
 
 def write(rows: Any, way: str, bootstrap: str, topic: str) -> None:
-    """Append all rows to a topic, by a format or by ours exactly once."""
+    """Append all rows to a topic, with a format or with ours exactly once."""
     options = {"kafka.bootstrap.servers": bootstrap, "topic": topic}
     form = OURS if way == ONCE else way
     if way == ONCE:

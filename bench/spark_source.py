@@ -1,10 +1,10 @@
-"""How fast does Spark read a topic, and does its memory stay bounded?
+"""How fast does Spark read a topic, and is its memory bounded?
 
 2 M records of 118 B in four partitions, `local[2]`, into Spark's no-op sink; Spark's own connector
-reads the same topic from the same broker, in turns, if its JARs are there. The best of several
-rounds counts. Then 20 M records are read, and the most memory that Spark's processes hold meanwhile
-is compared with the most that they held for 2 M. `ROWS_MILLIONS` sets another number than 20.
-Prints JSON lines; needs the extra `spark`.
+reads the same topic from the same broker, in turns, if its JARs exist. The best of several rounds
+counts. Then 20 M records are read, and the peak memory of Spark's processes is compared with their
+peak for 2 M. `ROWS_MILLIONS` sets another number than 20. Prints JSON lines; needs the extra
+`spark`.
 """
 
 import json
@@ -24,13 +24,13 @@ LOOK_SECONDS = 0.5
 
 
 def read(spark: Any, form: str, bootstrap: str, topic: str) -> None:
-    """Read a whole topic into nothing."""
+    """Read a whole topic and discard it."""
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
     spark.read.format(form).options(**options).load().write.format("noop").mode("overwrite").save()
 
 
 def memory_of(work: Callable[[], object]) -> list[int]:
-    """Return the memory that was held while something ran, at regular times."""
+    """Return memory samples taken at regular times while something runs."""
     done, found = threading.Event(), [resident_bytes()]
 
     def look() -> None:

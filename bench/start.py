@@ -1,11 +1,10 @@
-"""How long from starting a broker to the first acknowledged message, and what memory does it hold?
+"""How long does a broker take to the first acknowledged message, and how much memory?
 
-The clock runs from before the process is made until a message that asked for acks=all is
-acknowledged, on an empty folder, the topic's creation in it. The best of several rounds counts.
-As in an installed package, Python finds its modules compiled: the first round compiles them, also
-where the environment forbids to keep what is compiled (`PYTHONDONTWRITEBYTECODE`, which doubles the
-time). Memory is what the process holds a while after that, when nothing happens any more. Prints
-two JSON lines.
+The clock starts before the process is created and stops when a message with acks=all is
+acknowledged, on an empty folder, including the topic's creation. The best of several rounds counts.
+As in an installed package, Python finds its modules compiled: the first round compiles them, even
+if the environment forbids keeping them (`PYTHONDONTWRITEBYTECODE`, which doubles the time). Memory
+is that of the process a while later, when it is idle. Prints two JSON lines.
 """
 
 import json
@@ -24,7 +23,7 @@ MIB = 1 << 20
 
 @contextmanager
 def compiling() -> Iterator[Mapping[str, str]]:
-    """Give an environment in which Python keeps compiled modules, in a folder of its own."""
+    """Yield an environment in which Python keeps compiled modules, in its own folder."""
     with tempfile.TemporaryDirectory() as folder:
         yield {"PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
 

@@ -1,10 +1,10 @@
-"""How much of the disk's own speed is left when every message must be synced before its answer?
+"""How much of the disk's own speed is left when every message must be synced first?
 
 16 connections send prebuilt requests with acks=all to a topic with flush.policy=always, each its
-next one when the last is answered. Requests of 1 MB are compared with one program that writes 1 MB
-and syncs it, again and again; requests of 16 KB with one sync per append of 16 KB, which is what
-they would cost if syncs were not shared. Both sides take turns; the best round of each counts.
-Prints two JSON lines.
+next one after the last response. Requests of 1 MB are compared with one program that repeatedly
+writes 1 MB and syncs it; requests of 16 KB with one sync per append of 16 KB, which is what they
+would cost if syncs were not shared. Both sides take turns; the best round of each counts. Prints
+two JSON lines.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 
 class Sender(asyncio.BufferedProtocol):
-    """Sends the same request again whenever it was answered, until the time is up."""
+    """Resends the same request after each response, until the time is up."""
 
     def __init__(self, frame: bytes, deadline: float) -> None:
         self.answers = 0
@@ -40,17 +40,17 @@ class Sender(asyncio.BufferedProtocol):
         self._got = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the first."""
+        """Send the first request."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=4 * MIB)
         self._transport.write(self._frame)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where the answer goes; it is small."""
+        """Return the buffer for the response, which is small."""
         return self._buffer[self._got :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Count the answer and send the next request."""
+        """Count the response and send the next request."""
         self._got += nbytes
         if self._got < 4 or self._got < 4 + int.from_bytes(self._buffer[:4], "big"):
             return
@@ -64,7 +64,7 @@ class Sender(asyncio.BufferedProtocol):
 
 
 async def send(broker: Served, frame: bytes) -> float:
-    """Return the answers per second over all connections."""
+    """Return the responses per second over all connections."""
     loop = asyncio.get_running_loop()
     start = time.perf_counter()
     senders = [

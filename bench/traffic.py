@@ -1,10 +1,10 @@
-"""What does a million small messages cost the broker, when librdkafka sends and reads them?
+"""What do a million small messages cost the broker when librdkafka sends and reads them?
 
 100 bytes each, acks=all, flush.policy=os, one partition; batches of up to 1 MB, librdkafka's
 default, and of 16 KB. The client is the limit, so its speed says little: what counts is the
-processor time that the broker took for a million messages. The best of several rounds counts, taken
-in turns. Prebuilt requests over a bare socket, which cost the client next to nothing, are reported
-beside it: they show how much a broker could take.
+broker's processor time per million messages. They take turns; the best of several rounds counts.
+Prebuilt requests over a bare socket, which cost the client next to nothing, are also reported: they
+show the broker's limit.
 """
 
 import json
@@ -27,7 +27,7 @@ SETTINGS = {"flush.policy": "os"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a million messages took."""
+    """The cost of a million messages."""
 
     cpu_seconds: float
     seconds: float
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def measured(broker: Served, cpu_before: float, start: float, messages: int) -> Cost:
-    """Return what it took, as if it had been a million."""
+    """Return the cost, scaled to a million messages."""
     share = messages / 1_000_000
     seconds = time.perf_counter() - start
     return Cost(cpu_seconds=(broker.cpu_seconds() - cpu_before) / share, seconds=seconds / share)
@@ -91,7 +91,7 @@ def produce(broker: Served, topic: str, batch_bytes: int) -> Cost:
 
 
 def consume(broker: Served, topic: str) -> Cost:
-    """Read all of it with librdkafka."""
+    """Read everything with librdkafka."""
     consumer = Consumer(
         {
             "bootstrap.servers": f"127.0.0.1:{broker.port}",
@@ -113,7 +113,7 @@ def consume(broker: Served, topic: str) -> Cost:
 
 
 def produce_raw(broker: Served, topic: str, records: int) -> Cost:
-    """Send prebuilt requests, a few of them ahead of their answers."""
+    """Send prebuilt requests, a few of them in flight."""
     frame = produce_frame(topic, a_batch(records, VALUE_BYTES))
     requests = MESSAGES // records
     with broker.connect() as connection:
@@ -127,7 +127,7 @@ def produce_raw(broker: Served, topic: str, records: int) -> Cost:
 
 
 def consume_raw(broker: Served, topic: str) -> Cost:
-    """Read a megabyte from the start again and again, as many messages as there are."""
+    """Read a megabyte from the start repeatedly, until the number of messages is reached."""
     frame = fetch_frame(topic, 0, wait_ms=0)
     per_answer = (1 << 20) // (VALUE_BYTES + 10)
     requests = MESSAGES // per_answer

@@ -1,11 +1,11 @@
-"""What do transactions cost: in speed, how many a second, and in memory?
+"""What do transactions cost, in speed and memory, and how many are possible per second?
 
-A producer in transactions of 100 ms against one that is merely idempotent, 100 bytes a message in
-batches of up to 1 MB, in turns on one broker; the ratio is the median of those of neighbours,
-because other load comes and goes; where the ratios lie far apart, it says nothing. Then how many
-transactions of 1 and of 100 messages are committed in a second, by 1, 4 and 16 producers at once.
-Memory is what Python holds for each open transaction at its coordinator and for each producer at
-a partition; of 100,000 producers those must be gone whose time is over. Prints JSON lines.
+A producer with transactions of 100 ms is compared with a merely idempotent one: 100-byte messages
+in batches of up to 1 MB, in turns on one broker. The result is the median ratio of neighbouring
+rounds, because other load comes and goes; if the ratios differ widely, it says nothing. Then it
+counts how many transactions of 1 and of 100 messages are committed per second by 1, 4 and 16
+producers at once. Memory is Python's, for each open transaction at its coordinator and for each
+producer at a partition; of 100,000 producers the expired ones must be gone. Prints JSON lines.
 """
 
 import json
@@ -19,13 +19,13 @@ from confluent_kafka import Producer
 
 from bench.serving import Served, serving
 from kafkaesque.ages import Ages
-from kafkaesque.broker.producers import Producers
+from kafkaesque.broker.partition.producers import Producers
 from kafkaesque.config import ProducerConfig
 from kafkaesque.coordinator_config import TransactionConfig
-from kafkaesque.machines.group_commands import Now
-from kafkaesque.machines.transaction_commands import Add, Init
-from kafkaesque.machines.transaction_commands import Producer as Known
-from kafkaesque.machines.transactions import Transactions
+from kafkaesque.machines.decision import Now
+from kafkaesque.machines.transactions.transaction_commands import Add, Init
+from kafkaesque.machines.transactions.transaction_commands import Producer as Known
+from kafkaesque.machines.transactions.transactions import Transactions
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import split_batches
@@ -35,7 +35,7 @@ VALUE = bytes(100)
 ROUNDS = 7
 TRANSACTION_S = 0.1
 LOOK_EVERY = 500
-"""Messages between two looks at the clock."""
+"""Messages between two readings of the clock."""
 SECONDS_MAX = 60
 COUNT_S = 3.0
 CONCURRENT = (1, 4, 16)
@@ -66,7 +66,7 @@ def _print(figure: str, measured: float, unit: str, ratio: float | None = None) 
 
 
 def a_producer(broker: Served, name: str | None = None) -> Producer:
-    """Return one that is idempotent, or, with a name, transactional."""
+    """Return an idempotent producer, or, with a name, a transactional one."""
     settings: dict[str, str | int | float | bool] = {
         "bootstrap.servers": f"127.0.0.1:{broker.port}",
         "enable.idempotence": True,
@@ -103,8 +103,8 @@ def report_rates(broker: Served) -> None:
 
 
 def rate_of(producer: Producer, topic: str, transaction_s: float | None) -> float:
-    """Return how many messages a second are acknowledged, or committed."""
-    if transaction_s is None:  # its number is asked for with its first message, and takes a while
+    """Return how many messages per second are acknowledged, or committed."""
+    if transaction_s is None:  # its first message must wait for a producer id
         producer.produce(topic, VALUE)
         assert producer.flush(SECONDS_MAX) == 0
     producer.list_topics(topic, SECONDS_MAX)
@@ -127,7 +127,7 @@ def rate_of(producer: Producer, topic: str, transaction_s: float | None) -> floa
 
 
 def transactions_per_second(broker: Served, size: int, count: int) -> float:
-    """Return how many transactions of so many messages so many producers commit in a second."""
+    """Return how many transactions of `size` messages `count` producers commit per second."""
     topic = f"small-{size}-{count}"
     broker.create_topic(topic, SETTINGS)
     producers = [a_producer(broker, f"{topic}-{number}") for number in range(count)]
@@ -153,7 +153,7 @@ def transactions_per_second(broker: Served, size: int, count: int) -> float:
 
 
 def held_bytes(make: Callable[[], object]) -> tuple[object, int]:
-    """Return what was made, and how much memory is held for it."""
+    """Return the result of `make`, and the memory that it holds."""
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     made = make()
@@ -163,7 +163,7 @@ def held_bytes(make: Callable[[], object]) -> tuple[object, int]:
 
 
 def bytes_per_transaction() -> float:
-    """Return what a coordinator holds for each open transaction over three partitions."""
+    """Return a coordinator's memory for each open transaction over three partitions."""
 
     def make() -> Transactions:
         machine = Transactions(TransactionConfig(open_max=OPEN + 1))
@@ -184,7 +184,7 @@ def bytes_per_transaction() -> float:
 
 
 def producers_at_rest() -> tuple[float, int]:
-    """Return what a partition holds for each producer, and how many are left in the end."""
+    """Return a partition's memory for each producer, and how many producers are left in the end."""
     config = ProducerConfig(producers_max=PRODUCERS, expiration_ms=EXPIRATION_MS)
     record = Record(offset=0, timestamp_ms=0, key=None, value=b"x")
 
@@ -200,7 +200,7 @@ def producers_at_rest() -> tuple[float, int]:
     made, held = held_bytes(make)
     assert isinstance(made, Producers)
     made.expire(Ages(now_ms=EXPIRATION_MS))
-    assert len(made) == PRODUCERS, "their time is not over yet"
+    assert len(made) == PRODUCERS, "they have not expired yet"
     made.expire(Ages(now_ms=EXPIRATION_MS + 1))
     return held / PRODUCERS, len(made)
 

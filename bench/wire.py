@@ -1,4 +1,4 @@
-"""How long do reading a Produce request and writing its answer take?
+"""How long does it take to read a Produce request and write its response?
 
 One partition, version 9 (the first with compact lengths), a batch of 1 KB. kio, whose reader is
 compiled from Rust, does the same in the same run. The best of several rounds counts. Prints two
@@ -30,14 +30,14 @@ ROUNDS = 9
 
 
 def request() -> bytes:
-    """Return a request as a producer sends it, without its header."""
+    """Return a request as producers send it, without its header."""
     partition = PartitionProduceData(index=3, records=bytes(1_024))
     topic = TopicProduceData(name="orders", partition_data=(partition,))
     return encode(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(topic,)), VERSION)
 
 
 def answer() -> ProduceResponse:
-    """Return an answer as the broker gives it when all went well."""
+    """Return the broker's response to a success."""
     partition = PartitionProduceResponse(
         index=3, error_code=0, base_offset=1_234_567, log_start_offset=0
     )

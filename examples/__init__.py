@@ -1,4 +1,4 @@
-"""Complete programs, each a story of one messaging pattern; `python examples/orders.py` runs one.
+"""Complete programs, one per messaging pattern; `python examples/orders.py` runs one.
 
-Without an argument each starts a broker of its own; given `host:port` it uses that one.
+Without an argument each starts its own broker; with `host:port` it uses that one.
 """

@@ -18,7 +18,7 @@ def send(bootstrap: str, parcels: range) -> None:
 
 
 def read(bootstrap: str, handle: Callable[[str], None]) -> None:
-    """Handle parcels up to the end of the topic, each of them once or more often."""
+    """Handle parcels up to the end of the topic, each at least once."""
     place = {"bootstrap.servers": bootstrap, "group.id": "couriers", "enable.auto.commit": False}
     ends = {"auto.offset.reset": "earliest", "enable.partition.eof": True}
     consumer = Consumer(place | ends)
@@ -32,7 +32,7 @@ def read(bootstrap: str, handle: Callable[[str], None]) -> None:
 
 
 async def story(bootstrap: str) -> bool:
-    """Let a courier crash after the fourth parcel, and another one take its place."""
+    """Let a courier crash after the fourth parcel, and another take over."""
     seen: list[str] = []
 
     def crash(parcel: str) -> None:

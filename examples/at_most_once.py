@@ -9,7 +9,7 @@ from kafkaesque.testing.story import create, tell
 
 
 def send(bootstrap: str, readings: range) -> None:
-    """Send readings and look back at none of them."""
+    """Send readings without waiting for acknowledgements."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": 0, "retries": 0})
     for reading in readings:
         producer.produce("readings", str(reading))
@@ -17,7 +17,7 @@ def send(bootstrap: str, readings: range) -> None:
 
 
 def read(bootstrap: str, handle: Callable[[str], None]) -> None:
-    """Handle readings up to the end of the topic, each of them once or never."""
+    """Handle readings up to the end of the topic, each at most once."""
     place = {"bootstrap.servers": bootstrap, "group.id": "meters", "enable.auto.commit": False}
     ends = {"auto.offset.reset": "earliest", "enable.partition.eof": True}
     consumer = Consumer(place | ends)
@@ -31,7 +31,7 @@ def read(bootstrap: str, handle: Callable[[str], None]) -> None:
 
 
 async def story(bootstrap: str) -> bool:
-    """Let a reader crash at the fourth reading, and another one take its place."""
+    """Let a reader crash at the fourth reading, and another take over."""
     seen: list[str] = []
 
     def crash(reading: str) -> None:

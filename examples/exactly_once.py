@@ -1,4 +1,4 @@
-"""Invoices, exactly once: what is written and how far was read are committed together."""
+"""Invoices, exactly once: the output and the read position are committed together."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from kafkaesque.testing.story import create, tell
 
 
 def reader(bootstrap: str, group: str, topic: str) -> Consumer:
-    """Return a consumer that sees nothing of open and of aborted transactions."""
+    """Return a consumer that skips open and aborted transactions."""
     place = {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False}
     ends = {"auto.offset.reset": "earliest", "enable.partition.eof": True}
     consumer = Consumer(place | ends | {"isolation.level": "read_committed"})
@@ -36,7 +36,7 @@ def bill(bootstrap: str, crash_at: bytes = b"") -> None:
 
 
 async def story(bootstrap: str) -> bool:
-    """Let billing crash within a transaction, and look at the invoices afterwards."""
+    """Let billing crash within a transaction, and check the invoices afterwards."""
     create(bootstrap, "sold", "invoices")
     shop = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(10):

@@ -1,4 +1,4 @@
-"""Log shipping: lines from many kinds of sources are brought into one form for all to read."""
+"""Log shipping: lines of many formats are converted to one form for all readers."""
 
 import json
 import re
@@ -18,16 +18,16 @@ SYSLOG = re.compile(r"<(\d)>(.+)")
 
 
 def tidy(kind: str, line: str) -> dict[str, str]:
-    """Return level and text of a line; raises ValueError for one that is of no known form."""
+    """Return level and text of a line; raises ValueError if its form is unknown."""
     if kind == "nginx" and (found := NGINX.fullmatch(line)):
         return {"level": "error" if found[2] >= "500" else "info", "text": found[1]}
     if kind == "syslog" and (found := SYSLOG.fullmatch(line)):
         return {"level": "error" if found[1] <= "3" else "info", "text": found[2]}
-    raise ValueError("a line of no known form")
+    raise ValueError("a line of unknown form")
 
 
 async def story(bootstrap: str) -> bool:
-    """Ship lines, and watch the errors among them."""
+    """Ship lines, and watch for errors among them."""
     errors: list[str] = []
     async with publish(bootstrap) as shipper, subscribe(bootstrap, "logs") as logs:
 

@@ -1,4 +1,4 @@
-"""Mail: dead letters. What cannot be delivered is put aside, and sent again once that is mended."""
+"""Mail: dead letters. Undeliverable mail is put aside, and sent again after a repair."""
 
 from kafkaesque.patterns import (
     Delivery,
@@ -23,7 +23,7 @@ async def story(bootstrap: str) -> bool:
     async def deliver(mail: Delivery) -> None:
         address = mail.text
         if "@" not in address:
-            mail.nack("this is no address", retry=False)
+            mail.nack("this is not an address", retry=False)
         elif address in FULL:
             print(f"  attempt {mail.attempt}: the mailbox of {address} is full")
             raise OSError("mailbox full")
@@ -44,7 +44,7 @@ async def story(bootstrap: str) -> bool:
                 why = f"{dead.failure.reason}, attempts: {dead.attempts}"
                 print(f"Put aside: {letter.message.text}, {why}")
         FULL.clear()
-        print("Kurt empties his mailbox; what was full is sent again.")
+        print("Kurt empties his mailbox; his mail is sent again.")
         only_full = RedriveSettings(where=lambda _, dead: bool(dead and dead.attempts == 3))
         done = await redrive(bootstrap, put_aside, only_full)
         await until(lambda: len(delivered) == 2)

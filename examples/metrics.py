@@ -1,4 +1,4 @@
-"""Metrics: services publish what they measure, one program adds it up, all see the last figures."""
+"""Metrics: services publish measurements, one program averages them, all see the averages."""
 
 from collections import defaultdict
 

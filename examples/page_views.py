@@ -29,7 +29,7 @@ async def story(bootstrap: str) -> bool:
     print(f"{len(VISITS)} pages were viewed.")
     async with worker(bootstrap, "page-views", count, group="counters"):
         await until(lambda: views.total() == len(VISITS))
-    print("The counters are done, before the followers have begun:")
+    print("The counters are done, before the followers have started:")
     for page, number in views.most_common():
         print(f"  {page} {number}")
     async with worker(bootstrap, "page-views", follow, group="followers"):

@@ -8,7 +8,7 @@ from kafkaesque.testing.story import tell
 
 
 async def gateway(payment: Delivery) -> str:
-    """Answer whether a payment went through; what it raises is its answer, too."""
+    """Answer whether a payment went through; an exception is an answer, too."""
     card, _, amount = payment.text.partition(" ")
     if card == "expired":
         raise ValueError("the card has expired")

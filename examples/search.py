@@ -1,4 +1,4 @@
-"""Search: scatter and gather. Every index server looks through its part, and the best win."""
+"""Search: scatter and gather. Every index server searches its part, and the best hits win."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -24,7 +24,7 @@ def server(books: list[str]) -> Callable[[Delivery], Awaitable[str]]:
 
 
 def rank(answers: Mapping[str, bytes | None]) -> list[str]:
-    """Put the answers of all servers into one list, the best first."""
+    """Combine the answers of all servers into one list, best first."""
     lines = [line for answer in answers.values() for line in (answer or b"").decode().splitlines()]
     return sorted(lines, reverse=True)
 

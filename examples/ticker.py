@@ -1,4 +1,4 @@
-"""A stock ticker: publish and subscribe. Who listens gets every price; listeners come and go."""
+"""A stock ticker: publish and subscribe. Every listener gets every price; they come and go."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from kafkaesque.testing.story import tell, until
 
 
 async def listen(bootstrap: str, name: str, heard: list[str], joined: asyncio.Event) -> None:
-    """Hear prices until cancelled."""
+    """Print prices until cancelled."""
     async with subscribe(bootstrap, "prices") as prices:
         joined.set()
         async for price in prices:
@@ -16,7 +16,7 @@ async def listen(bootstrap: str, name: str, heard: list[str], joined: asyncio.Ev
 
 
 async def story(bootstrap: str) -> bool:
-    """Publish prices while a trader stays, a newspaper comes late and an investor leaves early."""
+    """Publish prices while a trader stays, a newspaper joins late and an investor leaves early."""
     trader: list[str] = []
     investor: list[str] = []
     newspaper: list[str] = []

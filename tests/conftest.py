@@ -4,7 +4,7 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.complaints"]
+pytest_plugins = ["tests.complaints", "tests.provoked"]
 
 # A red build must be red again on the next machine, so the same examples are tried every time;
 # `pytest --hypothesis-profile=explore` looks for new ones. Deadlines would fail on busy machines.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-from kafkaesque.server.listening import stop_listening
+from kafkaesque.server.edge.listening_sockets import stop_listening
 from kafkaesque.testing.process import HOST
 from kafkaesque.testing.proxy import ProxyThread
 

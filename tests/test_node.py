@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.errors import BadConfiguration
+from kafkaesque.errors import BadConfiguration, KafkaesqueError
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.wire.codec import decode
 from kafkaesque.wire.messages.metadata import (
@@ -110,13 +110,13 @@ def test_an_advertised_address_that_is_none_is_refused(tmp_path: Path, advertise
 
 
 def a_broker(data: Path, **variables: str) -> tuple[subprocess.Popen[str], int]:
-    """Start a process; return it and its port."""
+    """Start a process that writes only what is wrong; return it and its port."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "kafkaesque", "serve"),
             *("--listen", "127.0.0.1", "--port", "0", "--data", str(data)),
         ],
-        env={**os.environ, **variables},
+        env={**os.environ, "KAFKAESQUE_EVENTS_LEVEL": "warning", **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -204,3 +204,19 @@ def test_a_start_that_is_refused_says_why_in_one_sentence(tmp_path: Path, victim
     assert "damaged" in said
     assert said.startswith(f"kafkaesque: {victim}")
     assert (tmp_path / "journal").read_bytes() == before
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_is_written_outside_of_a_request_is_synced_without_a_tick(
+    tmp_path: Path, loop: str
+) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            node = broker.node
+            node._stop_timers()  # nothing but the end of a turn can begin a sync from here on
+            answers: list[KafkaesqueError | None] = []
+            node.broker.create_topic("orders", 1, {}, answers.append)
+            await broker.until(lambda: bool(answers))
+            assert answers == [None]
+
+    run_on(loop, go())

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.machines.consumer_member import ConsumerMember
-from kafkaesque.machines.group_commands import Join, Protocol
+from kafkaesque.machines.groups.consumer_member import ConsumerMember
+from kafkaesque.machines.groups.group_commands import Join, Protocol
 from kafkaesque.text_size import TEXT_BYTES, chars_bytes, utf8_bytes
 from tests.machines.consumer_desk import ConsumerDesk
 

@@ -5,7 +5,7 @@ import pytest
 from kafkaesque.errors import InvalidSetting
 from kafkaesque.topic_settings import (
     DEFAULTS,
-    NAMES,
+    TOPIC_SETTINGS,
     CleanupPolicy,
     FlushPolicy,
     resolve,
@@ -29,7 +29,7 @@ def test_cleanup_policies_come_in_any_order(text: str) -> None:
     assert resolve({"cleanup.policy": text}).cleanup_policy is CleanupPolicy.BOTH
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TOPIC_SETTINGS)
 def test_every_value_is_read_back_as_it_is_shown(name: str) -> None:
     assert resolve({name: value_text(DEFAULTS, name)}) == DEFAULTS
 
@@ -45,6 +45,9 @@ def test_every_value_is_read_back_as_it_is_shown(name: str) -> None:
         ("segment.bytes", str(1 << 31)),
         ("cleanup.policy", "burn"),
         ("compression.type", ""),
+        ("min.cleanable.dirty.ratio", "1.5"),
+        ("min.cleanable.dirty.ratio", "nan"),
+        ("min.cleanable.dirty.ratio", "half"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(name: str, text: str) -> None:

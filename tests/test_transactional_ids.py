@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.machines.transactions import ID_BYTES_MAX
+from kafkaesque.machines.transactions.transactions import ID_BYTES_MAX
 from kafkaesque.transactional_ids import (
     BatchTransactionId,
     hashed_part,

@@ -1,1 +1,1 @@
-"""What builds and checks the repository itself; never part of the package."""
+"""Tools that build and check the repository; never part of the package."""

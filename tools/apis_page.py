@@ -1,5 +1,6 @@
-"""The reference page of the APIs, made from wire/apis.py."""
+"""The reference page of the APIs, generated from their messages and handlers."""
 
+from kafkaesque.server.edge.dispatch import SERVED
 from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.message import Api
 from tools.repository import SOURCE
@@ -8,11 +9,11 @@ _HEAD = """\
 # Kafka APIs and versions
 
 Every API whose messages exist here, with the versions that are read and written. Generated from
-`src/kafkaesque/wire/apis.py` by `make docs`; do not edit.
+`src/kafkaesque/wire/messages` and `src/kafkaesque/server/handlers` by `make docs`; do not edit.
 
-*Advertised* is what a broker that serves the API tells a client which asks. *Flexible* is the first
-version with compact lengths and tagged fields. Keys from 20000 on are our own
-(`src/kafkaesque/wire/private_keys.py`): other clients skip what they do not know.
+*Advertised* is what a broker returns to clients that ask; an API without a handler is *not served*.
+*Flexible* is the first version with compact lengths and tagged fields. Keys from 20000 are our own:
+other clients skip keys that they do not know.
 
 | key | API | versions | advertised | flexible | messages |
 |---|---|---|---|---|---|
@@ -32,7 +33,7 @@ def _row(api: Api, module: str) -> str:
         str(api.key),
         api.name,
         _range(api.first, api.last),
-        _range(first, api.last),
+        _range(first, api.last) if api.key in SERVED else "not served",
         flexible,
         link,
     )
@@ -42,5 +43,4 @@ def _row(api: Api, module: str) -> str:
 
 def render() -> str:
     """Return the page."""
-    rows = (_row(row.api, row.request.__module__) for _, row in sorted(APIS.items()))
-    return _HEAD + "".join(rows)
+    return _HEAD + "".join(_row(row.api, row.request.__module__) for row in APIS.values())

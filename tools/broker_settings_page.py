@@ -5,47 +5,47 @@ from enum import StrEnum
 
 from kafkaesque.dynamic_settings import ROWS, Row
 from kafkaesque.settings import KEYS, range_of
-from kafkaesque.topic_settings import DEFAULTS, reasons, value_text
+from kafkaesque.topic_settings import DEFAULTS, value_text
 from tools import topic_settings_page
 
 _HEAD = """\
 # Settings of brokers that can be changed while they run
 
-Every such setting with its default, and where it acts. Generated from
+Every such setting with its default, and where it takes effect. Generated from
 `src/kafkaesque/dynamic_settings.py` by `make docs`; do not edit.
 
-They are changed with Kafka's own tools and clients (IncrementalAlterConfigs and AlterConfigs of
-type BROKER) or with `kafkaesque broker alter`; [the how-to](../how-to/change-settings.md) has
-examples. A change acts at once, survives restarts, and is for one broker, or for all if none is
-named. What holds is the first of these that is set:
+Change them with Kafka's own tools and clients (IncrementalAlterConfigs and AlterConfigs of type
+BROKER) or with `kafkaesque broker alter`; [the how-to](../how-to/change-settings.md) has examples.
+A change takes effect at once, survives restarts, and is for one broker, or for all if none is
+named. The first of these that is set applies:
 
-1. what was set for the broker (`DYNAMIC_BROKER_CONFIG`);
-2. what was set for all brokers (`DYNAMIC_DEFAULT_BROKER_CONFIG`);
+1. the value set for the broker (`DYNAMIC_BROKER_CONFIG`);
+2. the value set for all brokers (`DYNAMIC_DEFAULT_BROKER_CONFIG`);
 3. [its configuration](config.md): a flag, a variable or the file (`STATIC_BROKER_CONFIG`);
 4. the default (`DEFAULT_CONFIG`).
 
-A setting has Kafka's name where Kafka has it, else its key in the configuration file. Some of
-them Kafka lets nobody change while it runs: `num.partitions`, `auto.create.topics.enable`,
+A setting has Kafka's name if Kafka has it, else its key in the configuration file. Kafka does not
+allow changing some of them at run time: `num.partitions`, `auto.create.topics.enable`,
 `connections.max.idle.ms`, those of groups, transactions and fetches, and
-`log.retention.check.interval.ms`. All other settings that a broker tells are read-only: to
-change one is refused with INVALID_REQUEST. A value that cannot be, and a name that does not
-exist, are refused with INVALID_CONFIG.
+`log.retention.check.interval.ms`. All other settings that a broker reports are read-only: changing
+one is refused with INVALID_REQUEST. Invalid values and unknown names are refused with
+INVALID_CONFIG.
 
 The cluster must have finalised `catalog.version` 4 (`kafkaesque cluster upgrade`): older
-brokers do not know such settings. What was set for a broker is forgotten when it is removed
-from the cluster.
+brokers do not know such settings. The settings of a broker are deleted when it is removed from the
+cluster.
 
-`draining` is a setting of one broker, too: [`kafkaesque cluster drain`](cli.md) sets it.
+`draining` is also a setting of one broker: [`kafkaesque cluster drain`](cli.md) sets it.
 
-| setting | in the configuration | default | values | where it acts |
+| setting | in the configuration | default | values | where it takes effect |
 |---|---|---|---|---|
 """
 _DEFAULTS_HEAD = """
 ## Defaults of topics
 
-These hold for every topic that does not set the setting of topics itself, those that exist
-included. Each broker uses its own for the partitions that it holds. The internal topics are
-always synced, and nothing of them is deleted by age or size, whatever is set.
+These apply to every topic, new or existing, that does not set the topic setting itself. Each broker
+uses its own for the partitions that it holds. The internal topics are always synced, and are never
+deleted from by age or size, whatever is set.
 
 | setting | of topics | default | values | what it does |
 |---|---|---|---|---|
@@ -53,11 +53,11 @@ always synced, and nothing of them is deleted by age or size, whatever is set.
 _LOGGERS = """
 ## Loggers
 
-The level from which on a part of a broker writes to its log is changed with
-IncrementalAlterConfigs of type BROKER_LOGGER, or with `kafkaesque broker log`. Levels are
-TRACE, DEBUG, INFO, WARN, ERROR and FATAL. A logger is a module, such as
-`kafkaesque.server.connection`; one without a level of its own has that of the module above it,
-and in the end that of `root`. Levels are not kept: a broker that starts again has INFO for all.
+The log level of a part of a broker is changed with IncrementalAlterConfigs of type BROKER_LOGGER,
+or with `kafkaesque broker log`. Levels are TRACE, DEBUG, INFO, WARN, ERROR and FATAL. A logger is a
+module, such as `kafkaesque.server.edge.connection`, or a component of [events](events.md), such as
+`kafkaesque.events.raft`; one without its own level inherits that of the module above it, and
+finally that of `root`. Levels are not kept: after a restart all are INFO.
 """
 _UNLIMITED = 1 << 62
 
@@ -92,7 +92,7 @@ def _topic_rows() -> Iterator[str]:
     for name, row in ROWS.items():
         if row.topic:
             default, values = value_text(DEFAULTS, row.topic), topic_settings_page.values(row.topic)
-            reason = reasons().get(row.topic, "").replace("|", "\\|")
+            reason = topic_settings_page.does(row.topic)
             yield f"| `{name}` | `{row.topic}` | `{default}` | {values} | {reason} |\n"
 
 

@@ -1,4 +1,4 @@
-"""The reference page of the command line, made from the commands themselves."""
+"""The reference page of the command line, generated from the commands."""
 
 from collections.abc import Iterator
 from inspect import cleandoc
@@ -14,15 +14,15 @@ Every command with its options and exit codes. Generated from the commands by `m
 edit.
 
 Exit codes: 0 done, or nothing to do (a sentence says so); 1 failed (one sentence on stderr says
-why), or only shown because `--yes` was missing or `--dry-run` given; 2 wrong usage; 3 outcome
+why), or only a preview because `--yes` was missing or `--dry-run` given; 2 wrong usage; 3 outcome
 unknown (it may or may not have been done); 130 interrupted.
-Every command answers `-h` and `--help`. On a terminal lists are tables; in a pipe they are lines
-with tabs between the columns, and with `--json` one JSON value a line.
+Every command accepts `-h` and `--help`. Lists are tables on a terminal, tab-separated lines in a
+pipe, and with `--json` one JSON value per line.
 """
 
 
 def commands(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
-    """Yield a command and everything below it, each with the words that call it."""
+    """Yield a command and everything below it, each with the words that invoke it."""
     yield " ".join(words), command
     if isinstance(command, click.Group):
         context = click.Context(command, info_name=words[-1])
@@ -48,7 +48,7 @@ def _cell(text: str) -> str:
 
 
 def section(words: str, command: click.Command) -> str:
-    """Return what the page says about one command."""
+    """Return the section about one command."""
     context = click.Context(command, info_name=words)
     usage = " ".join([words, *command.collect_usage_pieces(context)])
     parts = [f"## {words}", f"```\n{usage}\n```", cleandoc(command.help or "")]

@@ -1,4 +1,4 @@
-"""The reference page of the settings, made from config.py: fields, defaults and their reasons."""
+"""The reference page of the settings, generated from config.py: fields, defaults and reasons."""
 
 import ast
 import dataclasses
@@ -21,9 +21,9 @@ Every setting with its default and the reason for it. Generated from `src/kafkae
 
 Sizes are in bytes and times in milliseconds unless the name says otherwise.
 
-A section of its own name in the TOML file given by `--config` (or by `KAFKAESQUE_CONFIG`) holds the
-settings that have a variable here. For each setting a flag wins over the environment variable, the
-variable over the file, the file over the default:
+The settings that have a variable here go into a section of that name in the TOML file given by
+`--config` (or by `KAFKAESQUE_CONFIG`). A flag wins over the environment variable, the variable over
+the file, and the file over the default:
 
 ```toml
 [server]
@@ -33,12 +33,12 @@ port = 9092
 connections_max = 2_000
 ```
 
-Whatever does not exist or cannot be is refused when the broker starts.
+Unknown settings and invalid values are refused when the broker starts.
 """
 
 
 def _reasons(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """Yield each field that is followed by a string, with that string."""
+    """Yield each field that is followed by a docstring, with that string."""
     for statement, following in pairwise(definition.body):
         match statement, following:
             case (
@@ -50,7 +50,7 @@ def _reasons(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 def _shown(default: object) -> str:
     if default is dataclasses.MISSING:
-        return "none: it must be given"
+        return "none: required"
     if dataclasses.is_dataclass(default):
         return f"those of {type(default).__name__}"
     if isinstance(default, int) and not isinstance(default, bool):
@@ -69,7 +69,7 @@ def _default(field: "dataclasses.Field[object]") -> str:
 
 
 def undocumented() -> list[str]:
-    """Return `Class.field` for every setting that gives no reason."""
+    """Return `Class.field` for every setting without a reason."""
     return [
         f"{definition.name}.{field.name}"
         for definition in _classes()
@@ -112,7 +112,7 @@ def _variable(definition: ast.ClassDef, field: str) -> str:
 
 
 def part(definition: ast.ClassDef) -> str:
-    """Return what the page says about one class."""
+    """Return the section about one class."""
     section = _section(definition)
     rows = _rows(definition, dict(_reasons(definition)))
     head = ["| setting | default | why |", "|---|---|---|"]
@@ -125,7 +125,7 @@ def part(definition: ast.ClassDef) -> str:
 
 
 def parts(*names: str) -> list[str]:
-    """Return what the page says about some classes, about all of them if none is named."""
+    """Return the sections about some classes, or about all if none is named."""
     return [part(one) for one in _classes() if not names or one.name in names]
 
 

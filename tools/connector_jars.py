@@ -1,7 +1,7 @@
-"""Gets the JARs of Spark's own Kafka connector by Maven, to be measured and tested beside ours.
+"""Gets the JARs of Spark's own Kafka connector with Maven, to measure and test beside ours.
 
-They are kept in .cache/spark-connector. Of each JAR the first version that can be had is taken:
-the connector of an earlier Spark runs on a later one too.
+They are kept in .cache/spark-connector. Of each JAR the first available version is taken: the
+connector of an earlier Spark also runs on a later one.
 """
 
 import os
@@ -24,13 +24,13 @@ WANTED: dict[str, tuple[str, ...]] = {
 
 
 def jars() -> list[Path]:
-    """Return the JARs that are there; none unless all of them are."""
+    """Return the JARs, or none unless all of them exist."""
     found = sorted(JARS.glob("*.jar"))
     return found if len(found) == len(WANTED) else []
 
 
 def get(artifact: str, versions: tuple[str, ...]) -> bool:
-    """Fetch one JAR in the first version that can be had."""
+    """Fetch one JAR in the first available version."""
     for version in versions:
         words = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}:{version}"]
         done = subprocess.run(
@@ -44,7 +44,7 @@ def get(artifact: str, versions: tuple[str, ...]) -> bool:
         if done.returncode == 0:
             print(f"{artifact}: {version}")
             return True
-    print(f"{artifact}: cannot be had")
+    print(f"{artifact}: not available")
     return False
 
 

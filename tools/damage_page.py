@@ -1,4 +1,4 @@
-"""The tables of the page on damage, made from the cells that the tests compare with."""
+"""The tables of the page on damage, generated from the cells that the tests compare with."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,14 +11,14 @@ from tools.repository import REFERENCE
 PAGE = REFERENCE / "damage.md"
 _BEGIN, _END = "<!-- matrix -->\n", "<!-- end of the matrix -->\n"
 _HEAD = """
-Each cell says what noticed the damage first and what came of it, *stopped / running*: done while
-the broker was stopped, or while it ran; one word for both if they are the same. *Mended* is from
-another voter, by itself; *refilled* is the whole log, by the others; *harmless* is what is built
-again or not needed: consumers got everything. *Noted*: the only copy of the catalog is not needed
-there, because a snapshot covers it; the damage is told and stays. *Error*: the only copy gives an
-error there, never OFFSET_OUT_OF_RANGE, and everything else. *Offline*: a person decides. *Refused*:
-the broker does not start, says why, and changes nothing. In a compacted topic compaction may come
-before the read or the scrub.
+Each cell says what detected the damage first and what the result was, *stopped / running*: damage
+done while the broker was stopped, or while it ran; one word if both are the same. *Mended* means
+repaired from another voter, automatically; *refilled*: the others sent the whole log; *harmless*:
+rebuilt or not needed, consumers got everything. *Noted*: the only copy of the catalog is not needed
+there, because a snapshot covers it; the damage is reported and stays. *Error*: reads of the only
+copy get an error there, never OFFSET_OUT_OF_RANGE, and everything else. *Offline*: an operator must
+decide. *Refused*: the broker does not start, says why, and changes nothing. In a compacted topic
+compaction may come before the read or the scrub.
 
 """
 _RESULTS = {
@@ -64,7 +64,7 @@ def _brokers() -> str:
 
 
 def render() -> str:
-    """Return the page with its tables."""
+    """Return the page with its generated tables."""
     before, _, rest = PAGE.read_text().partition(_BEGIN)
     _, _, after = rest.partition(_END)
     tables = (

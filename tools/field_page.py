@@ -1,4 +1,4 @@
-"""The page that measures us against the field, made from the results that are kept."""
+"""The page that compares us with other brokers, generated from the stored results."""
 
 from bench.field.report import markdown
 from bench.field.results import load
@@ -9,7 +9,7 @@ RESULTS = ROOT / "bench" / "results" / "field.json"
 
 WHY = (
     "\n## Where the losses come from\n\n"
-    "[What a request costs](../explanation/hot-path.md#against-the-field) has the profiles.\n"
+    "[What a request costs](../explanation/hot-path.md#against-the-field) shows the profiles.\n"
 )
 
 

@@ -1,8 +1,8 @@
-"""Runs the bench programs and keeps what they measured; with `--print` only shows it.
+"""Runs the bench programs and stores their results; with `--print` only prints them.
 
 A program prints one JSON line for each of its figures:
 `{"figure": "append-16k", "measured": 812.0, "unit": "MB/s", "ratio": 0.71}`; `ratio` may be null,
-other lines are shown and ignored. A figure that no program prints keeps its earlier value.
+other lines are shown and ignored. A figure that no program prints keeps its previous value.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from tools.repository import ROOT
 
 
 def machine() -> str:
-    """Return a few words on this machine: processor, cores, system, Python."""
+    """Describe this machine in a few words: processor, cores, system, Python."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -36,7 +36,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Return the short name of the commit, with a plus if files differ from it."""
+    """Return the short name of the commit, with a plus if files differ."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True)
@@ -76,12 +76,12 @@ def run(command: str) -> str | None:
 
 
 def chosen(figures: Sequence[Figure], ids: Sequence[str]) -> list[Figure]:
-    """Return the figures of these ids, all of them if none are given."""
+    """Return the figures with these ids, or all if none are given."""
     return [figure for figure in figures if not ids or figure.id in ids]
 
 
 def main() -> int:
-    """Run the programs; fail if one failed, or printed a figure that nobody asked for."""
+    """Run the programs; fail if one failed or printed an unknown figure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--print", action="store_true", help="measure, but write nothing")
     parser.add_argument("ids", nargs="*", help="only these figures")

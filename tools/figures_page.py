@@ -1,4 +1,4 @@
-"""The page of figures: what was asked for, what was measured, on which machine, at which commit."""
+"""The page of figures: targets, measured values, machines and commits."""
 
 import json
 import tomllib
@@ -16,17 +16,17 @@ MEASURED = ROOT / "bench" / "measured.json"
 _HEAD = """\
 # Figures
 
-What was asked for, what was measured, and on which machine. Written by `make figures`, which runs
-the programs that stand at the end and keeps what they measured in `bench/measured.json`; do not
-edit. What is asked for stands in `bench/figures.toml`.
+Targets, measured values, and the machines they were measured on. Written by `make figures`, which
+runs the programs listed at the end and stores their results in `bench/measured.json`; do not edit.
+The targets are in `bench/figures.toml`.
 
-*Ratio* is the measured value over the reference of the same run where the figure names one, and
-else over what was asked. Machines differ: compare figures of one machine only.
+*Ratio* is the measured value over the reference of the same run if the figure names one, otherwise
+over the target. Machines differ: compare only figures of one machine.
 """
 
 
 class Compare(StrEnum):
-    """Which of the two numbers the asked value bounds, and from which side."""
+    """Which of the two numbers the target bounds, and from which side."""
 
     RATIO_AT_LEAST = "ratio at least"
     AT_LEAST = "at least"
@@ -35,7 +35,7 @@ class Compare(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One number that was asked for."""
+    """One number with its target."""
 
     id: str
     issue: str
@@ -48,7 +48,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One number that was measured, and where."""
+    """One measured number, and where it was measured."""
 
     measured: float
     unit: str
@@ -58,7 +58,7 @@ class Measured:
 
 
 def load_figures(path: Path = ASKED) -> list[Figure]:
-    """Return all figures that were asked for; ids are unique."""
+    """Return all figures with targets; ids are unique."""
     rows = tomllib.loads(path.read_text())["figure"]
     found = [Figure(**{**row, "compare": Compare(row["compare"])}) for row in rows]
     assert len({figure.id for figure in found}) == len(found), "a figure's id is used twice"
@@ -66,23 +66,23 @@ def load_figures(path: Path = ASKED) -> list[Figure]:
 
 
 def load_measured(path: Path = MEASURED) -> dict[str, Measured]:
-    """Return what was measured so far, by figure."""
+    """Return the stored results, by figure."""
     if not path.exists():
         return {}
     return {name: Measured(**row) for name, row in json.loads(path.read_text()).items()}
 
 
 def save_measured(measured: Mapping[str, Measured], path: Path = MEASURED) -> None:
-    """Keep what was measured."""
+    """Store the results."""
     rows = {name: asdict(row) for name, row in sorted(measured.items())}
     path.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def ratio(figure: Figure, result: Measured) -> float:
-    """Return the program's own ratio; if it gave none, measured over asked.
+    """Return the program's own ratio, or else the measured value over the target.
 
-    A figure that asks for a ratio may be measured as one: then that is the ratio. So is what was
-    measured where nothing at all is asked for, such as failures.
+    If the target is a ratio, the program may measure it directly: then that is the ratio. So is the
+    measured value if the target is zero, as for failures.
     """
     if result.ratio is not None:
         return result.ratio
@@ -92,7 +92,7 @@ def ratio(figure: Figure, result: Measured) -> float:
 
 
 def met(figure: Figure, result: Measured) -> bool:
-    """Return whether the figure reaches what was asked."""
+    """Return whether the figure meets its target."""
     match figure.compare:
         case Compare.RATIO_AT_LEAST:
             return ratio(figure, result) >= figure.asked
@@ -119,7 +119,7 @@ def row(figure: Figure, result: Measured | None) -> str:
 
 
 def render() -> str:
-    """Return the page from what was asked and what was kept."""
+    """Return the page, from the targets and the stored results."""
     measured = load_measured()
     parts = [_HEAD.strip()]
     for issue, figures in groupby(load_figures(), key=lambda figure: figure.issue):

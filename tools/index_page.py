@@ -1,4 +1,4 @@
-"""The index of the documents, made from their headings, so that no page is left out."""
+"""The index of the documents, generated from their headings, so that no page is missing."""
 
 import re
 from pathlib import Path
@@ -12,14 +12,14 @@ SECTIONS = {
     "how-to": "How to: reach one goal",
     "reference": "Reference: look it up",
     "explanation": "Explanation: understand why",
-    "adr": "Decisions: what we chose, and what would change our mind",
+    "adr": "Decisions: what we chose and what would change our mind, with the file names of then",
 }
 
 _HEAD = """\
 # Documentation
 
 Written by `make docs` from the pages' own headings and first sentences; do not edit. New here?
-Begin with [the first steps](tutorials/first-steps.md). To change the code, read
+Start with [the first steps](tutorials/first-steps.md). To change the code, read
 [the architecture](explanation/architecture.md), then [how to contribute](../CONTRIBUTING.md).
 """
 
@@ -27,11 +27,11 @@ FIRST = (
     "tutorials/first-steps.md",
     "explanation/architecture.md",
 )
-"""Pages that a newcomer needs before the others of their section, in this order."""
+"""Pages that newcomers need before the others of their section, in this order."""
 
 GROUPS = {
     "how-to": {
-        "For whoever runs brokers": (
+        "Running brokers": (
             "run-one-broker.md",
             "use-the-command-line.md",
             "run-a-cluster.md",
@@ -40,7 +40,7 @@ GROUPS = {
             "back-up-and-restore.md",
             "measure-brokers.md",
         ),
-        "For whoever writes programs": (
+        "Writing programs": (
             "at-most-once.md",
             "at-least-once.md",
             "exactly-once.md",
@@ -51,20 +51,20 @@ GROUPS = {
             "write-once-with-spark.md",
             "test-your-program.md",
         ),
-        "For whoever changes Kafkaesque": ("repeat-a-seed.md", "write-a-scenario.md"),
+        "Changing Kafkaesque": ("repeat-a-seed.md", "write-a-scenario.md"),
     }
 }
-"""The pages of a section by who reads them, in the order in which one needs them."""
+"""The pages of a section by their readers, in the order in which they are needed."""
 
 _SENTENCE = re.compile(r"^(.+?[.:?!])(?=\s|$)", re.DOTALL)
 _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def summary(text: str) -> tuple[str, str]:
-    """Return a page's title and the first sentence below it, its links taken out."""
+    """Return a page's title and the first sentence below it, without links."""
     paragraphs = [part.strip() for part in text.split("\n\n") if part.strip()]
     assert paragraphs, "a page is never empty"
-    assert paragraphs[0].startswith("# "), "a page begins with its title"
+    assert paragraphs[0].startswith("# "), "a page starts with its title"
     title = paragraphs[0].removeprefix("# ").splitlines()[0]
     prose = next((part for part in paragraphs[1:] if re.match(r"(?!```)[A-Za-z*`\[\"]", part)), "")
     found = _SENTENCE.match(_LINKED.sub(r"\1", " ".join(prose.split())))

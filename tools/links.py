@@ -1,4 +1,4 @@
-"""Finds relative links in the documents that lead nowhere."""
+"""Finds broken relative links in the documents."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ _ELSEWHERE = re.compile(r"^[a-z][a-z0-9+.-]*:")
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors that a page's headings make: lower case, dashes for spaces."""
+    """Return the anchors of a page's headings: lower case, dashes for spaces."""
     found: set[str] = set()
     for heading in _HEADING.findall(_FENCE.sub("", text)):
         words = re.sub(r"[^\w\- ]", "", heading.lower())
@@ -23,14 +23,14 @@ def anchors(text: str) -> set[str]:
 
 
 def targets(text: str) -> Iterator[str]:
-    """Yield the targets of the links in a page that stay inside the repository."""
+    """Yield the targets of the links in a page that point into the repository."""
     for target in _LINK.findall(_FENCE.sub("", text)):
         if not _ELSEWHERE.match(target):
             yield target
 
 
 def broken(page: Path) -> Iterator[str]:
-    """Yield the links of one page that lead to no file or to no heading."""
+    """Yield the links of one page whose file or heading does not exist."""
     text = page.read_text()
     for target in targets(text):
         name, _, anchor = target.partition("#")

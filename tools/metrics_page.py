@@ -1,31 +1,36 @@
-"""The reference page of the metrics, made from their declarations."""
+"""The reference page of the metrics, generated from their declarations."""
 
-from kafkaesque.server.counters import TIME_BOUNDS_S, Kind, Refusal
-from kafkaesque.server.metric import Metric
-from kafkaesque.server.metrics import METRICS, REQUEST_SECONDS, REQUEST_SECONDS_TEXT
+from kafkaesque.server.edge.counters import TIME_BOUNDS_S, Kind, Refusal
+from kafkaesque.server.http.metric import Metric
+from kafkaesque.server.http.metrics import METRICS, REQUEST_SECONDS, REQUEST_SECONDS_TEXT
 
 _HEAD = """\
 # Metrics
 
-What `GET /metrics` on the broker's port tells Prometheus. Generated from
-`src/kafkaesque/server/metrics.py` and `cluster_metrics.py` by `make docs`; do not edit.
+What `GET /metrics` on the broker's port returns for Prometheus. Generated from
+`src/kafkaesque/server/http/metrics.py` and `cluster_metrics.py` by `make docs`; do not edit.
 
-`GET /health` beside it is for load balancers and for readiness probes:
+`GET /health` beside it is for load balancers and readiness probes:
 
 | answer | when |
 |---|---|
-| 200 `ok` | the broker serves, and finds nothing wrong |
+| 200 `ok` | the broker serves clients and has no problems |
 | 200, a line for each problem | `crowded`; the others: a part is missing |
-| 503, a line for each problem | `disk-full`, or `no-majority`: nobody leads the catalog |
-| 503 and a sentence | it does not serve: it catches up, stops, or has failed |
+| 503, a line for each problem | `disk-full`, or `no-majority`: the catalog has no leader |
+| 503 and a sentence | it does not serve: it is catching up, is stopping, or has failed |
 
-A problem that an election cures shows when it has lasted five to ten seconds. Each is logged once
-when it begins, as `problem kind=...`, and once when it is over; `kafkaesque doctor` tells what to
-do. Let no supervisor restart brokers because of a 503: one that waits for its cluster only loses
-time by it.
+A problem that an election may fix shows after it has lasted five to ten seconds. Each is logged
+once when it starts, as `problem kind=...` unless [an event](events.md) reported it, and once when
+it is over; `kafkaesque doctor` says what to do. Do not let a supervisor restart brokers because of
+a 503: a restart only delays a broker that waits for its cluster. Supervisors have their own pages:
 
-At most `limits.metrics_series_max` topics, and as many partitions, have lines of their own, the
-first by name; the sums count all of them.
+| page | 200 `ok` | 503 |
+|---|---|---|
+| `/health/live` | while the process responds: it may catch up, lack a majority, or stop | never |
+| `/health/ready` | the broker serves clients | when `/health` returns 503, with one sentence why |
+
+At most `limits.metrics_series_max` topics, and as many partitions, have their own lines, the first
+by name; the sums count all of them.
 
 | metric | kind | labels | what |
 |---|---|---|---|
@@ -53,7 +58,7 @@ def render() -> str:
         f"\nThe buckets of the histogram end at {bounds} seconds.\n\n"
         f"- `kind` is one of {kinds}.\n"
         f"- `reason` is one of {reasons}.\n\n"
-        "Memory, processor time and descriptors of the process come under Prometheus' usual\n"
+        "Memory, processor time and descriptors of the process have Prometheus' usual\n"
         "names, `process_resident_memory_bytes` and so on.\n"
     )
     return _HEAD + "".join(rows) + tail

@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/, or with `--check` says which ones are stale."""
+"""Writes the generated pages of docs/, or with `--check` reports stale ones."""
 
 import argparse
 import sys
@@ -12,10 +12,12 @@ from tools import (
     clients_page,
     config_page,
     damage_page,
+    events_page,
     field_page,
     figures_page,
     index_page,
     limits_page,
+    map_page,
     metrics_page,
     requirements_page,
     spark_options_page,
@@ -29,9 +31,12 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     REFERENCE / "clients.md": clients_page.render,
     REFERENCE / "config.md": config_page.render,
     damage_page.PAGE: damage_page.render,
+    REFERENCE / "events.md": events_page.render,
     REFERENCE / "field.md": field_page.render,
     REFERENCE / "figures.md": figures_page.render,
     REFERENCE / "limits.md": limits_page.render,
+    map_page.PAGE: map_page.render,
+    map_page.PICTURE: map_page.render_picture,
     REFERENCE / "metrics.md": metrics_page.render,
     REFERENCE / "requirements.md": requirements_page.render,
     REFERENCE / "spark-options.md": spark_options_page.render,
@@ -42,7 +47,7 @@ PAGES: Mapping[Path, Callable[[], str]] = {
 
 
 def stale() -> list[Path]:
-    """Return the pages whose text is not what would be written now."""
+    """Return the pages that differ from what would be generated now."""
     return [
         path for path, render in PAGES.items() if not path.exists() or path.read_text() != render()
     ]
@@ -51,7 +56,9 @@ def stale() -> list[Path]:
 def main() -> int:
     """Write all pages, or only check them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, fail if one is stale")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if a page is stale"
+    )
     if parser.parse_args().check:
         old = stale()
         for path in old:

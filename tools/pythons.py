@@ -1,9 +1,9 @@
-"""Runs the unit and compatibility tests on every Python that the machine has, 3.11 and later.
+"""Runs the unit and compatibility tests on every Python on the machine, 3.11 and later.
 
-They are looked for on PATH, in pyenv's folder and by uv; nothing is downloaded but packages. Of
-each minor version the oldest is taken, because that one lacks most, and each gets an environment
-in `.cache/venvs` from the pinned requirements. The version of `.venv` itself is left out: `make
-test` runs on it. Where CI is set, one version alone is a failure: then nothing was compared.
+It looks on PATH, in pyenv's folder and in uv's list; only packages are downloaded. Of each minor
+version it takes the oldest, because that one lacks most, and gives it an environment in
+`.cache/venvs` from the pinned requirements. It skips the version of `.venv`, which `make test`
+runs on. If CI is set, a single version is a failure, because nothing was compared.
 """
 
 import argparse
@@ -24,7 +24,7 @@ GROUP_NAMES = ("unit", "compatibility")
 VENVS = ROOT / ".cache" / "venvs"
 REQUIREMENTS = ROOT / "requirements" / "dev.txt"
 ASK_SECONDS_MAX = 30
-"""A shim may start a whole shell before it finds that it has nothing to offer."""
+"""A shim may start a whole shell before it finds that it has no interpreter."""
 _NAME = re.compile(r"python3(\.\d+)?")
 _ASK = """\
 import json, sys, sysconfig
@@ -39,19 +39,19 @@ print(json.dumps([list(sys.version_info[:3]), usual, sys._base_executable]))
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Python:
-    """One interpreter of this machine."""
+    """One interpreter on this machine."""
 
     version: tuple[int, int, int]
     program: Path
 
     @property
     def name(self) -> str:
-        """Its version as people write it."""
+        """Its version as usually written."""
         return ".".join(map(str, self.version))
 
 
 def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield what may be an interpreter: on PATH and in the folder of pyenv."""
+    """Yield possible interpreters: on PATH and in the folder of pyenv."""
     for folder in environment.get("PATH", "").split(os.pathsep):
         if folder and Path(folder).is_dir():
             yield from (path for path in Path(folder).iterdir() if _NAME.fullmatch(path.name))
@@ -69,7 +69,7 @@ def known_to_uv(uv: str) -> Iterator[Path]:
 
 
 def asked(program: Path) -> Python | None:
-    """Return what an interpreter says of itself; None if it does not run or is of another kind."""
+    """Query an interpreter; None if it does not run or is of another kind."""
     try:
         done = subprocess.run(
             [str(program), "-I", "-c", _ASK],
@@ -89,7 +89,7 @@ def asked(program: Path) -> Python | None:
 
 
 def oldest_of_each(found: Iterable[Python]) -> list[Python]:
-    """Return the oldest of each minor version that we support, in order."""
+    """Return the oldest of each supported minor version, in order."""
     chosen: dict[tuple[int, int], Python] = {}
     for python in sorted(found):
         if python.version[:2] >= OLDEST:
@@ -98,22 +98,22 @@ def oldest_of_each(found: Iterable[Python]) -> list[Python]:
 
 
 def found_here(uv: str) -> list[Python]:
-    """Return one Python of each minor version of this machine."""
+    """Return one Python of each minor version on this machine."""
     programs = {path.resolve() for path in (*candidates(os.environ), *known_to_uv(uv))}
-    # A shim resolves to a script that serves many names, so it is asked by its own.
+    # A shim resolves to a script that serves many names, so query it by its own name.
     programs |= {path for path in candidates(os.environ) if not path.is_symlink()}
     answers = [asked(program) for program in sorted(programs)]
     return oldest_of_each(python for python in answers if python is not None)
 
 
 def usable_uv() -> str:
-    """Return the uv of the machine, else the one that `make setup` installed."""
+    """Return the machine's uv, else the one that `make setup` installed."""
     private = ROOT / ".cache" / "uv-venv" / "bin" / "uv"
     return str(private) if private.exists() else "uv"
 
 
 def environment_of(python: Python, uv: str) -> Path:
-    """Make or update the environment of one Python; return its interpreter."""
+    """Create or update the environment of one Python; return its interpreter."""
     folder = VENVS / f"{python.version[0]}.{python.version[1]}"
     interpreter = folder / "bin" / "python"
     there = asked(interpreter) if interpreter.exists() else None
@@ -128,21 +128,24 @@ def environment_of(python: Python, uv: str) -> Path:
 
 
 def groups_for(interpreter: Path) -> list[Group]:
-    """Return the groups that every Python has to pass, run by this one."""
+    """Return the groups that every Python must pass, run with this one."""
     return [group.run_by(interpreter) for group in GROUPS if group.name in GROUP_NAMES]
 
 
 def main() -> int:
-    """Find them, say which, and run the groups on each."""
+    """Find the interpreters, print them, and run the groups on each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--list", action="store_true", help="only say which there are")
-    parser.add_argument("--only", metavar="3.N", help="only this minor version, .venv's as well")
+    parser.add_argument("--list", action="store_true", help="only list the interpreters")
+    parser.add_argument("--only", metavar="3.N", help="only this minor version; .venv's is allowed")
     options = parser.parse_args()
     uv = usable_uv()
     pythons = found_here(uv)
     print("pythons: " + (", ".join(python.name for python in pythons) or "none"), flush=True)
     if len(pythons) < 2 and os.environ.get("CI"):
-        print("pythons: CI is set, and there is only one to test on; install another", flush=True)
+        print(
+            "pythons: CI is set, and there is only one interpreter to test on; install another",
+            flush=True,
+        )
         return 1
     if options.list:
         return 0

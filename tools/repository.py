@@ -1,4 +1,4 @@
-"""Where the repository lies and which files belong to it."""
+"""The location of the repository, and the files that belong to it."""
 
 import ast
 import subprocess
@@ -11,7 +11,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 def tracked_files() -> list[Path]:
-    """Return every file that is, or would be, under version control and exists."""
+    """Return every existing file that is, or would be, under version control."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -34,7 +34,7 @@ def python_files(*folders: str) -> list[Path]:
 
 
 def module_name(path: Path) -> str:
-    """Return the dotted name under which a Python file of the repository is imported."""
+    """Return the dotted name by which a Python file of the repository is imported."""
     base = ROOT / "src" if path.is_relative_to(ROOT / "src") else ROOT
     parts = list(path.relative_to(base).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -52,5 +52,5 @@ def imported_names(path: Path) -> Iterator[str]:
 
 
 def relative(path: Path) -> str:
-    """Return the path as seen from the root of the repository, with forward slashes."""
+    """Return the path relative to the root of the repository, with forward slashes."""
     return path.relative_to(ROOT).as_posix()

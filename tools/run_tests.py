@@ -1,7 +1,7 @@
-"""Runs the tests in groups and shows what each took of its time budget, and the slowest tests.
+"""Runs the tests in groups and shows their time against the budgets, and the slowest tests.
 
-Groups run in two lanes side by side, for some of them compute and others mostly wait. Over a budget
-is a warning and no failure, because machines differ. `--all` also runs the tests marked `long`, and
+Groups run in two parallel lanes, because some compute and others mostly wait. Exceeding a budget is
+a warning and not a failure, because machines differ. `--all` also runs the tests marked `long`, and
 `--long GROUP` those of one group; they have no budget.
 """
 
@@ -18,59 +18,59 @@ from xml.etree import ElementTree
 from tools.repository import ROOT
 
 TOTAL_MINUTES_MAX = 8.0
-"""For all groups together, on two cores that do nothing else."""
+"""For all groups together, on two otherwise idle cores."""
 
 NO_TESTS_COLLECTED = 5
-"""The exit code of pytest when a group has no tests."""
+"""pytest's exit code when a group has no tests."""
 
 MARKS = ("simulation", "compat", "chaos", "spark")
-"""The marks that make a group of their own; whoever writes the first test of one adds it here."""
+"""The marks that have their own group; a new group's mark is added here."""
 
 SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"
-"""Spark is large, so it has an environment of its own; `make spark` makes it."""
+"""Spark is large, so it has its own environment; `make spark` creates it."""
 
 REPORTS = ROOT / ".cache" / "test-reports"
 SLOWEST_SHOWN = 15
 FAILURE_LINES_SHOWN = 40
-"""The end of what a failed test printed; a traceback ends with what went wrong."""
+"""Lines shown of a failed test's output, from its end, where the reason is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Some of the tests, and how many minutes they may take."""
+    """Some of the tests, with their budget in minutes."""
 
     name: str
     marks: str
     minutes_max: float
     workers: int = 0
-    """Processes that share the tests: more than cores where many tests wait for other processes."""
+    """Processes that share the tests; more than cores if many tests wait for other processes."""
     ignored: tuple[str, ...] = ()
     """Warnings that are not failures here."""
     is_whole: bool = False
     """Whether its long tests run, too; then it has no budget."""
     python: Path = Path(sys.executable)
-    """The interpreter of the environment that has what these tests need."""
+    """The interpreter of the environment that these tests need."""
 
     @property
     def is_installed(self) -> bool:
-        """Whether that environment is there."""
+        """Whether that environment exists."""
         return self.python.exists()
 
     def whole(self) -> "Group":
-        """Return the same with its long tests."""
+        """Return the group including its long tests."""
         return replace(self, is_whole=True)
 
     def run_by(self, python: Path) -> "Group":
-        """Return the same tests for the interpreter of another environment."""
+        """Return the group for the interpreter of another environment."""
         return replace(self, python=python)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """What pytest reported of one test."""
+    """pytest's report of one test."""
 
     seconds: float
-    """With its fixtures."""
+    """Including its fixtures."""
     name: str
     failure: str = ""
     """The text of its failure or error; empty if it passed."""
@@ -78,7 +78,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one group."""
+    """The result of one group."""
 
     group: Group
     minutes: float
@@ -92,7 +92,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether a test failed, or pytest itself."""
+        """Whether a test or pytest itself failed."""
         return self.exit_code not in (0, NO_TESTS_COLLECTED)
 
 
@@ -104,14 +104,14 @@ GROUPS = (
         marks="compat",
         minutes_max=4,
         workers=2,
-        # Clients of others leave sockets open when a broker is killed; that is theirs to mend.
+        # Other clients leave sockets open when a broker is killed; we cannot fix that.
         ignored=("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"),
     ),
     Group(name="chaos", marks="chaos", minutes_max=2),
     Group(name="spark", marks="spark", minutes_max=4, python=SPARK_PYTHON),
 )
 LANES = (("unit", "spark"), ("compatibility", "chaos", "simulation"))
-"""Names of groups that run one after the other, beside those of the other lane."""
+"""Names of groups that run one after another, in parallel with the other lane."""
 
 
 def command(group: Group) -> list[str]:
@@ -119,17 +119,17 @@ def command(group: Group) -> list[str]:
     marks = group.marks if group.is_whole else f"({group.marks}) and not long"
     ignored = [f"-Wignore::{warning}" for warning in group.ignored]
     pytest = [str(group.python), "-m", "pytest", "-q", "-n", str(group.workers)]
-    spread = ["--dist", "worksteal"] if group.workers else []  # neighbours share their fixtures
+    spread = ["--dist", "worksteal"] if group.workers else []  # neighbours share fixtures
     return [*pytest, *spread, f"--junitxml={report(group)}", *ignored, "-m", marks]
 
 
 def report(group: Group) -> Path:
-    """Return the file in which pytest says what each test of a group took."""
+    """Return the file to which pytest writes its report of a group."""
     return REPORTS / f"{group.name}.xml"
 
 
 def results(path: Path) -> tuple[Test, ...]:
-    """Return what pytest reported of each test; nothing where it did not get that far."""
+    """Return pytest's report of each test; empty if it did not get that far."""
     if not path.exists():
         return ()
     return tuple(
@@ -147,11 +147,11 @@ def results(path: Path) -> tuple[Test, ...]:
 
 
 def run(group: Group) -> Outcome:
-    """Run one group to its end, and then print what it printed."""
+    """Run one group to its end, and then print its output."""
     if not group.is_installed:
         print(f"{group.name}: not installed, so not tested; run: make spark")
         return Outcome(group=group, minutes=0.0, exit_code=NO_TESTS_COLLECTED)
-    print(f"== {group.name} begins", flush=True)
+    print(f"== {group.name} starts", flush=True)
     report(group).unlink(missing_ok=True)
     started = time.monotonic()
     words = command(group)
@@ -165,7 +165,7 @@ def run(group: Group) -> Outcome:
 
 
 def run_all(groups: Iterable[Group]) -> tuple[list[Outcome], float]:
-    """Run groups, those of each lane in turn; return their outcomes and the minutes it took."""
+    """Run groups, those of a lane in turn; return their outcomes and the minutes taken."""
     wanted = {group.name: group for group in groups}
 
     def run_lane(names: Sequence[str]) -> list[Outcome]:
@@ -179,7 +179,7 @@ def run_all(groups: Iterable[Group]) -> tuple[list[Outcome], float]:
 
 
 def verdict(outcome: Outcome) -> str:
-    """Return one word or two on how a group fared."""
+    """Return the verdict of a group in a word or two."""
     if not outcome.group.is_installed:
         return "NOT INSTALLED, not tested"
     if not outcome.exists:
@@ -192,7 +192,7 @@ def verdict(outcome: Outcome) -> str:
 
 
 def table(outcomes: Sequence[Outcome], minutes: float) -> list[str]:
-    """Return the lines of the budget table; all together took so many minutes."""
+    """Return the lines of the budget table; `minutes` is the total time."""
     lines = [f"{'group':<15}{'asked':>8}{'taken':>8}   minutes"]
     for outcome in outcomes:
         taken = f"{outcome.minutes:.2f}" if outcome.exists else "-"
@@ -205,7 +205,7 @@ def table(outcomes: Sequence[Outcome], minutes: float) -> list[str]:
 
 
 def slowest(outcomes: Sequence[Outcome], count: int = SLOWEST_SHOWN) -> list[str]:
-    """Return the lines that name the slowest tests of all groups, the slowest first."""
+    """Return the lines that name the slowest tests of all groups, slowest first."""
     tests = [test for outcome in outcomes for test in outcome.tests]
     if not tests:
         return []
@@ -215,7 +215,7 @@ def slowest(outcomes: Sequence[Outcome], count: int = SLOWEST_SHOWN) -> list[str
 
 
 def failures(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return which tests failed and how. They come last: a log is cut at its start."""
+    """Return which tests failed and how. They come last, because logs are cut at their start."""
     failed = [test for outcome in outcomes for test in outcome.tests if test.failure]
     lines = []
     for test in failed:
@@ -224,7 +224,7 @@ def failures(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:
-    """Return 1 if a group failed, or if there were no tests at all."""
+    """Return 1 if a group failed, or if there were no tests."""
     has_failed = any(outcome.failed for outcome in outcomes)
     return int(has_failed or not any(outcome.exists for outcome in outcomes))
 
@@ -234,7 +234,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     names = [group.name for group in GROUPS]
     parser.add_argument("--all", action="store_true", help="also run the tests marked long")
-    parser.add_argument("--long", choices=names, action="append", default=[], help="only of this")
+    parser.add_argument(
+        "--long",
+        choices=names,
+        action="append",
+        default=[],
+        help="also run the long tests of this group",
+    )
     parser.add_argument("--without", choices=names, action="append", default=[], help="leave out")
     parser.add_argument("--only", choices=names, help="leave out all others")
     options = parser.parse_args()

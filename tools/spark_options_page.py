@@ -1,4 +1,4 @@
-"""The reference page of the Spark options, made from the table that they are checked by."""
+"""The reference page of the Spark options, generated from the table that checks them."""
 
 from kafkaesque.spark.option_table import MODES, REFUSED, TABLE, Use
 
@@ -8,17 +8,16 @@ _HEAD = """\
 Every option of `format("kafkaesque")`. Generated from `src/kafkaesque/spark/option_table.py` by
 `make docs`; do not edit.
 
-Names, meanings and columns are those of Spark's own Kafka connector, so that a query moves between
-the two by changing the name of the format. An option that is neither here nor Spark's own is
-refused, and so are two that contradict each other. [How to use
-Spark](../how-to/use-spark.md) shows queries.
+Names, meanings and columns are those of Spark's own Kafka connector, so that you can move a query
+between the two by changing the name of the format. Unknown options are refused, and so are options
+that contradict each other. [How to use Spark](../how-to/use-spark.md) shows queries.
 
-If Spark says `[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafkaesque`, none of these
+If Spark reports `[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafkaesque`, none of these
 options has been read yet. Spark looks for data sources in a worker that it starts with the command
-`python3` of the path; if that is not the Python of the environment with Kafkaesque, nothing of ours
-runs there, so nothing of ours can say what is wrong. Begin the program with
-`kafkaesque.spark.session.session`, or call `kafkaesque.spark.register(spark)` in a session that is
-there already, or set `PYSPARK_PYTHON` to the environment's Python ([more on
+`python3` on the path; if that is not the Python of the environment with Kafkaesque, none of our
+code runs there, so it cannot report what is wrong. Start the program with
+`kafkaesque.spark.session.session`, or call `kafkaesque.spark.register(spark)` in an existing
+session, or set `PYSPARK_PYTHON` to the environment's Python ([more on
 this](../how-to/use-spark.md)).
 """
 _TITLES = {Use.READ: "For reading", Use.WRITE: "For writing"}
@@ -31,9 +30,8 @@ _MODES = """\
 _REFUSED = """\
 ## Refused
 
-Options of Spark's connector or of Kafka's clients that cannot be honoured here, with the reason.
-Any other name that begins with `kafka.` is refused too: an option that does nothing would only look
-as if it did something.
+Options of Spark's connector or of Kafka's clients that are not supported here, with the reason. Any
+other name that starts with `kafka.` is refused too: an option without effect would be misleading.
 
 | option | why |
 |---|---|

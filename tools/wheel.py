@@ -1,9 +1,9 @@
-"""Builds the wheel, installs it as a user would, and uses it there.
+"""Builds the wheel, installs it as a user would, and uses it.
 
-The environment lies outside the repository and gets the wheel and what it depends on by `pip
-install`, nothing else: what only works because the sources or the tools of the developers are
-beside it fails here. What is run is what the pages say: `serve` and a round trip, and both programs
-of the page for testers, the second one after `pip install pytest`.
+The environment is outside the repository and gets only the wheel and its dependencies by `pip
+install`: whatever only works beside the sources or the developers' tools fails here. It runs what
+the pages show: `serve` and a round trip, and both programs of the page for testers, the second one
+after `pip install pytest`.
 """
 
 import os
@@ -23,30 +23,30 @@ PAGE = ROOT / "docs" / "how-to" / "test-your-program.md"
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 RUN_SECONDS_MAX = 600.0
-"""An index may be far away."""
+"""Downloads may be slow."""
 _LOOK_EVERY_S = 0.05
 _LISTENS = re.compile(r"kafkaesque listens on .*?:(\d+)")
 _ONLY_OURS = ("hypothesis", "hatchling", "aiokafka", "kafka", "pytest")
-"""What developers have and users do not get."""
+"""Packages that developers have and users do not."""
 
 
 class Failed(Exception):
-    """What was installed does not do what the pages say."""
+    """The installed package does not do what the pages say."""
 
 
 class Installed:
-    """The environment of a user with our wheel in it."""
+    """A user's environment with our wheel in it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._bin = folder / "venv" / "bin"
-        # Nothing of the caller's environment may lead back to the sources.
+        # The caller's environment must not lead back to the sources.
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         self._variables = {k: v for k, v in os.environ.items() if k not in hidden}
         self._variables["PATH"] = f"{self._bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
     def run(self, *words: str, said: str = "") -> str:
-        """Run one of its programs, with something on its input; return what it prints."""
+        """Run one of its programs, with the given input; return its output."""
         done = subprocess.run(
             [str(self._bin / words[0]), *words[1:]],
             cwd=self._folder,
@@ -63,7 +63,7 @@ class Installed:
 
     @contextmanager
     def serving(self) -> Iterator[str]:
-        """Start `kafkaesque serve`, yield where it listens, and see that it stops cleanly."""
+        """Start `kafkaesque serve`, yield its address, and check that it stops cleanly."""
         output = self._folder / "serve.txt"
         command = [str(self._bin / "kafkaesque"), "serve", "--port", "0", "--data", "data"]
         with output.open("wb") as file:
@@ -99,14 +99,14 @@ def built(folder: Path) -> Path:
 
 
 def installed(wheel: Path, folder: Path) -> Installed:
-    """Make a clean environment that has pip and the wheel, and nothing of the developers'."""
+    """Create a clean environment with pip and the wheel, and no developer packages."""
     words = ("venv", "--quiet", "--seed", "--no-project", "--python", sys.executable)
     subprocess.run([usable_uv(), *words, str(folder / "venv")], cwd=folder, check=True)
     user = Installed(folder)
     user.run("pip", "install", "--quiet", str(wheel))
     look = f"import importlib.util as u; print([n for n in {_ONLY_OURS} if u.find_spec(n)])"
     if (there := user.run("python", "-c", look).strip()) != "[]":
-        raise Failed(f"an environment of a user has {there}")
+        raise Failed(f"a user's environment has {there}")
     place = user.run("python", "-c", "import kafkaesque; print(kafkaesque.__file__)").strip()
     if not Path(place).is_relative_to(folder):
         raise Failed(f"the package was imported from {place}")
@@ -114,7 +114,7 @@ def installed(wheel: Path, folder: Path) -> Installed:
 
 
 def try_round_trip(user: Installed) -> None:
-    """Send a line by the command line and read it again."""
+    """Send a line with the command line and read it back."""
     with user.serving() as bootstrap:
         user.run("kafkaesque", "produce", "greetings", "--bootstrap", bootstrap, said="hello\n")
         words = ("consume", "greetings", "--from", "beginning", "--no-follow")
@@ -136,7 +136,7 @@ def try_page(user: Installed, folder: Path) -> None:
 
 
 def main() -> int:
-    """Build, install, and try everything; say what failed."""
+    """Build, install, and try everything; print what failed."""
     with tempfile.TemporaryDirectory(prefix="kafkaesque-wheel-") as name:
         folder = Path(name)
         wheel = built(folder)

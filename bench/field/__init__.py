@@ -1,1 +1,1 @@
-"""Measures Kafkaesque and the systems that a user might pick instead, side by side in one run."""
+"""Measures Kafkaesque side by side with the systems that users might pick instead."""

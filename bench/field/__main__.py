@@ -30,8 +30,8 @@ FOLDER = ROOT / "bench" / "results"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, write, and say what was skipped and what failed."""
-    # Told to end, we still stop what we started.
+    """Run, write, and print what was skipped and what failed."""
+    # On SIGTERM, too, stop what we started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = _options(arguments)
     plan = PLANS[options.plan]
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(f"about {minutes:.0f} minutes on two quiet cores, longer on busy ones")
     results = _measure(run, console, options.folder)
     if results is None:
-        console.print("nothing was measured: no system is there")
+        console.print("nothing was measured: no system was found")
         return 1
     report.write(results, options.folder)
     for row in results.skipped:
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(run: Run, console: Console, folder: Path) -> Results | None:
-    """Run to the end, and keep what there is after each system: a run may be broken off."""
+    """Run to the end, and save the results after each system, as a run may be interrupted."""
     folder.mkdir(parents=True, exist_ok=True)
     results = None
     columns = (
@@ -85,9 +85,7 @@ def _measure(run: Run, console: Console, folder: Path) -> Results | None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.field", description=__doc__)
-    parser.add_argument(
-        "--plan", choices=PLANS, default=FULL.name, help="how much is measured, and how often"
-    )
+    parser.add_argument("--plan", choices=PLANS, default=FULL.name, help="which plan to run")
     parser.add_argument(
         "--quick", action="store_const", dest="plan", const=QUICK.name, help="a few minutes"
     )
@@ -95,19 +93,23 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--systems",
         nargs="+",
         choices=[make.name for make in SYSTEMS],
-        help="only these",
+        help="only these systems",
     )
     names = dict.fromkeys(one.name for plan in PLANS.values() for one in plan.workloads)
     parser.add_argument(
-        "--workloads", nargs="+", choices=names, metavar="NAME", help="only these, as latency-1000"
+        "--workloads",
+        nargs="+",
+        choices=names,
+        metavar="NAME",
+        help="only these workloads, like latency-1000",
     )
     parser.add_argument(
         "--pin", action="store_true", help="half of the cores for brokers, half for clients"
     )
     parser.add_argument(
-        "--report", action="store_true", help="measure nothing; write the report of the last run"
+        "--report", action="store_true", help="do not measure; write the report of the last run"
     )
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the results go")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder for the results")
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""How long a run takes on two cores that nobody else uses, as it was found on such a machine."""
+"""How long a run takes on two otherwise idle cores, as measured on such a machine."""
 
 from collections.abc import Sequence
 
@@ -8,22 +8,22 @@ from bench.field.touching import ASIDE_BYTES, stored_bytes
 from bench.field.workload import MIB, Kind, Plan, Workload
 
 START_SECONDS = {"kafkaesque": 1.5, "kafka": 8.0, "rabbitmq": 9.0, "activemq": 6.0}
-"""With what is prepared before, and until it has stopped; others are there at once."""
+"""Including preparation and stopping; other systems start at once."""
 CLUSTER_START_SECONDS = {"kafkaesque": 4.0, "kafka": 20.0}
 _OTHER_START_SECONDS = 0.5
 _OTHER_CLUSTER_START_SECONDS = 4.0
 _DRIVER_SECONDS = 0.3
-"""To create a topic and to come up, for each workload."""
+"""To create a topic and start the driver, for each workload."""
 _SYNC_FACTOR = 1.5
-"""What waits when a producer has sent for long enough takes longer where each is synced."""
+"""Messages still waiting when a producer stops take longer if each is synced."""
 _STORED_BYTES_PER_SECOND = 250 * MIB
 _TOUCHED_BYTES_PER_SECOND = 500 * MIB
 _PAUSE_SECONDS = {"kafka": 9.0}
-"""For how long a dead leader is missed, beyond the time in which messages are sent anyway."""
+"""How long a dead leader is missed beyond the time in which messages are sent anyway."""
 
 
 def expected_seconds(plan: Plan, variants: Sequence[Variant]) -> float:
-    """Return how long a plan takes with these ways of running systems."""
+    """Return how long a plan takes with these variants."""
     return sum(
         _start_seconds(variant)
         + IDLE_SECONDS

@@ -1,7 +1,7 @@
-"""What is fetched and built for a run, into a folder of the repository that is not committed.
+"""Fetches and builds what a run needs, into a folder of the repository that is not committed.
 
-Nothing is installed on the machine. Each thing comes by its name through the tool that the machine
-has for it (mvn, go, cc), from wherever that tool is set up to look.
+Nothing is installed on the machine. Everything is fetched by name with the tool that the machine
+has for it (mvn, go, cc), from wherever that tool is configured to look.
 """
 
 import os
@@ -30,15 +30,15 @@ LIBRARIES = {
     "stomp": ("", "a C compiler"),
     "stream": ("", "a C compiler"),
 }
-"""For each driver its library, and the package that brings it."""
+"""The library of each driver, and the package that provides it."""
 
 
 KAFKA_BROKER, KAFKA_TOOLS = "kafka_2.13", "kafka-tools"
-"""What Kafka's jars are called."""
+"""The names of Kafka's jars."""
 
 
 def pom(version: str, artifact: str = KAFKA_BROKER) -> str:
-    """Return a Maven project that needs Kafka's broker, or its tools, and nothing else."""
+    """Return a Maven project that needs only Kafka's broker, or its tools."""
     wanted = (
         f"<groupId>org.apache.kafka</groupId><artifactId>{escape(artifact)}</artifactId>"
         f"<version>{escape(version)}</version>"
@@ -51,23 +51,23 @@ def pom(version: str, artifact: str = KAFKA_BROKER) -> str:
 
 
 def kafka_jars(artifact: str = KAFKA_BROKER) -> Path:
-    """Return the folder with Kafka's jars; fetches them the first time. Raises Missing."""
+    """Return the folder with Kafka's jars; fetches them on first use. Raises Missing."""
     name = "kafka" if artifact == KAFKA_BROKER else artifact
     folder = CACHE / f"{name}-{KAFKA_VERSION}"
     jars = folder / "jars"
     if (jars / f"{artifact}-{KAFKA_VERSION}.jar").exists():
         return jars
     if shutil.which("mvn") is None:
-        raise Missing("its jars are not there and mvn is not on PATH", "maven")
+        raise Missing("its jars are missing and mvn is not on PATH", "maven")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pom.xml").write_text(pom(KAFKA_VERSION, artifact))
     copy = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
-    _run(["mvn", "--quiet", "--batch-mode", *copy], folder, "Kafka's jars did not come")
+    _run(["mvn", "--quiet", "--batch-mode", *copy], folder, "Kafka's jars could not be fetched")
     return jars
 
 
 def nats_server() -> Path | None:
-    """Return a NATS server of today, built with go; None where there is no go."""
+    """Return a current NATS server, built with go; None without go."""
     program = CACHE / "bin" / "nats-server"
     if program.exists():
         return program
@@ -103,7 +103,7 @@ def driver(name: str) -> Path:
 
 
 def is_compiled(name: str) -> bool:
-    """Tell whether a driver of C is there."""
+    """Return whether a C driver exists."""
     try:
         driver(name)
     except Missing:
@@ -112,9 +112,9 @@ def is_compiled(name: str) -> bool:
 
 
 def driver_command(name: str) -> list[str]:
-    """Return how a driver is called; raises Missing.
+    """Return the command of a driver; raises Missing.
 
-    Where librdkafka cannot be compiled against, Kafka's protocol is spoken by processes of Python.
+    If nothing can be compiled against librdkafka, Python processes speak Kafka's protocol.
     """
     try:
         return [str(driver(name))]

@@ -1,4 +1,4 @@
-"""What Kafkaesque is to reach, as ratios to the others in the same run."""
+"""The goals of Kafkaesque, as ratios to the other systems in the same run."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _MS_NS = 1_000_000
 
 
 class Bound(Enum):
-    """On which side of the goal a ratio should lie."""
+    """The side of the goal on which a ratio should be."""
 
     AT_LEAST = "≥"
     AT_MOST = "≤"
@@ -19,7 +19,7 @@ class Bound(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """One ratio that was asked for, and what was found."""
+    """One target ratio, and the result."""
 
     what: str
     against: str
@@ -32,14 +32,14 @@ class Goal:
 
     @property
     def ratio(self) -> float | None:
-        """Ours by theirs; None if either is not there."""
+        """Ours divided by theirs; None if either is missing."""
         if self.ours is None or not self.theirs:
             return None
         return self.ours / self.theirs
 
     @property
     def is_reached(self) -> bool | None:
-        """Whether it is reached; None if it was not measured."""
+        """Whether the goal is reached; None if it was not measured."""
         ratio = self.ratio
         if ratio is None:
             return None
@@ -47,7 +47,7 @@ class Goal:
 
 
 def goals(results: Results) -> list[Goal]:
-    """Return every goal with what this run says of it."""
+    """Return every goal with the result of this run."""
     return [
         *_against_kafka(results),
         *_against_the_rest(results),
@@ -120,7 +120,7 @@ def _against_the_rest(results: Results) -> Iterator[Goal]:
 
 
 def _in_place(results: Results) -> Iterator[Goal]:
-    """Yield the goals of reading streams once more, with clients that do the same on both sides."""
+    """Yield the goals of reading streams again, with equivalent clients on both sides."""
     for size, least in {100: 3.0, 1024: 2.0}.items():
         figure = f"in-place-{size}.consume"
         yield Goal(
@@ -206,7 +206,7 @@ def _large_batches(results: Results) -> Goal:
 
 
 def _tail(results: Results) -> Goal:
-    """Return the goal of the tail; much is stored in one round alone, so only that one counts."""
+    """Return the goal of the tail; only one round stores much, so only that one counts."""
     little, much = (results.of(f"tail-{name}.consume", f"{OURS}-os") for name in ("small", "large"))
     rounds = {found.round for found in much}
     return Goal(
@@ -245,5 +245,5 @@ def _three_brokers(results: Results) -> Iterator[Goal]:
 
 
 def _pause(results: Results, variant: str) -> float | None:
-    """Return the longest of all rounds: nobody can choose the kill that is felt least."""
+    """Return the longest of all rounds: users cannot choose the mildest kill."""
     return max((m.seconds for m in results.of("failover.pause", variant)), default=None)

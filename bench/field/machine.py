@@ -1,4 +1,4 @@
-"""What the machine is, and what it does besides."""
+"""Describes the machine, and its other load."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ _IDLE_COLUMNS = (3, 4)
 
 
 def processor() -> str:
-    """Return the processor's name, without the number of its kind."""
+    """Return the processor's name, without its model number."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return re.sub(r"\s+", " ", line.partition(":")[2]).strip()
@@ -19,28 +19,28 @@ def processor() -> str:
 
 
 def memory_bytes() -> int:
-    """Return how much memory there is."""
+    """Return the amount of memory."""
     first = Path("/proc/meminfo").read_text().splitlines()[0]
     return int(first.split()[1]) * _KIB
 
 
 def free_memory_bytes() -> int:
-    """Return how much memory nobody uses, not even to keep what was read or written."""
+    """Return the amount of memory that nothing uses, not even the page cache."""
     rows = dict(row.split(":", 1) for row in Path("/proc/meminfo").read_text().splitlines())
     return int(rows["MemFree"].split()[0]) * _KIB
 
 
 def cores() -> int:
-    """Return how many cores we may use."""
+    """Return the number of cores that we may use."""
     return len(os.sched_getaffinity(0))
 
 
 def load() -> float:
-    """Return how many processes wanted to run, over the last minute."""
+    """Return the load average over the last minute."""
     return os.getloadavg()[0]
 
 
 def busy_seconds() -> float:
-    """Return the processor time that everyone together took so far."""
+    """Return the processor time of all processes so far."""
     numbers = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     return (sum(numbers) - sum(numbers[column] for column in _IDLE_COLUMNS)) / _TICKS

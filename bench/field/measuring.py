@@ -19,20 +19,20 @@ CONSUME_SECONDS_MAX = 30.0
 PATIENCE_SECONDS = 90
 IDLE_SECONDS = 1.0
 CREATE_SECONDS_MAX = 60
-"""So long a cluster may take until it has found together."""
+"""How long a cluster may take to form."""
 FAILOVER_SECONDS = 4.0
 KILL_AFTER_SECONDS = 1.5
 FIRST_BYTES = 100
 TAIL_BYTES = 4 * MIB
 TAIL_READS = 30
-"""Each is over in a few milliseconds, so the best of some counts."""
+"""Each takes a few milliseconds, so the best of several counts."""
 REPLAY_RECORDS = 950
 REPLAY_IN_FLIGHT = 5
 _LOOK_EVERY_SECONDS = 0.1
 _ERROR_BEFORE_NAME = 7
 _ERROR_BEHIND_NAME = 5
-"""Where a Produce answer of version 9 has its error: behind number, tags, a length, the topic's
-name with its length, another length and the partition."""
+"""Position of the error in a version 9 Produce response: after the number, tags, a length, the
+topic's name with its length, another length and the partition."""
 
 
 def call(command: list[str], seconds: float = 0.0) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def call(command: list[str], seconds: float = 0.0) -> dict[str, Any]:
 
 
 class Session:
-    """One system, running, and what is measured of it in one round."""
+    """One running system, and what is measured of it in one round."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class Session:
         self.touched_bytes = 0
 
     def first_message(self, start: float) -> Measurement:
-        """Make a topic and send one message; the clock runs from `start`.
+        """Create a topic and send one message; the clock starts at `start`.
 
-        What it holds and takes is that of the second after it, in which nothing happens.
+        Memory and processor time are those of the second after it, which is idle.
         """
         self._create_first("first")
         command = self._command("produce", "first", {"--count": 1, "--seconds": PATIENCE_SECONDS})
@@ -88,7 +88,7 @@ class Session:
         return self._measurement("start", found, FIRST_BYTES, watch)
 
     def warm_up(self) -> None:
-        """Send and read for a while, half of it in batches; nothing of it counts."""
+        """Send and read for a while, half of it in batches; none of it counts."""
         seconds = self._plan.warm_up_seconds / 2
         for name, unbatched in (("warm-up-1", 0), ("warm-up-2", 1)):
             self._create(name, partitions=1)
@@ -99,7 +99,7 @@ class Session:
             call(self._command("consume", name, {**options, **limits}))
 
     def run(self, workload: Workload) -> Iterator[Measurement]:
-        """Yield what one workload shows; raises Failed and Missing."""
+        """Yield the measurements of one workload; raises Failed and Missing."""
         if workload.scope is Scope.IN_PLACE and not self._reader():
             raise Missing("the bench's own reader needs librdkafka-dev", "librdkafka-dev")
         self._create(workload.name, workload.partitions)
@@ -141,7 +141,7 @@ class Session:
         return self._timed(workload, "latency", "latency", options)
 
     def _touch(self, workload: Workload, *, is_reading: bool = False) -> None:
-        """Let the machine have the memory that what comes next may need."""
+        """Provide the memory that the next measurement may need."""
         stored = 0 if is_reading else touching.stored_bytes(self._plan, workload)
         wanted = stored * self._variant.brokers + touching.ASIDE_BYTES
         self.touched_bytes += touching.touch(self._folder, wanted)
@@ -150,7 +150,7 @@ class Session:
         stored = workload.stored_bytes // workload.size
         fill = {"--count": stored, "--seconds": PATIENCE_SECONDS}
         call(self._command("produce", workload.name, {**_options(workload), **fill}))
-        os.sync()  # what is still on its way to the disk is not charged to those who read
+        os.sync()  # pending writes must not be charged to readers
         last = TAIL_BYTES // workload.size
         options = {"--count": last, "--tail": last, "--seconds": CONSUME_SECONDS_MAX}
         reads = [self._timed(workload, "consume", "consume", options) for _ in range(TAIL_READS)]
@@ -163,7 +163,7 @@ class Session:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as sending:
             found = self._consume(workload, stored)
             if sending.wait(PATIENCE_SECONDS):
-                raise Failed("the producer gave up while messages were read")
+                raise Failed("the producer failed while messages were read")
         return found
 
     def _replay(self, workload: Workload) -> Measurement:
@@ -181,7 +181,7 @@ class Session:
         return self._measurement(f"{workload.name}.produce", found, workload.size, watch)
 
     def _failover(self, workload: Workload) -> Measurement:
-        """Kill the leader while something is sent; the seconds are those without an answer."""
+        """Kill the leader during sending; the seconds are those without an acknowledgement."""
         options = {"--seconds": FAILOVER_SECONDS, "--rate": workload.rate}
         command = self._command("pause", workload.name, {**_options(workload), **options})
         leader = self._system.leader(self._running, workload.name)
@@ -194,13 +194,13 @@ class Session:
                 said, complained = sending.communicate(timeout=PATIENCE_SECONDS)
             except subprocess.TimeoutExpired:
                 sending.kill()
-                raise Failed(f"nothing was taken for {PATIENCE_SECONDS} s") from None
+                raise Failed(f"nothing was acknowledged for {PATIENCE_SECONDS} s") from None
         if sending.returncode:
             raise Failed(complained.strip())
         return self._measurement(f"{workload.name}.pause", json.loads(said), workload.size, watch)
 
     def _reader(self) -> str:
-        """Return the reader of the bench's own; it knows what a producer of C sends, no other."""
+        """Return our own reader; it only understands what a C producer sends."""
         return self._variant.reader if fetched.is_compiled(self._variant.driver) else ""
 
     def _timed(
@@ -236,7 +236,7 @@ class Session:
         )
 
     def _create_first(self, topic: str) -> None:
-        """Create a topic; a cluster that has not found together yet refuses for a while."""
+        """Create a topic; a cluster that has not formed yet refuses for a while."""
         deadline = time.monotonic() + CREATE_SECONDS_MAX
         while True:
             try:
@@ -267,7 +267,7 @@ class Session:
 
 
 class _Watch:
-    """The counters of a system and of the machine, from when it is made."""
+    """The counters of a system and of the machine since its creation."""
 
     def __init__(self, running: Running) -> None:
         self._running = running
@@ -277,8 +277,8 @@ class _Watch:
         self._start = time.perf_counter()
 
     def taken(self, client_cpu_seconds: float) -> tuple[float, float]:
-        """Return the system's processor seconds, and the share of all cores that others took."""
-        # What was killed meanwhile is not counted any more.
+        """Return the system's processor seconds, and the share of all cores that others used."""
+        # Killed processes are no longer counted.
         cpu = max(0.0, self._running.cpu_seconds() - self._cpu)
         seconds = time.perf_counter() - self._start
         others = machine.busy_seconds() - self._busy - cpu - client_cpu_seconds
@@ -286,7 +286,7 @@ class _Watch:
 
 
 def _options(workload: Workload) -> dict[str, object]:
-    """Return what a driver is told of a workload."""
+    """Return the driver options of a workload."""
     return {
         "--size": workload.size,
         "--batch": workload.batch_bytes,

@@ -71,7 +71,7 @@ def plots(results: Results) -> Mapping[str, str]:
 
 
 def caption(results: Results) -> str:
-    """Return what has to stand below every picture."""
+    """Return the caption of every picture."""
     others = busy_share(results)
     return (
         f"{results.machine.processor}, {results.machine.cores} cores, {results.plan} run of "
@@ -80,13 +80,13 @@ def caption(results: Results) -> str:
 
 
 def busy_share(results: Results) -> float:
-    """Return the median share of all cores that others took while something was measured."""
+    """Return the median share of all cores that others used during measurements."""
     shares = sorted(m.others_cpu_share for m in results.measurements)
     return shares[len(shares) // 2] if shares else 0.0
 
 
 def is_ours(variant: str) -> bool:
-    """Tell whether this is Kafkaesque."""
+    """Return whether this is Kafkaesque."""
     return variant.startswith(OURS)
 
 

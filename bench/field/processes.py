@@ -1,4 +1,4 @@
-"""Processes that we started: their memory and processor time, and how they end."""
+"""Processes that we started: their memory and processor time, and how to stop them."""
 
 import os
 import signal
@@ -18,21 +18,21 @@ _HELD: list[HeldPort] = []
 _KIB = 1024
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPU_FIELDS = slice(11, 15)
-"""Of a process in user and kernel mode, and the same of its children that have ended."""
+"""The user and kernel time of a process, and of its children that have ended."""
 
 
 class Failed(Exception):
-    """A driver gave up; says in its own words why."""
+    """A driver failed; holds its own message."""
 
 
 class NotStarted(Exception):
-    """A system did not come up; says what it printed last."""
+    """A system did not start; holds its last output."""
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody else is given while this program runs.
+    """Return a loopback port that is not returned again while this program runs.
 
-    A server may take long to listen there, and whoever else did would be taken for it.
+    A server may take long to listen there, and any other listener would be mistaken for it.
     """
     held = HeldPort()
     _HELD.append(held)
@@ -40,7 +40,7 @@ def free_port() -> int:
 
 
 def tree(pid: int) -> set[int]:
-    """Return a process and everything below it."""
+    """Return a process and all its descendants."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -48,14 +48,14 @@ def tree(pid: int) -> set[int]:
         except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
             continue
     found, size = {pid}, 0
-    while len(found) > size:  # ends: a tree is not deeper than there are processes
+    while len(found) > size:  # ends: the number of processes bounds the depth
         size = len(found)
         found |= {child for child, parent in parents.items() if parent in found}
     return found
 
 
 class ServerProcess:
-    """One server that we started, in a process group of its own, its output in a file."""
+    """One server that we started, in its own process group, with its output in a file."""
 
     def __init__(
         self, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
@@ -73,10 +73,10 @@ class ServerProcess:
             )
 
     def await_port(self, port: int) -> None:
-        """Return when it takes connections there; else end it and raise NotStarted."""
+        """Return when it accepts connections; otherwise stop it and raise NotStarted."""
         try:
             self._await_port(port)
-        except BaseException:  # also when we are told to end: nobody else knows of it yet
+        except BaseException:  # also on SIGTERM: no one else stops it yet
             self.stop()
             raise
 
@@ -93,7 +93,7 @@ class ServerProcess:
         raise NotStarted(" / ".join(lines[-3:]) or "it printed nothing")
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that it and its children took so far, ended ones too."""
+        """Return the processor time of it and its children so far, including ended ones."""
         total = 0.0
         for pid in tree(self._process.pid):
             try:
@@ -104,7 +104,7 @@ class ServerProcess:
         return total
 
     def resident_bytes(self) -> int:
-        """Return the memory that it and its children hold now."""
+        """Return the memory of it and its children now."""
         total = 0
         for pid in tree(self._process.pid):
             try:
@@ -116,13 +116,13 @@ class ServerProcess:
         return total
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """Kill it at once, like a crash."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def stop(self) -> None:
-        """Ask it to end; after a while make it end, with what it started."""
+        """Stop it gracefully, and after a while kill it with its children."""
         self._process.terminate()
         try:
             self._process.wait(STOP_SECONDS_MAX)
@@ -132,7 +132,7 @@ class ServerProcess:
 
 
 def halves() -> tuple[set[int], set[int]]:
-    """Return which cores are for a broker and which for its clients."""
+    """Return the cores for a broker and those for its clients."""
     cores = sorted(os.sched_getaffinity(0))
     middle = max(1, len(cores) // 2)
     return set(cores[:middle]), set(cores[middle:]) or set(cores)
@@ -140,7 +140,7 @@ def halves() -> tuple[set[int], set[int]]:
 
 @contextmanager
 def pinned(cores: set[int]) -> Iterator[None]:
-    """Let what is started meanwhile run on these cores alone."""
+    """Run processes started meanwhile only on these cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:

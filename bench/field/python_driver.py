@@ -1,8 +1,8 @@
-"""Stands in for the C driver of Kafka's protocol where that cannot be compiled.
+"""Replaces the C driver of Kafka's protocol if it cannot be compiled.
 
-Takes the same words and prints the same JSON. Producers run in several processes, for one of them
-would measure Python; readers and latencies take one. What is slower than the broker shows in the
-report: the client is named with every system.
+It takes the same arguments and prints the same JSON. Producers run in several processes, because
+one alone would measure Python; readers and latencies use one. If it is slower than the broker, the
+report shows it: the client is named with every system.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PROCESSES = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do one thing and print what came of it."""
+    """Run one mode and print its result."""
     options = _options(arguments)
     bootstrap = f"{options.host}:{options.port}"
     if options.mode == "create":
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _pause(bootstrap: str, options: argparse.Namespace) -> Outcome:
-    """Send one message after the other; the seconds are the longest time between two answers."""
+    """Send messages one by one; the seconds are the longest time between acknowledgements."""
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     data, messages, longest = b"x" * options.size, 0, 0.0
     begun = last = 0.0
@@ -139,7 +139,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--acks", default="all")
     parser.add_argument("--compression", default="none")
     parser.add_argument("--config", action="append", default=[])
-    parser.add_argument("--kind", help="has no meaning here")
+    parser.add_argument("--kind", help="ignored")
     parser.add_argument("--count", type=int)
     for name in ("port", "size", "batch", "unbatched", "tail", "window"):
         parser.add_argument(f"--{name}", type=int, default=100 if name == "size" else 0)

@@ -10,7 +10,7 @@ from bench.field.plots import busy_share, plots
 from bench.field.results import Measurement, Participant, Results
 
 BUSY_SHARE_MAX = 0.05
-"""When others took more than this of the machine, the report says so first."""
+"""If others used more of the machine than this, the report says so first."""
 
 _PERCENTS = (50.0, 90.0, 99.0, 99.9, 100.0)
 _MS_NS = 1_000_000
@@ -40,7 +40,7 @@ class Section:
 
 
 def write(results: Results, folder: Path) -> None:
-    """Write the report and its plots into a folder."""
+    """Write the report and its plots to a folder."""
     pictures = plots(results)
     for name, picture in pictures.items():
         (folder / name).write_text(picture)
@@ -49,7 +49,7 @@ def write(results: Results, folder: Path) -> None:
 
 
 def markdown(results: Results, plots_at: str) -> str:
-    """Return the report as Markdown; its plots lie below `plots_at`."""
+    """Return the report as Markdown; its plots are below `plots_at`."""
     there = plots(results)
     parts = [f"# {TITLE}", _head(results)]
     for section in sections(results):
@@ -61,7 +61,7 @@ def markdown(results: Results, plots_at: str) -> str:
 
 
 def html(results: Results, pictures: Mapping[str, str]) -> str:
-    """Return the report as one page that needs no other file."""
+    """Return the report as one self-contained page."""
     parts = [f"<h1>{TITLE}</h1>", f"<p>{escape(_head(results))}</p>"]
     for section in sections(results):
         parts.append(f"<h2>{escape(section.title)}</h2>")
@@ -79,7 +79,8 @@ def _head(results: Results) -> str:
     machine = results.machine
     busy = busy_share(results)
     sentences = [
-        f"What a user might pick instead, on the same machine, in one run: the {results.plan} run "
+        "The systems that users might pick instead, on the same machine, in one run: the "
+        f"{results.plan} run "
         f"of {results.date} at commit {results.commit}, in {_plural(results.rounds, 'round')} in "
         f"which the systems took turns, on {machine.processor}, {machine.cores} cores, "
         f"{machine.memory_bytes / 2**30:.0f} GiB, {machine.system}.",
@@ -93,15 +94,15 @@ def _head(results: Results) -> str:
     if machine.touched_bytes:
         sentences.append(
             "Before each measurement as much page cache as it might need was written and deleted, "
-            f"{machine.touched_bytes / 1e9:,.0f} GB in all: on a virtual machine whoever touches a "
-            "page first waits until the host has brought it, and no system should pay for that."
+            f"{machine.touched_bytes / 1e9:,.0f} GB in all: on a virtual machine the first "
+            "touch of a page waits for the host to provide it, and no system should pay for that."
         )
     sentences.append(
         "Each system is used for a while before anything counts. Rates are the best of all rounds, "
         "processor time is the least, latencies are those of all rounds together. Each system is "
-        "shown in its default mode and, where that differs, in one that syncs before it "
+        "shown in its default mode and, if that differs, in one that syncs before it "
         "acknowledges: os means handed to the operating system, always means synced, memory means "
-        "neither. Make it anew with `make bench-field`, or in a few minutes with "
+        "neither. Regenerate it with `make bench-field`, or in a few minutes with "
         "`make bench-field QUICK=1`."
     )
     return " ".join(sentences)
@@ -160,9 +161,9 @@ def _throughput(results: Results) -> Section:
             tables.append(Table(columns=columns, rows=rows))
     return Section(
         title="Throughput",
-        text="As fast as it goes with one producer, then all of it read by one consumer. Seconds "
-        "are processor time. Where a client takes more of it than its server, the client is the "
-        "limit on few cores, and what the server takes says more than the rate.",
+        text="As fast as possible with one producer, then everything read by one consumer. Seconds "
+        "are processor time. If a client takes more of it than its server, the client is the limit "
+        "on few cores, and the server's processor time says more than the rate.",
         tables=tables,
         plots=(
             "throughput.svg",
@@ -218,8 +219,8 @@ def _latency(results: Results) -> Section:
             tables.append(Table(columns=columns, rows=rows))
     return Section(
         title="Latency",
-        text="Each message carries the time at which it was due, so that a stall counts for all "
-        "messages that had to wait for it (no coordinated omission).",
+        text="Each message carries the time at which it was due, so that a stall counts for every "
+        "message that it delayed (no coordinated omission).",
         tables=tables,
         plots=("latency.svg",),
     )
@@ -237,7 +238,7 @@ def _variations(results: Results) -> Section:
     ]
     return Section(
         title="Batches, partitions, readers, stored data",
-        text="Without syncing. Unless something else is said, one partition, acks=all and the "
+        text="Without syncing. Unless noted, one partition, acks=all and the "
         "client's default batching.",
         tables=[Table(columns=("workload", "system", *_BOTH_SIDES), rows=rows)],
         plots=("partitions.svg", "fan-out.svg", "stored.svg"),
@@ -262,8 +263,8 @@ def _cluster(results: Results) -> Section:
         title="Three brokers",
         text="All brokers and the client share one machine: three brokers do the work three times "
         "on the same cores. A pause is the longest time between two acknowledgements that one "
-        "producer with default settings sees. Seconds of the server are those of all brokers "
-        "together, and so is the memory.",
+        "producer with default settings sees. The server's seconds and memory are those of "
+        "all brokers together.",
         tables=tables,
         plots=("replicated.svg", "failover.svg"),
     )
@@ -279,8 +280,8 @@ def _footprint(results: Results) -> Section:
             rows.append((participant.title, f"{seconds:.2f}", f"{memory:,.0f}"))
     return Section(
         title="Start and idle memory",
-        text="From starting the process on an empty folder to the first acknowledged message, the "
-        "topic's creation and the client's own start in it; the memory is that of a second later.",
+        text="From process start on an empty folder to the first acknowledged message, with the "
+        "topic's creation and the client's own start; the memory is that of a second later.",
         tables=[Table(columns=("system", "start, s", "idle memory, MB"), rows=rows)],
         plots=("memory.svg", "memory-used.svg"),
     )
@@ -297,7 +298,7 @@ def _participants(results: Results) -> Section:
         for p in results.participants
     ]
     columns = ("mode", "version", "settings that matter here", "client")
-    return Section(title="Who took part, and how", tables=[Table(columns=columns, rows=rows)])
+    return Section(title="Participants", tables=[Table(columns=columns, rows=rows)])
 
 
 def _left_out(results: Results) -> Section:
@@ -308,7 +309,7 @@ def _left_out(results: Results) -> Section:
     return Section(
         title="Left out",
         text="" if rows else "Nothing was left out.",
-        tables=[Table(columns=("what", "why", "what would bring it"), rows=rows)],
+        tables=[Table(columns=("what", "why", "what would provide it"), rows=rows)],
     )
 
 

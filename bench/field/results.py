@@ -1,4 +1,4 @@
-"""What a run found, and how it lies in a JSON file."""
+"""The results of a run, and their JSON file."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One figure of one way of running a system, in one round."""
+    """One figure of one variant in one round."""
 
     figure: str
     """As in `throughput-100.produce`."""
@@ -26,25 +26,25 @@ class Measurement:
     """Processor time of the system's own processes."""
     client_cpu_seconds: float
     resident_bytes: int
-    """Memory of the system's own processes right after it."""
+    """Memory of the system's own processes right after the measurement."""
     others_cpu_share: float
-    """Share of all cores that others took meanwhile, neither the system nor its client."""
+    """Share of all cores used by others, neither the system nor its client."""
     load: float
-    """The machine's load average over a minute, before it began."""
+    """The machine's load average over a minute, before the start."""
     first_seconds: float | None = None
-    """Until the first message came, where something was read."""
+    """Time to the first message, if something was read."""
     read: int | None = None
-    """All that was read, where what came first of it does not count."""
+    """Number of messages read, if the first ones do not count."""
     histogram_ns: Sequence[tuple[int, int]] = ()
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Messages per second."""
         return self.messages / self.seconds
 
     @property
     def bytes_rate(self) -> float:
-        """Bytes of messages a second."""
+        """Bytes of messages per second."""
         return self.rate * self.message_bytes
 
     @property
@@ -60,7 +60,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Participant:
-    """One way of running a system, as it was run."""
+    """One variant of a system, as it was run."""
 
     variant: str
     title: str
@@ -74,7 +74,7 @@ class Participant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """What was not measured, and what would change that."""
+    """What was not measured, and what it needs."""
 
     what: str
     reason: str
@@ -83,7 +83,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where it ran, and under which circumstances."""
+    """The machine of a run, and its state."""
 
     processor: str
     cores: int
@@ -94,7 +94,7 @@ class Machine:
     load_after: float
     is_pinned: bool
     touched_bytes: int = 0
-    """How much memory was touched before measurements, all of them together."""
+    """Memory touched before measurements, in total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,22 +111,22 @@ class Results:
     failures: Sequence[str]
     measurements: Sequence[Measurement]
     titles: dict[str, str] = field(default_factory=dict)
-    """What each workload is, in words."""
+    """A description of each workload."""
 
     def of(self, figure: str, variant: str) -> list[Measurement]:
         """Return all rounds of one figure."""
         return [m for m in self.measurements if (m.figure, m.variant) == (figure, variant)]
 
     def fastest(self, figure: str, variant: str) -> Measurement | None:
-        """Return the round with the highest rate: what else the machine did only takes away."""
+        """Return the round with the highest rate: other load only slows down."""
         return max(self.of(figure, variant), key=lambda m: m.rate, default=None)
 
     def cheapest(self, figure: str, variant: str) -> Measurement | None:
-        """Return the round that cost the system the least."""
+        """Return the round that cost the system least."""
         return min(self.of(figure, variant), key=lambda m: m.cpu_per_million, default=None)
 
     def latencies(self, figure: str, variant: str) -> Histogram | None:
-        """Return the latencies of all rounds together; none is left out."""
+        """Return the latencies of all rounds together."""
         rounds = [m for m in self.of(figure, variant) if m.histogram_ns]
         if not rounds:
             return None
@@ -141,7 +141,7 @@ class Results:
 
 
 def save(results: Results, path: Path) -> None:
-    """Write a run to a file, one measurement a line."""
+    """Write a run to a file, one measurement per line."""
     whole = asdict(results)
     rows = whole.pop("measurements")
     head = json.dumps(whole, indent=1)

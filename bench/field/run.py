@@ -1,4 +1,4 @@
-"""One run: the systems take turns, each started on its own in a fresh folder, in every round."""
+"""One run: the systems take turns in every round, each started alone in a fresh folder."""
 
 import subprocess
 import sys
@@ -20,11 +20,11 @@ from tools.repository import ROOT
 _LOOPBACK_SECONDS = 1
 
 Tell = Callable[[str, int], None]
-"""Is told what is done now, and how many steps have ended since it was told last."""
+"""Gets what is done now, and how many steps have ended since the last call."""
 
 
 class Run:
-    """One plan over the systems that are there."""
+    """One plan for the available systems."""
 
     def __init__(self, plan: Plan, systems: Sequence[System], *, is_pinned: bool) -> None:
         self._plan = plan
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """How many steps there are to tell of."""
+        """The number of steps that will be reported."""
         return sum(
             1 + len(self._plan.for_variant(variant, number))
             for number in range(self._plan.rounds)
@@ -49,18 +49,18 @@ class Run:
 
     @property
     def expected_seconds(self) -> float:
-        """How long it takes on two cores that nobody else uses."""
+        """The expected time on two otherwise idle cores."""
         return expected_seconds(self._plan, [variant for _, variant in self._entries])
 
     def go(self, tell: Tell) -> Iterator[Results]:
-        """Measure everything, and yield what there is after each system.
+        """Measure everything, and yield the results so far after each system.
 
-        What fails is noted and the rest goes on.
+        Failures are recorded and the rest continues.
         """
         self._load_before = machine.load()
         for number in range(self._plan.rounds):
             self._loopback = max(self._loopback, _loopback())
-            # In the opposite order each time: whatever changes slowly then hits all alike.
+            # In opposite order each time: slow changes then affect all alike.
             for system, variant in self._entries[:: -1 if number % 2 else 1]:
                 self._session(system, variant, number, tell)
                 yield self._results()
@@ -165,7 +165,7 @@ def _stopped_at_last(running: Running) -> Iterator[None]:
 
 
 def _loopback() -> float:
-    """Return the bytes a second that loopback carries now; 0 where nothing can be compiled."""
+    """Return the bytes per second that loopback carries now; 0 without a compiler."""
     try:
         found = call([str(fetched.driver("replay")), "loopback", str(_LOOPBACK_SECONDS)])
     except Missing:

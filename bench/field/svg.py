@@ -1,7 +1,7 @@
-"""Plots as SVG, written out by hand.
+"""Plots as hand-written SVG.
 
-Two kinds of plot are needed, bars and curves. A plotting library would weigh more than the rest of
-the development tools together and write files that nobody can read in a diff.
+Two kinds of plot are needed, bars and curves. A plotting library would be larger than all other
+development tools together and write files with unreadable diffs.
 """
 
 import math
@@ -25,7 +25,7 @@ _STYLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar: a label, a length and the text behind it."""
+    """One bar: a label, a length and the text after it."""
 
     label: str
     value: float
@@ -37,7 +37,7 @@ class Bar:
 class Curve:
     """One curve, its points from left to right.
 
-    Curves of one family have one colour; what is synced is dashed.
+    Curves of one family have one colour; synced ones are dashed.
     """
 
     label: str
@@ -48,7 +48,7 @@ class Curve:
 
 
 def bars(title: str, note: str, rows: Sequence[Bar]) -> str:
-    """Return horizontal bars from 0, the longest over the whole width."""
+    """Return horizontal bars from 0, the longest across the whole width."""
     longest = max((row.value for row in rows), default=0) or 1
     room = WIDTH - _LABEL_WIDTH - _VALUE_WIDTH
     parts = []
@@ -67,9 +67,9 @@ def bars(title: str, note: str, rows: Sequence[Bar]) -> str:
 
 
 def percentile_curves(title: str, note: str, curves: Sequence[Curve]) -> str:
-    """Return latency over percentile: x are percents below 100, y milliseconds, both logarithmic.
+    """Return latency over percentile: x is per cent below 100, y milliseconds, both logarithmic.
 
-    To the right each nine takes the same room, as HdrHistogram's own plots have it.
+    To the right each nine takes the same space, as in HdrHistogram's own plots.
     """
     ticks = {f"{p:g} %": _nines(p) for p in (0, 50, 90, 99, 99.9, 99.99)}
     moved = [replace(curve, points=[(_nines(x), y) for x, y in curve.points]) for curve in curves]
@@ -77,7 +77,7 @@ def percentile_curves(title: str, note: str, curves: Sequence[Curve]) -> str:
 
 
 def scaling_curves(title: str, note: str, curves: Sequence[Curve], unit: str) -> str:
-    """Return a rate over a number of something, both logarithmic."""
+    """Return a rate over a number, both logarithmic."""
     numbers = sorted({x for curve in curves for x, _ in curve.points})
     ticks = {f"{x:,g}": math.log10(x) for x in numbers}
     moved = [

@@ -1,4 +1,4 @@
-"""What an adapter tells of its system, and what it starts."""
+"""The interface of the adapters: what they report of a system, and what they start."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,11 +9,11 @@ from pathlib import Path
 from bench.field.processes import ServerProcess
 
 BROKERS = 3
-"""How many a cluster has; each message is on all of them."""
+"""Brokers in a cluster; each message is on all of them."""
 
 
 class Durability(Enum):
-    """What has become of a message when it is acknowledged."""
+    """The state of a message when it is acknowledged."""
 
     MEMORY = "memory"
     """It is in the server's memory."""
@@ -24,18 +24,18 @@ class Durability(Enum):
 
 
 class Protocol(Enum):
-    """What a system can be asked to do."""
+    """What a system can do."""
 
     KAFKA = "kafka"
     """Batches, compression, partitions, any number of readers."""
     STREAM = "stream"
-    """Any number of readers, each from where it likes."""
+    """Any number of readers, each from any position."""
     QUEUE = "queue"
     """A message goes to one reader and is gone."""
 
 
 class Missing(Exception):
-    """A system cannot be measured here; says why, and which package would bring it."""
+    """A system cannot be measured here; holds the reason and the package that would provide it."""
 
     def __init__(self, reason: str, package: str) -> None:
         super().__init__(reason)
@@ -45,51 +45,51 @@ class Missing(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A system in one way of running it."""
+    """One way of running a system."""
 
     name: str
-    """As in `kafka-os`."""
+    """For example `kafka-os`."""
     title: str
     durability: Durability
     is_default: bool
-    """Whether this is how it runs when nobody sets anything."""
+    """Whether these are its default settings."""
     settings: str
-    """The settings that matter here, in its own words."""
+    """The settings that matter here, in its own terms."""
     kind: str = ""
-    """The type of queue, where a system has several."""
+    """The type of queue, if a system has several."""
     topic_settings: tuple[str, ...] = ()
-    """What the driver sets for each topic: NAME=VALUE."""
+    """Topic settings for the driver: NAME=VALUE."""
     protocol: Protocol = Protocol.STREAM
     driver: str = ""
     reader: str = ""
-    """The driver that reads messages where they lie in what was received, if there is one."""
+    """The driver that reads messages in place in its receive buffer, if there is one."""
     window: int = 1024
-    """Messages that wait for their acknowledgement, where the driver counts them; 32 MB at most."""
+    """Messages waiting for acknowledgement, if the driver counts them; 32 MB at most."""
     brokers: int = 1
-    """How many servers there are; as many have each message."""
+    """The number of servers; each message is on all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A system that takes connections."""
+    """A running system."""
 
     port: int
     processes: tuple[ServerProcess, ...]
     brokers: Mapping[int, ServerProcess] = field(default_factory=dict)
-    """The servers of a cluster by the port that each has for clients."""
+    """The servers of a cluster by their client ports."""
 
     def cpu_seconds(self) -> float:
-        """Return what all of it took so far."""
+        """Return the processor time of the whole system so far."""
         return sum(process.cpu_seconds() for process in self.processes)
 
     def resident_bytes(self) -> int:
-        """Return what all of it holds now."""
+        """Return the memory of the whole system now."""
         return sum(process.resident_bytes() for process in self.processes)
 
     def stop(self) -> None:
-        """End all of it, the last one first.
+        """Stop all servers, the last one first.
 
-        A cluster is killed: the last one of it would wait in vain for the others to agree.
+        A cluster is killed: its last server would wait for the others in vain.
         """
         for process in reversed(self.processes):
             if len(self.brokers) > 1:
@@ -99,7 +99,7 @@ class Running:
 
 
 def clustered(variant: Variant, topic_settings: Sequence[str] = ()) -> Variant:
-    """Return the same way of running a system with several servers."""
+    """Return the same variant with several servers."""
     return replace(
         variant,
         name=f"{variant.name}-{BROKERS}",
@@ -116,26 +116,26 @@ class System(ABC):
     name: str
     title: str
     package: str
-    """What brings it, in words for a person."""
+    """The packages that provide it, for the reader of the report."""
 
     @abstractmethod
     def version(self) -> str:
-        """Return which version is there; raises Missing."""
+        """Return the installed version; raises Missing."""
 
     @abstractmethod
     def variants(self) -> Sequence[Variant]:
-        """Return the ways to run it, the default one among them."""
+        """Return its variants, including the default."""
 
     def prepare(self, variant: Variant, folder: Path) -> None:  # noqa: B027 - few need it
-        """Do what has to be done once before the first start; not part of the start's time."""
+        """Do what is needed once before the first start; not part of the start's time."""
 
     @abstractmethod
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start it on a free port of loopback, its data in an empty folder.
+        """Start it on a free loopback port, with its data in an empty folder.
 
         Raises NotStarted.
         """
 
     def leader(self, running: Running, topic: str) -> ServerProcess:
-        """Return the server that takes the messages of a topic; only of those with clusters."""
+        """Return the server that leads a topic; only for variants with clusters."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Several servers that are one cluster, and which of them leads."""
+"""Several servers that form one cluster, and their leader."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ _LOOK_EVERY_S = 0.05
 
 
 def started_together(commands: Mapping[int, Sequence[str]], folder: Path) -> Running:
-    """Start one server for each port, all at once; return when all take connections.
+    """Start one server per port, all at once; return when all accept connections.
 
-    Raises NotStarted, and has ended all of them then.
+    If it raises NotStarted, all of them are stopped.
     """
     brokers: dict[int, ServerProcess] = {}
     try:
@@ -27,7 +27,7 @@ def started_together(commands: Mapping[int, Sequence[str]], folder: Path) -> Run
             brokers[port] = ServerProcess(command, home)
         for port, process in brokers.items():
             process.await_port(port)
-    except BaseException:  # also when we are told to end: nobody else knows of them yet
+    except BaseException:  # also on SIGTERM: no one else stops them yet
         for process in brokers.values():
             process.stop()
         raise
@@ -35,9 +35,9 @@ def started_together(commands: Mapping[int, Sequence[str]], folder: Path) -> Run
 
 
 def leader_of(running: Running, topic: str) -> ServerProcess:
-    """Return who leads the first partition of a topic, asked with Kafka's protocol.
+    """Return the leader of a topic's first partition, according to Kafka's protocol.
 
-    One that was just created, or whose leader has just died, has none for a moment.
+    A new topic, or one whose leader has just crashed, has none for a moment.
     """
     admin = AdminClient({"bootstrap.servers": f"{HOST}:{running.port}"})
     ends = time.monotonic() + ASK_SECONDS_MAX
@@ -48,4 +48,4 @@ def leader_of(running: Running, topic: str) -> ServerProcess:
         if leader is not None:
             return running.brokers[leader.port]
         time.sleep(_LOOK_EVERY_S)
-    raise Failed(f"nobody leads {topic}")
+    raise Failed(f"{topic} has no leader")

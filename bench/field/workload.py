@@ -1,4 +1,4 @@
-"""What is measured: the rows of the quick run and of the full one."""
+"""The workloads: the rows of the quick run and of the full one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,28 +9,28 @@ from bench.field.system import BROKERS, Durability, Protocol, Variant
 KIB = 1024
 MIB = 1 << 20
 LINGER_MS = 1.0
-"""As OpenMessaging's driver for Kafka has it."""
+"""As in OpenMessaging's driver for Kafka."""
 LINGER_FROM_RATE = 10_000
-"""At such a rate nobody sends each message in a request of its own."""
+"""At this rate no client sends each message in its own request."""
 
 
 class Kind(Enum):
     """How a workload is run."""
 
     THROUGHPUT = "throughput"
-    """Send as fast as it goes, then read all of it."""
+    """Send as fast as possible, then read everything."""
     LATENCY = "latency"
-    """Send at a fixed rate, and note how late each message arrives."""
+    """Send at a fixed rate, and record how late each message arrives."""
     FAN_OUT = "fan-out"
-    """Several consumers read all of it at once."""
+    """Several consumers read everything at once."""
     CATCH_UP = "catch-up"
-    """Read what is stored while more is sent at a fixed rate."""
+    """Read stored messages while more are sent at a fixed rate."""
     TAIL = "tail"
-    """Read the last messages of a topic that holds much."""
+    """Read the last messages of a topic that stores many."""
     REPLAY = "replay"
-    """Send one prebuilt request again and again: the sender costs next to nothing."""
+    """Send one prebuilt request repeatedly: the sender costs next to nothing."""
     FAILOVER = "failover"
-    """Kill the server that leads, and note for how long nothing is acknowledged."""
+    """Kill the leading server, and record how long nothing is acknowledged."""
 
 
 class Scope(Enum):
@@ -39,15 +39,15 @@ class Scope(Enum):
     ALL = "all"
     STREAMS = "streams"
     READ = "read"
-    """What can be read more than once, without syncing: reading is the same with it."""
+    """Systems that can read messages again, without syncing, which does not affect reading."""
     IN_PLACE = "in-place"
-    """What the bench has a reader of its own for, without syncing."""
+    """Systems for which the bench has its own reader, without syncing."""
     KAFKA = "kafka"
-    """Only what speaks Kafka's protocol, without syncing."""
+    """Only systems that speak Kafka's protocol, without syncing."""
     CLUSTER = "cluster"
-    """Only several servers that replicate."""
+    """Only several replicating servers."""
     CLUSTER_OS = "cluster-os"
-    """Only several servers that replicate, without syncing."""
+    """Only several replicating servers, without syncing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +67,15 @@ class Workload:
     consumers: int = 1
     rate: float = 0
     linger_ms: float | None = None
-    """How long a producer waits for more of a batch if it can; None leaves it to the driver."""
+    """How long a producer waits to fill a batch if it can; None leaves it to the driver."""
     is_in_place: bool = False
-    """Whether messages are read by a reader of the bench's own, where they lie."""
+    """Whether the bench's own reader reads messages in place."""
     stored_bytes: int = 0
     is_once: bool = False
-    """Whether the first round is enough: it takes long to prepare."""
+    """Whether one round is enough because preparation takes long."""
 
     def runs_on(self, variant: Variant) -> bool:
-        """Tell whether this way of running a system can do it, and is asked to."""
+        """Return whether this variant can run it, and should."""
         if (variant.brokers > 1) is not (self.scope in (Scope.CLUSTER, Scope.CLUSTER_OS)):
             return False
         match self.scope:
@@ -99,22 +99,22 @@ class Workload:
 class Plan:
     """One run: what is measured, for how long and how often.
 
-    What kills a server comes last: nobody starts it again.
+    Workloads that kill a server come last, because it is not restarted.
     """
 
     name: str
     rounds: int
     warm_up_seconds: float
-    """How long a system is used before anything counts: a JVM compiles what it runs often."""
+    """How long a system is used before anything counts: a JVM compiles its hot code."""
     seconds: float
     """How long a producer sends."""
     latency_seconds: float
     bytes_max: int
-    """No workload stores more than this, but for those that say how much they store."""
+    """The most that a workload stores, except those that set their own amount."""
     workloads: Sequence[Workload]
 
     def for_variant(self, variant: Variant, round_number: int) -> list[Workload]:
-        """Return what is measured of one way of running a system in one round."""
+        """Return the workloads of one variant in one round."""
         return [
             workload
             for workload in self.workloads
@@ -348,4 +348,4 @@ BRIEF = Plan(
     bytes_max=16 * MIB,
     workloads=(_throughput(100), _latency(1_000), _replicated(100), FAILOVER),
 )
-"""As short as it can be: to see that everything works."""
+"""As short as possible: to check that everything works."""

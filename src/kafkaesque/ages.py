@@ -1,40 +1,40 @@
-"""How long ago something was, by a wall clock that was checked and may have been set meanwhile."""
+"""Ages by a wall clock that was checked and may have been set meanwhile."""
 
 from typing import NamedTuple
 
 from msgspec import Struct
 
 LEAPS_MAX = 100
-"""Remembered one by one; older ones count together."""
+"""Older leaps are merged into one."""
 
 
 class Leap(NamedTuple):
-    """A wall clock was set ahead: over some time that did not pass."""
+    """A wall clock was set ahead, past time that did not elapse."""
 
     before_ms: int
-    """The latest that it had shown until then."""
+    """The latest time it had shown before."""
 
     ms: int
 
 
 class Ages(Struct, frozen=True, kw_only=True):
-    """How old things are that bear a time of the wall clock, by one reading that was checked.
+    """How old timestamped things are, by one checked reading of the wall clock.
 
-    A clock that was behind makes what it stamped look old as soon as it is set right. So the time
-    over which it leapt counts for nothing that may have been stamped before.
+    A clock that was behind makes its earlier stamps look old as soon as it is corrected. So a leap
+    does not count towards the age of anything that may have been stamped before it.
     """
 
     now_ms: int
     leaps: tuple[Leap, ...] = ()
 
     def of(self, stamp_ms: int) -> int:
-        """Return how long ago, at least, the wall clock showed this; below 0 it is yet to."""
+        """Return the minimum age of a stamp; negative if it is still in the future."""
         leapt_ms = sum(leap.ms for leap in self.leaps if stamp_ms <= leap.before_ms)
         return self.now_ms - stamp_ms - leapt_ms
 
 
 def with_jump(leaps: tuple[Leap, ...], before_ms: int, jump_ms: int) -> tuple[Leap, ...]:
-    """Return the leaps of a clock that jumped once more; a jump back undoes the last ones."""
+    """Return the leaps after one more jump; a jump back undoes the latest leaps."""
     if jump_ms > 0:
         leaps = *leaps, Leap(before_ms, jump_ms)
     while jump_ms < 0 and leaps:  # ends: each turn drops a leap, or is the last

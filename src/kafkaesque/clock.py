@@ -8,14 +8,14 @@ from kafkaesque.ages import Ages
 
 
 class Clock(Protocol):
-    """Two clocks: one that people read, one that never jumps."""
+    """A wall clock, and a clock that never jumps."""
 
     def now_ms(self) -> int:
         """Return the wall clock in milliseconds since 1970; for timestamps and retention only."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Return a clock that never goes back; for every time-out and lease."""
+        """Return a clock that never goes back; for all timeouts and leases."""
         ...
 
 
@@ -32,5 +32,5 @@ class SystemClock:
 
 
 def clock_ages(clock: Clock) -> Callable[[], Ages]:
-    """Return what tells how old things are by a clock that nobody doubts."""
+    """Return a function that reads ages from a clock that is always trusted."""
     return lambda: Ages(now_ms=clock.now_ms())

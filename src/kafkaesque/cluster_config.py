@@ -1,6 +1,6 @@
-"""What can be set for the life of a cluster: who votes, what moves, how brokers talk.
+"""Settings for the cluster: voters, partition moves and links between brokers.
 
-Like `config.py`, of which these are parts.
+Part of `config.py`.
 """
 
 from dataclasses import dataclass
@@ -8,44 +8,44 @@ from dataclasses import dataclass
 from kafkaesque.errors import BadConfiguration
 
 PIECE_BYTES_MAX = 1 << 20
-"""What one piece of a large frame between brokers carries at most."""
+"""Largest payload of one piece of a large frame between brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
-    """How a cluster looks after itself when brokers come, go and stay away."""
+    """How a cluster reacts when brokers join, leave or stay away."""
 
     look_ms: int = 1_000
-    """How often the leader of the catalog looks who is there, and who is to vote."""
+    """How often the catalog leader checks which brokers are alive and which should vote."""
 
     plan_ms: int = 5_000
-    """How often it looks where partitions are, and where they should be."""
+    """How often it compares where partitions are with where they should be."""
 
     voter_replace_ms: int = 600_000
-    """A voter of the catalog that was away for this long is replaced: longer than a restart."""
+    """Replace a catalog voter that was away for this long: longer than a restart."""
 
     replica_replace_ms: int = 1_800_000
-    """So are a broker's replicas, later, because all their records must be copied."""
+    """Replace a broker's replicas after this long: later, as all records must be copied."""
 
     moves_max: int = 10
-    """Partitions that are moved at a time on the cluster's own account."""
+    """Partitions that the cluster moves at a time on its own."""
 
     auto_rebalance: bool = True
-    """Give a broker that was added its share of partitions without being asked to."""
+    """Give a new broker its share of partitions automatically."""
 
     catalog_version_max: int = 4
-    """The highest `catalog.version` to support. Lower only in tests: so an older version plays."""
+    """The highest `catalog.version` to support. Lower only in tests, to act as an older version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveConfig:
-    """How partitions are moved between brokers; it holds for those that a broker leads."""
+    """How partitions move between brokers; applies to the partitions that a broker leads."""
 
     moves_max: int = 8
-    """Partitions whose new replicas catch up at a time: each reads its log from the beginning."""
+    """Partitions whose new replicas catch up at a time: each reads its log from the start."""
 
     catch_up_bytes_per_second: int = 32 << 20
-    """What all new replicas together are sent: a third of a gigabit leaves room for clients."""
+    """Rate for all new replicas together: a third of a gigabit leaves room for clients."""
 
     def __post_init__(self) -> None:
         assert self.moves_max > 0
@@ -54,66 +54,66 @@ class MoveConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkConfig:
-    """How brokers hold the links between them."""
+    """How brokers keep the links between them."""
 
     frame_bytes_max: int = 128 << 20
-    """The largest frame: the largest Produce request as one batch, and its head."""
+    """The largest frame: the largest Produce request as one batch, plus its header."""
 
     whole_bytes_max: int = 2 << 20
-    """A larger frame goes in pieces: usual appends, which have up to 2 MB, are not cut."""
+    """Larger frames are sent in pieces: typical appends, up to 2 MB, are not split."""
 
     piece_bytes: int = 256 << 10
-    """What one piece carries: a heartbeat that comes behind it waits 10 ms at 200 Mbit/s."""
+    """Size of one piece: a heartbeat queued behind it waits 10 ms at 200 Mbit/s."""
 
     queue_bytes_max: int = 32 << 20
-    """What waits for one peer to read on, in each of three lanes: small messages, appends and large
-    frames; more are dropped. A larger frame is taken when it is alone in its lane."""
+    """Unsent bytes for one peer, in each of three lanes: small messages, appends and large frames.
+    Beyond it messages are dropped, but a larger frame is accepted when it is alone in its lane."""
 
     queue_messages_max: int = 1 << 16
-    """Messages that wait in each lane: each takes some 200 bytes more than its parts."""
+    """Messages queued in each lane: each takes some 200 bytes more than its parts."""
 
     write_buffer_bytes_max: int = 256 << 10
-    """What is handed over for one peer at a time and not taken by the system yet: what comes later
-    cannot overtake it."""
+    """Bytes written for one peer but not yet taken by the system; later messages cannot overtake
+    them."""
 
     unsent_bytes_max: int = 256 << 10
-    """What the system takes for one peer beyond what it has sent; nothing overtakes that either."""
+    """Bytes the system buffers for one peer before sending; nothing overtakes these either."""
 
     claimed_bytes_max: int = 4 << 20
-    """Memory that a proven peer gets for a frame by its length alone: an append is not copied."""
+    """Memory reserved by length alone for a frame, after the handshake: an append is not copied."""
 
     dial_ms_max: int = 2_000
-    """How long a connection may take to be made: regions are 300 ms apart at most."""
+    """How long connecting may take: regions are 300 ms apart at most."""
 
     handshake_ms_max: int = 5_000
-    """How long a peer may take to prove itself, once it is connected."""
+    """How long the handshake may take once a peer is connected."""
 
     handshakes_max: int = 64
-    """Incoming connections that have proven nothing yet; a further one is closed."""
+    """Incoming connections still in their handshake; further ones are closed."""
 
     backoff_ms_min: int = 50
-    """The first pause before dialing again; each further one is up to twice as long."""
+    """The first pause before dialing again; each later one is up to twice as long."""
 
     backoff_ms_max: int = 1_000
     """The longest pause: a broker that is back is found within about a second."""
 
     refused_backoff_ms: int = 5_000
-    """The pause after a refusal: only a person can change a wrong secret."""
+    """The pause after a refusal: only an operator can fix a wrong secret."""
 
     silence_ms_max: int = 5_000
-    """What was sent must be received by the peer's system in this time, or the link is cut."""
+    """The peer's system must acknowledge what was sent within this time, or the link is cut."""
 
     calls_pending_max: int = 10_000
-    """Calls over one link that are not answered yet, each way."""
+    """Unanswered calls over one link, in each direction."""
 
     call_ms_max: int = 30_000
-    """How long an answer is waited for where the caller says nothing else."""
+    """How long to wait for an answer unless the caller says otherwise."""
 
     lines_per_second_max: int = 10
-    """Lines of the log that tell of refused peers; beyond it they are only counted."""
+    """Log lines about refused peers; beyond it they are only counted."""
 
     version_max: int = 3
-    """The highest protocol to speak. Lower only in tests: so an older version plays."""
+    """The highest protocol version to speak. Lower only in tests, to act as an older version."""
 
     def __post_init__(self) -> None:
         if not 0 < self.piece_bytes <= min(PIECE_BYTES_MAX, self.whole_bytes_max):
@@ -125,31 +125,31 @@ class LinkConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GossipConfig:
-    """How brokers spread word of each other; times are counted in ticks and periods of them."""
+    """How brokers gossip about each other; times are in ticks, or in periods of ticks."""
 
     period_ticks: int = 10
-    """One member is asked in each period whether it is there: a cluster's cost per broker."""
+    """Each broker probes one member per period; this sets its cost."""
 
     answer_ticks: int = 4
-    """Without an answer for this long others are asked to try: the way may be at fault."""
+    """Without an answer for this long, other members probe too: the path may be at fault."""
 
     helpers: int = 3
-    """How many others are asked: one that has a way is very likely among them."""
+    """How many other members probe: very likely one of them has a working path."""
 
     suspicion_periods: int = 3
-    """Periods to speak up against a suspicion, for each doubling of the cluster's size."""
+    """Periods in which a suspected member can object, for each doubling of the cluster's size."""
 
     sync_periods: int = 20
-    """How often two members compare all that they know, which heals what chance left out."""
+    """How often two members compare all they know, to repair what random gossip missed."""
 
     repeats: int = 4
-    """How often a piece of news is passed on, for each doubling of the cluster's size."""
+    """How often an update is passed on, for each doubling of the cluster's size."""
 
     updates_max: int = 8
-    """Pieces of news in one packet: it stays far below 1,500 bytes."""
+    """Updates in one packet: it stays far below 1,500 bytes."""
 
     members_max: int = 1_000
-    """Members that are known at a time, the dead included."""
+    """Members known at a time, dead ones included."""
 
     forget_periods: int = 10_000
     """A member that is dead or has left is forgotten after this long."""

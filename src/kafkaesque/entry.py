@@ -1,9 +1,9 @@
-"""What a replicated log is made of: batches, which take offsets, and marks, which take none.
+"""The entries of a replicated log: batches, which take offsets, and marks, which do not.
 
-Raft needs entries of its own (a new leader must commit something of its own term; a change of
-voters is an entry). If those took offsets, a partition's first record would not be at offset 0 and
-lag would never reach zero. So they are *marks*: Raft gives them an index like everything else,
-clients never see them, and `index = offset + marks before it`.
+Raft needs entries of its own (a new leader must commit an entry of its own term; a change of voters
+is an entry). If these took offsets, a partition's first record would not be at offset 0 and lag
+would never reach zero. So they are *marks*: Raft gives them an index like any entry, clients never
+see them, and `index = offset + marks before it`.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -14,17 +14,17 @@ from kafkaesque.types import Buffer, Index, NodeId, Offset, Term
 
 
 class TermOpened(Struct, frozen=True, kw_only=True):
-    """The mark with which a new leader opens its term; the leader-epoch history is made of them."""
+    """The mark that opens a new leader's term; these marks form the leader-epoch history."""
 
 
 class Voters(Struct, frozen=True, kw_only=True):
-    """The mark that says who belongs to the group from here on; both tuples are sorted."""
+    """The mark that sets the members of the group; both tuples are sorted."""
 
     voters: tuple[NodeId, ...]
     learners: tuple[NodeId, ...] = ()
     move: int = 0
-    """The number of the move that they are part of. A leader that knows only of earlier ones must
-    not change the group: it would undo what the catalog already relies on."""
+    """The number of the move that made this change. A leader that knows only earlier moves must not
+    change the group: it would undo what the catalog already relies on."""
 
     def __post_init__(self) -> None:
         assert list(self.voters) == sorted(set(self.voters)), "voters are sorted and unique"
@@ -33,7 +33,7 @@ class Voters(Struct, frozen=True, kw_only=True):
 
     @property
     def members(self) -> tuple[NodeId, ...]:
-        """Everyone that the leader sends the log to."""
+        """All nodes that the leader sends the log to."""
         return self.voters + self.learners
 
 
@@ -42,13 +42,13 @@ Payload: TypeAlias = Buffer | TermOpened | Voters
 
 
 MARKS = (TermOpened, Voters)
-"""The classes of marks, for isinstance: to write them as a union makes one each time."""
+"""The classes of marks, for isinstance: an inline union would be built on each call."""
 
 
 class Entry(NamedTuple):
-    """One element of the log: a batch covers as many indexes as it has offsets, a mark covers one.
+    """One entry: a batch covers as many indexes as it has offsets, a mark covers one.
 
-    A named tuple, because one is made for every batch on the hot path.
+    A named tuple, because one is created for every batch on the hot path.
     """
 
     first: Index
@@ -66,7 +66,7 @@ _MARK_BYTES = 64
 
 
 class LogStart(Struct, frozen=True, kw_only=True):
-    """Where a log begins, and all that must be known about what came before."""
+    """Where a log starts, and what must be known about everything before it."""
 
     offset: Offset
     marks_before: int
@@ -79,16 +79,16 @@ class LogStart(Struct, frozen=True, kw_only=True):
     def first_offset(self) -> Offset:
         """The first offset that a client may read."""
         visible = self.visible_offset
-        return visible if visible > self.offset else self.offset  # sooner than by `max`
+        return visible if visible > self.offset else self.offset  # faster than `max`
 
     @property
     def index(self) -> Index:
-        """The index of the first entry that the log may hold."""
+        """The index of the first entry the log may hold."""
         return self.offset + self.marks_before
 
 
 class HardState(Struct, frozen=True, kw_only=True):
-    """What a replica must never forget: its term, and for whom it voted in it."""
+    """What a replica must never forget: its term, and its vote in that term."""
 
     term: Term
     vote: NodeId | None

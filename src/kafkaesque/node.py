@@ -1,4 +1,4 @@
-"""The composition root: builds a broker with everything that it stands on, and runs it."""
+"""The composition root: builds a broker with all its dependencies, and runs it."""
 
 import asyncio
 import os
@@ -15,52 +15,55 @@ from typing import Any, TypeVar
 import msgspec
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.identity import KnownPeer, save_identity
-from kafkaesque.broker.membership import Membership
-from kafkaesque.broker.store import Store
+from kafkaesque.broker.cluster.membership import Membership
+from kafkaesque.broker.storage.identity import KnownPeer, save_identity
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.clock import Clock, SystemClock
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
-from kafkaesque.config import BrokerConfig, LimitsConfig, LogConfig, ServerConfig, TextLimits
+from kafkaesque.config import (
+    BrokerConfig,
+    EventsConfig,
+    LimitsConfig,
+    LogConfig,
+    ServerConfig,
+    TextLimits,
+)
 from kafkaesque.entry import Voters
-from kafkaesque.errors import DiskFailed, KafkaesqueError, LogError
+from kafkaesque.errors import KafkaesqueError, LogError
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.gossip.messages import Member
+from kafkaesque.log.errors import DiskFailed
 from kafkaesque.log.posix_disk import PosixDisk
-from kafkaesque.machines.features import supported
-from kafkaesque.net.gossiping import TICK_MS as GOSSIP_TICK_MS
-from kafkaesque.server.cluster_channel import ClusterChannel, Forwarded, forwarding
-from kafkaesque.server.door import Door
-from kafkaesque.server.edge import Edge
-from kafkaesque.server.founding import SECRET_NAME, Place, begin, identify, secret_of
-from kafkaesque.server.listening import (
-    is_local,
-    listening_sockets,
-    parse_address,
-    reachable_name,
-    shown,
-    stop_listening,
-)
-from kafkaesque.server.local_channel import LocalChannel
-from kafkaesque.server.memory import settle_memory
-from kafkaesque.server.peering import Peering
-from kafkaesque.server.rejoining import rejoin
-from kafkaesque.server.turn import Turn
-from kafkaesque.server.watch import LOOK_MS as WATCH_MS
+from kafkaesque.machines.catalog.features import supported
+from kafkaesque.net.gossip_transport import TICK_MS as GOSSIP_TICK_MS
+from kafkaesque.server.edge.door import Door
+from kafkaesque.server.edge.edge import Edge
+from kafkaesque.server.edge.event_log import EventLog
+from kafkaesque.server.edge.listening_sockets import listening_sockets, stop_listening
+from kafkaesque.server.edge.memory import settle_memory
+from kafkaesque.server.edge.problem_watch import LOOK_MS as WATCH_MS
+from kafkaesque.server.peers.broker_identity import SECRET_NAME, Place, begin, identify, secret_of
+from kafkaesque.server.peers.cluster_channel import ClusterChannel, Forwarded, forwarding
+from kafkaesque.server.peers.cluster_rejoin import rejoin
+from kafkaesque.server.peers.local_channel import LocalChannel
+from kafkaesque.server.peers.peering import Peering
+from kafkaesque.server.requests.addresses import is_local, parse_address, reachable_name, shown
+from kafkaesque.server.requests.event_queue import Turn
 from kafkaesque.types import NodeId
 
 T = TypeVar("T")
 
 WAITING_S = 5.0
-"""A broker that is not ready by then says that it waits for others."""
+"""A broker that is not ready by then reports that it waits for others."""
 
 SWEEP_MS = 1_000
-"""How often connections are looked at that may have stayed too long."""
+"""How often to look for connections that stayed too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """Where a broker listens and keeps its data, whom it joins, and what else of it can be set."""
+    """Where a broker listens and stores data, which cluster it joins, and its other settings."""
 
     host: str = ServerConfig().listen
     port: int = ServerConfig().port
@@ -70,12 +73,13 @@ class NodeSettings:
     rack: str = ServerConfig().rack
     secret_file: Path = ServerConfig().secret_file
     rejoins: bool = False
-    """Whether the journal is lost, and the others are to give this broker everything again."""
+    """Whether the journal is lost, and the others must send this broker everything again."""
     stop_ms: int = ServerConfig().stop_ms
     linger_ms: int = ServerConfig().linger_ms
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     text: TextLimits = field(default_factory=TextLimits)
+    events: EventsConfig = field(default_factory=EventsConfig)
     links: LinkConfig = field(default_factory=LinkConfig)
     gossip: GossipConfig = field(default_factory=GossipConfig)
 
@@ -92,26 +96,27 @@ class Node:
         self._settings = settings
         self._config = broker or BrokerConfig()
         self._clock = clock or SystemClock()
+        self._events = EventLog(self._clock, settings.events)
         self.failure: asyncio.Future[LogError]
         self.node: NodeId = 0
-        """Its number in the cluster."""
+        """This broker's number in the cluster."""
         self.port = 0
         self.addresses: list[str] = []
-        """Where it listens, as people write it."""
+        """Where it listens, in display form."""
         self.on_waiting: Callable[[], None] = _ignore
-        """Called when it takes long until the cluster lets this broker serve."""
+        """Called when the cluster takes long to let this broker serve."""
         self._is_stopped = False
         self._has_begun = False
-        """Whether the broker has opened what it keeps: only then is there anything to stop."""
+        """Whether the broker has opened its data: only then is there anything to stop."""
         self._turn = Turn()
         self._servers: list[asyncio.Server] = []
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._standing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Open the data folder, listen and become ready; a node that was stopped can start again.
+        """Open the data folder, listen and become ready; a stopped node can start again.
 
-        Other brokers are let in at once, clients as soon as this one has caught up with them.
+        Other brokers may connect at once, clients as soon as this broker has caught up.
         """
         self._is_stopped = self._has_begun = False
         self.addresses.clear()
@@ -140,6 +145,7 @@ class Node:
         self._peering.on_request = Forwarded(local, self.edge).answer
         self.edge.forward = forwarding(self._peering.links)
         self.edge.links = self._peering.links.counters
+        self.edge.event_counts = self._events.counts
         channel = ClusterChannel(self.broker, local, self._peering.links)
         self._text = TextGateway(TextDesk(channel, self._clock, settings.text))
         await self._listen(sockets)
@@ -159,7 +165,7 @@ class Node:
         return sockets
 
     async def _open(self, advertised: tuple[str, int] | None) -> None:
-        """Make the broker and all that it stands on."""
+        """Build the broker and all its dependencies."""
         settings = self._settings
         given = settings.secret_file if settings.secret_file != Path() else None
         secret = secret_of(settings.data, given, settings.host)
@@ -175,9 +181,18 @@ class Node:
             may_lack_journal=settings.rejoins,
         )
         if settings.rejoins:
-            await rejoin(self._disk, settings.log, folder, secret, settings.links)
+            await rejoin(self._disk, settings.log, folder, secret, settings.links, self._events)
         self.node = folder.node
-        store = Store.open(self._disk, settings.log, self._clock, folder.node, self._on_failed)
+        store = Store.open(
+            self._disk, settings.log, self._clock, folder.node, self._on_failed, self._events
+        )
+        store.flusher.on_wanted = partial(self._turn.soon, store.flusher.kick)
+        run_slice = partial(self._as_event, store.slices.run)
+
+        def run_soon() -> None:
+            self._loop.call_soon(run_slice)  # after events already queued
+
+        store.slices.on_wanted = run_soon
         self._folder = folder = begin(self._disk, folder, store.journal.node)
         me = Member(
             node=folder.node,
@@ -224,6 +239,7 @@ class Node:
         self._has_begun = True
         self._repeat("tick", self._config.tick_ms, self.broker.tick)
         self._repeat("sweep", SWEEP_MS, self.edge.sweep)
+        self._repeat("events", SWEEP_MS, self._events.sweep)
         self._repeat("watch", WATCH_MS, self.edge.watch.look)
         self._repeat("gossip", GOSSIP_TICK_MS, self._peering.gossiping.tick)
         waiting = self._loop.call_later(WAITING_S, lambda: self.on_waiting())
@@ -259,7 +275,7 @@ class Node:
         return f"{command} --listen ADDRESS --secret-file {settings.data / SECRET_NAME}"
 
     def _remember(self, peers: tuple[KnownPeer, ...]) -> None:
-        """Keep where the others are: after a restart they are looked for there."""
+        """Save the peers' addresses for the next start."""
         self._folder = msgspec.structs.replace(self._folder, peers=peers)
         try:
             save_identity(self._disk, self._folder)
@@ -267,14 +283,14 @@ class Node:
             self._on_failed(error)
 
     def _post(self, done: Callable[[], None]) -> None:
-        """Hear what the disk has to say; called from any thread."""
-        self._loop.call_soon_threadsafe(self._hear, done)
+        """Run a disk completion on the loop; called from any thread."""
+        self._loop.call_soon_threadsafe(self._as_event, done)
 
-    def _hear(self, done: Callable[[], None]) -> None:
-        """Take what the disk has to say as one event."""
+    def _as_event(self, action: Callable[[], None]) -> None:
+        """Run an action and its deferred callbacks before any other event."""
         self._turn.begin()
         try:
-            done()
+            action()
         finally:
             self._turn.end()
 
@@ -293,12 +309,12 @@ class Node:
         )
 
     def _http(self) -> asyncio.Protocol:
-        from kafkaesque.server.pages import http_connection  # late, because starting is fast then
+        from kafkaesque.server.http.pages import http_connection  # imported late to start faster
 
         return http_connection(self.edge, self._trouble)
 
     def _trouble(self) -> str | None:
-        """Say why this node does not serve, if so."""
+        """Return why this node does not serve, or None."""
         if self.failure.done():
             return f"the broker stops: {self.failure.result()}"
         if self.edge.stopping.is_begun:
@@ -306,10 +322,9 @@ class Node:
         return None if self.edge.is_open else "the broker is catching up with its cluster"
 
     async def stop(self) -> None:
-        """Stop cleanly: no more requests, those under way finish, everything durable.
+        """Stop cleanly: accept no more requests, finish those in progress, make everything durable.
 
-        Long polls are answered at once, everything else has the time that the settings give. To
-        stop again does nothing.
+        Long polls are answered at once; other requests have `stop_ms`. Stopping again does nothing.
         """
         if self._is_stopped:
             return
@@ -325,7 +340,7 @@ class Node:
                 async with asyncio.timeout(self._settings.stop_ms / 1000):
                     await left.wait()
         self.edge.abort()
-        await asyncio.sleep(0)  # lets the connections learn of it
+        await asyncio.sleep(0)  # lets the connections notice
         await self._text.stop()
         self._stop_timers()
         if self._standing is not None:
@@ -334,13 +349,13 @@ class Node:
         self._close()
 
     async def _hand_over(self) -> None:
-        """Let others lead what is led here, so that clients find them while we still answer."""
+        """Hand leadership to others, so that clients find them while this broker still answers."""
         handed = asyncio.Event()
         self.broker.hand_over(handed.set)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.stop_ms / 1000):
                 await handed.wait()
-        # A client that is told NOT_LEADER in time leaves by itself. One whose connection breaks
+        # A client that receives NOT_LEADER in time moves on its own. One whose connection breaks
         # dials again and again, and stays away for up to ten seconds after that (librdkafka).
         if self.broker.has_others and self.edge.doorkeeper.clients:
             await asyncio.sleep(self._settings.linger_ms / 1000)
@@ -349,15 +364,16 @@ class Node:
         try:
             if self._has_begun:  # else the folder stays as it was found
                 self.broker.stop()
-        finally:  # without room for its last word the journal stands as after a kill
+        finally:  # on a full disk the journal stands as after a kill
             self._disk.close()
+            self._events.flush()
 
     def _repeat(self, name: str, period_ms: int, action: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         again = partial(self._repeat, name, period_ms, action)
-        # Before the action: a mistake in one turn must not be the end of all turns.
+        # Before the action: an error in one run must not stop all later runs.
         self._timers[name] = loop.call_later(period_ms / 1000, again)
-        action()
+        self._as_event(action)
 
     def _stop_timers(self) -> None:
         for timer in self._timers.values():
@@ -369,11 +385,11 @@ class Node:
 
 
 def _ignore() -> None:
-    """Nobody watches the start."""
+    """Ignore a slow start."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run on uvloop where it is installed, else on the loop that Python brings."""
+    """Run on uvloop if installed, else on asyncio's own loop."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -388,10 +404,10 @@ async def serve(
     broker: BrokerConfig | None = None,
     on_waiting: Callable[[Node], None] | None = None,
 ) -> LogError | None:
-    """Run until a signal comes, or until the disk fails; return what failed.
+    """Run until a signal arrives or the disk fails; return the failure.
 
-    `on_waiting` is told if the cluster does not let the broker serve for a while. A second signal
-    ends the process at once, as a crash would: what was acknowledged is durable.
+    `on_waiting` is called if the cluster does not let the broker serve for a while. A second signal
+    ends the process at once, as a crash would: acknowledged data is durable.
     """
     node = Node(settings, broker)
     if on_waiting is not None:
@@ -412,7 +428,7 @@ async def serve(
     started(node)
     await stopped.wait()
     if node.failure.done():
-        node.edge.abort()  # those under way are cancelled with the loop, and no fault of ours
+        node.edge.abort()  # requests in progress are cancelled with the loop; that is no error
         return node.failure.result()
     await node.stop()
     return None

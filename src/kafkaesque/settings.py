@@ -1,8 +1,8 @@
-"""Settings from a file, the environment and the command line, by one table of keys.
+"""Settings from a file, the environment and the command line, in one table of keys.
 
-A key is the section and the field of a class in config.py: `server.port` stands under `[server]` in
-the TOML file and is the variable `KAFKAESQUE_SERVER_PORT`. Flags win over variables, variables over
-the file, the file over the defaults. What is not known, or cannot be, is refused and never ignored.
+A key is the section and the field of a class in config.py: `server.port` is `port` under `[server]`
+in the TOML file and the variable `KAFKAESQUE_SERVER_PORT`. Flags win over variables, variables over
+the file, the file over the defaults. Unknown keys and invalid values are refused, never ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from kafkaesque.cluster_config import ClusterConfig, MoveConfig
 from kafkaesque.config import (
     BrokerConfig,
+    EventsConfig,
     FetchConfig,
     HousekeepingConfig,
     LimitsConfig,
@@ -30,7 +31,7 @@ Value: TypeAlias = int | float | bool | str | Path
 
 PREFIX = "KAFKAESQUE_"
 CONFIG_VARIABLE = "KAFKAESQUE_CONFIG"
-"""Names the file, as the flag `--config` does."""
+"""Names the configuration file, like the flag `--config`."""
 
 SECTIONS: Mapping[str, type[Any]] = {
     "server": ServerConfig,
@@ -46,17 +47,18 @@ SECTIONS: Mapping[str, type[Any]] = {
     "moves": MoveConfig,
     "cluster": ClusterConfig,
     "text": TextLimits,
+    "events": EventsConfig,
 }
 OF_THE_BROKER = (
     *("raft", "groups", "producers", "transactions"),
     *("fetch", "housekeeping", "moves", "cluster"),
 )
-"""Sections of their own in the file, but parts of the broker's settings in the program."""
+"""Separate sections in the file, but parts of BrokerConfig in the program."""
 
 _INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
 _PARTITIONS_MAX = 10_000
-"""Of one topic, as the catalog has it."""
+"""Partitions of one topic, as in the catalog."""
 
 _RANGES: Mapping[str, tuple[int, int]] = {
     "server.port": (0, (1 << 16) - 1),
@@ -64,12 +66,12 @@ _RANGES: Mapping[str, tuple[int, int]] = {
     "server.linger_ms": (0, _INT64_MAX),
     "limits.listen_backlog": (1, (1 << 16) - 1),
     "broker.partitions_default": (1, _PARTITIONS_MAX),
-    # Positions in a segment have 31 bits in its index.
+    # The index stores positions in a segment in 31 bits.
     "log.segment_bytes_max": (1, _INT32_MAX),
     "log.internal_segment_bytes_max": (1, _INT32_MAX),
     "groups.offsets_partitions": (1, _PARTITIONS_MAX),
     "groups.initial_rebalance_delay_ms": (0, _INT64_MAX),
-    # Members are told both in 32 bits.
+    # Members receive both in 32 bits.
     "groups.consumer_heartbeat_ms": (1, _INT32_MAX),
     "groups.consumer_hasty_heartbeat_ms": (1, _INT32_MAX),
     "transactions.state_partitions": (1, _PARTITIONS_MAX),
@@ -80,23 +82,24 @@ _RANGES: Mapping[str, tuple[int, int]] = {
     "text.timeout_ms": (1, _INT32_MAX),
     "text.push_wait_ms": (1, _INT32_MAX),
 }
-"""Numbers that are not from 1 up, or not up to the largest of 64 bits."""
+"""Numbers whose range is not 1 to the largest 64-bit integer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set for one broker."""
+    """All settings of one broker."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
     log: LogConfig = field(default_factory=LogConfig)
     text: TextLimits = field(default_factory=TextLimits)
+    events: EventsConfig = field(default_factory=EventsConfig)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One thing that can be set."""
+    """One setting."""
 
     section: str
     field: str
@@ -104,18 +107,18 @@ class Key:
 
     @property
     def name(self) -> str:
-        """Return the key as the file has it, with its section."""
+        """Return the key as in the file, with its section."""
         return f"{self.section}.{self.field}"
 
     @property
     def default(self) -> Value:
-        """Return what holds where nothing is set."""
+        """Return the default value."""
         found: Value = getattr(SECTIONS[self.section](), self.field)
         return found
 
     @property
     def variable(self) -> str:
-        """Return the environment variable."""
+        """Return the name of its environment variable."""
         return PREFIX + self.name.replace(".", "_").upper()
 
 
@@ -123,19 +126,19 @@ def keys_of(section: str) -> Iterator[Key]:
     """Yield the keys of one section, in the order of its class."""
     for one in fields(SECTIONS[section]):
         if one.default is MISSING:
-            continue  # a section of its own
+            continue  # a separate section
         kind: type[Any] = type(one.default)
         yield Key(section=section, field=one.name, kind=Path if issubclass(kind, Path) else kind)
 
 
 KEYS: Mapping[str, Key] = {key.name: key for section in SECTIONS for key in keys_of(section)}
 _VARIABLE_PREFIXES = tuple(f"{PREFIX}{section.upper()}_" for section in SECTIONS)
-"""Of a section's variables all must exist; others are for other programs."""
+"""Unknown variables with these prefixes are refused; others belong to other programs."""
 _BY_VARIABLE: Mapping[str, Key] = {key.variable: key for key in KEYS.values()}
 
 
 def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Value]) -> Settings:
-    """Put the settings together; `flags` are by key. Raises BadConfiguration."""
+    """Merge all sources of settings; `flags` are by key. Raises BadConfiguration."""
     if file is None and environment.get(CONFIG_VARIABLE):
         file = Path(environment[CONFIG_VARIABLE])
     values: dict[str, Value] = {}
@@ -160,7 +163,7 @@ def _built(values: Mapping[str, Value]) -> Settings:
 
 
 def _from_file(file: Path) -> dict[str, Value]:
-    import tomllib  # late, because most brokers have no file and starting is fast then
+    import tomllib  # imported late to start faster: most brokers have no file
 
     try:
         with file.open("rb") as stream:
@@ -173,7 +176,7 @@ def _from_file(file: Path) -> dict[str, Value]:
     for section, content in sections.items():
         if section not in SECTIONS or not isinstance(content, dict):
             known = ", ".join(f"[{one}]" for one in SECTIONS)
-            raise BadConfiguration(f"{file} has {section!r}, there are only {known}")
+            raise BadConfiguration(f"{file} has {section!r}; the only sections are {known}")
         for name, value in content.items():
             key = KEYS.get(f"{section}.{name}")
             if key is None:
@@ -188,7 +191,7 @@ def _from_toml(key: Key, value: object, where: str) -> Value:
     if issubclass(key.kind, StrEnum) and isinstance(value, str):
         return parse(key, value, where)
     if type(value) is not key.kind:
-        raise BadConfiguration(f"{where} is {_wanted(key)}, not {value!r}")
+        raise BadConfiguration(f"{where} must be {_wanted(key)}, not {value!r}")
     _check_range(key, value, where)
     return value
 
@@ -200,29 +203,29 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
             continue
         key = _BY_VARIABLE.get(variable)
         if key is None:
-            raise BadConfiguration(f"the variable {variable} sets nothing that exists")
+            raise BadConfiguration(f"the variable {variable} names no setting")
         values[key.name] = parse(key, text, f"the variable {variable}")
     return values
 
 
 def parse(key: Key, text: str, where: str) -> Value:
-    """Return the value of a text; raises BadConfiguration, which says `where` it stands."""
+    """Return the parsed value; raises BadConfiguration, which names `where` it is set."""
     if key.kind is bool:
         if text not in ("true", "false"):
-            raise BadConfiguration(f"{where} is true or false, not {text!r}")
+            raise BadConfiguration(f"{where} must be true or false, not {text!r}")
         return text == "true"
     if key.kind not in (int, float) and not issubclass(key.kind, StrEnum):
         return key.kind(text)
     try:
         value = key.kind(text)
     except ValueError:
-        raise BadConfiguration(f"{where} is {_wanted(key)}, not {text!r}") from None
+        raise BadConfiguration(f"{where} must be {_wanted(key)}, not {text!r}") from None
     _check_range(key, value, where)
     return value
 
 
 def range_of(key: Key) -> tuple[int, int]:
-    """Return the least and the greatest value of a key that is a number."""
+    """Return the least and greatest value of a numeric key."""
     return _RANGES.get(key.name, (1, _INT64_MAX))
 
 
@@ -231,7 +234,7 @@ def _check_range(key: Key, value: Value, where: str) -> None:
         smallest, largest = range_of(key)
         assert isinstance(value, int | float)
         if not smallest <= value <= largest:
-            raise BadConfiguration(f"{where} is from {smallest} to {largest}, not {value}")
+            raise BadConfiguration(f"{where} must be from {smallest} to {largest}, not {value}")
 
 
 def _wanted(key: Key) -> str:

@@ -1,12 +1,12 @@
-"""Transactional ids that say something, and which part of an id decides where it is coordinated.
+"""Structured transactional ids, and the part of an id that selects its coordinator.
 
 Each task attempt of a batch has its own transaction, under an id of seven parts:
 
     spark/<query>/<sink>/<batch>/<driver epoch>/<task>/<attempt>
 
 A batch is decided by one record, so all its ids must lie on one partition of the coordinators'
-topic. Therefore an id of a reserved kind (`spark`) is hashed by its first two parts alone:
-everything of one query lies together. Any other id is hashed as a whole, as Kafka does.
+topic. So an id of a reserved kind (`spark`) is hashed by its first two parts alone: all ids of one
+query share a partition. Any other id is hashed as a whole, as in Kafka.
 """
 
 from typing import NamedTuple
@@ -17,10 +17,10 @@ RESERVED_KINDS = frozenset({"spark"})
 KIND = "spark"
 PARTS = 7
 NUMBER_DIGITS_MAX = 18
-"""Any number of so many digits fits into 64 bits."""
+"""Any number of this many digits fits into 64 bits."""
 
 NAME_BYTES_MAX = 400
-"""The longest name of a query or a sink; both together leave room in the longest id."""
+"""The longest name of a query or a sink; two such names still fit into the longest id."""
 
 
 class BatchTransactionId(NamedTuple):
@@ -38,7 +38,7 @@ class BatchTransactionId(NamedTuple):
 
 
 def parse(transactional_id: str) -> BatchTransactionId | None:
-    """Return what an id of a batch's transaction says; None for every other id."""
+    """Return the parsed id of a batch's transaction; None for any other id."""
     parts = transactional_id.split("/")
     if len(parts) != PARTS or parts[0] != KIND:
         return None
@@ -50,17 +50,17 @@ def parse(transactional_id: str) -> BatchTransactionId | None:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a query or a sink may have this name."""
+    """Return whether this is a valid name of a query or a sink."""
     return 0 < len(text.encode()) <= NAME_BYTES_MAX and "/" not in text
 
 
 def query_key(query: str) -> str:
-    """Return the key under which the coordinator of a query is found."""
+    """Return the key that locates the coordinator of a query."""
     return f"{KIND}/{query}"
 
 
 def sink_key(query: str, sink: str) -> str:
-    """Return what all ids of one sink begin with."""
+    """Return the common prefix of all ids of one sink."""
     return f"{KIND}/{query}/{sink}"
 
 
@@ -73,6 +73,6 @@ def hashed_part(transactional_id: str) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether this is a number as we write it: one number has one id."""
+    """Return whether this is a canonical number, so that one number has one id."""
     is_digits = text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MAX
     return is_digits and (text == "0" or text[0] != "0")

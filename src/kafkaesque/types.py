@@ -1,13 +1,12 @@
-"""The words that every package shares.
+"""The basic types that every package shares.
 
 An *offset* numbers the records of a partition, densely from 0, and is what clients see. An *index*
 numbers what Raft sees: records and marks together (`index = offset + marks before it`). Both are
-plain integers, because they are added and compared on the hot path; names keep them apart:
-a variable that holds an index says so.
+plain integers, because the hot path adds and compares them; names keep them apart: a variable that
+holds an index says so.
 
 All ranges are half-open. `end` and `commit` are the first index *not* in the log or *not*
-committed, so that the high watermark that a Kafka client sees is the commit index with the marks
-taken out.
+committed, so the high watermark that a Kafka client sees is the commit index minus the marks.
 """
 
 from typing import TypeAlias
@@ -17,10 +16,10 @@ Index: TypeAlias = int
 Term: TypeAlias = int
 
 NodeId: TypeAlias = int
-"""One directory of one broker: a broker that lost its disk comes back with another one."""
+"""One directory of one broker: a broker that lost its disk returns with another id."""
 
 GroupId: TypeAlias = str
-"""One Raft group; also the folder of its log below the data folder."""
+"""One Raft group; also the name of its log's folder in the data folder."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

@@ -1,4 +1,4 @@
-"""Lets Spark find `format("kafkaesque")` by itself: it looks for packages with this prefix."""
+"""Lets Spark find `format("kafkaesque")`: it imports packages with this prefix."""
 
 from kafkaesque.spark.datasource import KafkaesqueSource as DefaultSource
 

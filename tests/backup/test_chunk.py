@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaesque.backup.chunk import FOOTER_BYTES, ChunkWriter, read_batches, scan_chunk
+from kafkaesque.backup.errors import DamagedBackup
 from kafkaesque.backup.manifest import SavedChunk
-from kafkaesque.errors import DamagedBackup, NewerFormat
+from kafkaesque.errors import NewerFormat
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
@@ -100,7 +101,7 @@ def test_a_missing_batch_is_noticed(tmp_path: Path) -> None:
 
 def test_batches_in_the_wrong_order_are_noticed(tmp_path: Path) -> None:
     chunk = write(tmp_path, [a_batch(2), a_batch(0)], 0, 4)
-    with pytest.raises(DamagedBackup, match="cannot stand here"):
+    with pytest.raises(DamagedBackup, match="cannot be here"):
         scan_chunk(tmp_path / chunk.name)
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.backup.check import check
+from kafkaesque.backup.errors import BackupExists, TopicNotEmpty
 from kafkaesque.backup.folder import locked
 from kafkaesque.backup.plan import Wanted
 from kafkaesque.backup.watch import Watch
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import LATEST
-from kafkaesque.errors import BackupExists, FolderInUse, TopicNotEmpty
+from kafkaesque.errors import FolderInUse
 from kafkaesque.testing import Broker
 from tests.backup.clusters import contents, die, put, restore, save, some_records
 
@@ -103,7 +104,7 @@ def test_somebody_elses_records_in_an_unfinished_restore_are_noticed(
     die("restore", tmp_path / "b", target.bootstrap, 8)
     with Admin(target.bootstrap) as admin:
         put(admin, "letters", 0, some_records(1, name="foreign"))
-        with pytest.raises(TopicNotEmpty, match="not of this restore"):
+        with pytest.raises(TopicNotEmpty, match="not written by this restore"):
             restore(target.bootstrap, tmp_path / "b")
         assert admin.topics.offsets([("letters", 1)], LATEST)[("letters", 1)] <= 60
 

@@ -11,12 +11,13 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafkaesque.backup.check import check
+from kafkaesque.backup.errors import BackupError, DamagedBackup, TopicNotEmpty
 from kafkaesque.backup.plan import Wanted
 from kafkaesque.backup.restore import What
 from kafkaesque.backup.target import Wishes
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import LATEST
-from kafkaesque.errors import BackupError, DamagedBackup, TopicNotEmpty, UnknownTopic
+from kafkaesque.errors import UnknownTopic
 from kafkaesque.record.view import Codec
 from kafkaesque.testing import Broker
 from tests.backup.clusters import (
@@ -297,7 +298,7 @@ def test_a_topic_with_records_is_never_added_to(
     put(admin, "orders", 0, some_records(5))
     save(source.bootstrap, tmp_path / "b")
     admin.topics.delete("aaa")
-    with pytest.raises(TopicNotEmpty, match="topic orders is there and not empty"):
+    with pytest.raises(TopicNotEmpty, match="topic orders exists and is not empty"):
         restore(source.bootstrap, tmp_path / "b")
     assert [one.name for one in admin.topics.list() if not one.is_internal] == ["orders"]
     assert admin.topics.offsets([("orders", 0)], LATEST) == {("orders", 0): 5}

@@ -7,16 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kafkaesque.backup.errors import BackupError, DamagedBackup
 from kafkaesque.backup.manifest import MANIFEST_NAME, Section, read_backup, write_sealed
 from kafkaesque.backup.restore import What
 from kafkaesque.backup.sections import FEATURES, SETTINGS
 from kafkaesque.client.address import parse_addresses
 from kafkaesque.client.admin import Admin
-from kafkaesque.client.blocking import BlockingConnection
+from kafkaesque.client.blocking_connection import BlockingConnection
 from kafkaesque.client.settings import ALL_BROKERS, Kind
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import BackupError, DamagedBackup
 from kafkaesque.record.crc import crc32c
 from kafkaesque.testing import Broker
 from kafkaesque.wire.messages.update_features import (
@@ -87,7 +87,7 @@ def test_levels_of_features_come_back_on_demand_only(
     assert restore(target.bootstrap, tmp_path / "b", watch=notes).sections == []
     assert levels(target.bootstrap) == below
     assert notes.notes == [
-        "the state of the cluster stays as it is; --with-cluster restores it: features"
+        "the state of the cluster is not restored; --with-cluster restores it: features"
     ]
     assert restore(target.bootstrap, tmp_path / "b", WITH_CLUSTER).sections == [FEATURES]
     assert levels(target.bootstrap) == levels(source.bootstrap)
@@ -121,14 +121,14 @@ def test_a_level_that_the_target_has_passed_is_left_alone(
             {FEATURES: Section(version=1, content={"levels": {"strange.version": 1}})},
             "level 1 of strange.version, and the target does not know it",
         ),
-        ({FEATURES: Section(version=1, content={"levels": 3})}, "not as it was written"),
+        ({FEATURES: Section(version=1, content={"levels": 3})}, "a section is not valid"),
         (
             {
                 SETTINGS: Section(
                     version=1, content={"holders": [{"kind": "MOON", "name": "", "settings": {}}]}
                 )
             },
-            "there are no settings of a MOON",
+            "a MOON has no settings",
         ),
     ],
 )

@@ -3,15 +3,16 @@
 import random
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.store import Store
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.config import BrokerConfig
 from kafkaesque.errors import KafkaesqueError, LogError
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
 from kafkaesque.sim.disk import CrashPolicy, SimDisk
 from tests.broker.nodes import a_batch
+from tests.heard import Heard
 from tests.log.logs import TINY, HandClock
 from tests.sim.disks import SMALL_PAGES, Later
 
@@ -28,6 +29,7 @@ class BrokerNode:
         self.holds_syncs = False
         self.is_ready = False
         self.failures: list[LogError] = []
+        self.heard = Heard(self.clock)
         self.disk = SimDisk(random.Random(seed), self.later, SMALL_PAGES)
         self._chance = random.Random(seed)
         self.start()
@@ -36,7 +38,8 @@ class BrokerNode:
         """Begin a life."""
         self.later.waiting.clear()
         self.is_ready = False
-        store = Store.open(self.disk, TINY, self.clock, 1, self.failures.append)
+        store = Store.open(self.disk, TINY, self.clock, 1, self.failures.append, self.heard)
+        self.later.take_slices(store.slices)
         self.broker = Broker(1, store, self.clock, self._chance, self._config, self.failures.append)
         self.broker.start(self._ready)
         self.sync()

@@ -4,13 +4,13 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from kafkaesque.broker.housekeeper import Housekeeper
-from kafkaesque.broker.log_settings import configure_log
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.scrub import Scrubber
-from kafkaesque.broker.store import Store
-from kafkaesque.broker.wall_clocks import ClockTold, WallClocks
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.cluster.housekeeper import Housekeeper
+from kafkaesque.broker.cluster.wall_clocks import ClockTold, WallClocks
+from kafkaesque.broker.replication.log_settings import configure_log
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.replication.scrubber import Scrubber
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.config import HousekeepingConfig, LogConfig, RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import LogError
@@ -23,6 +23,7 @@ from kafkaesque.sim.node import open_or_refill
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import GroupId, NodeId, Offset
 from tests.broker.nodes import ALONE
+from tests.heard import Heard
 from tests.log.logs import HandClock
 
 GROUP = "orders/0"
@@ -40,6 +41,7 @@ class House:
         self.disk = SimDisk(random.Random(seed), faults=DiskFaults(page_bytes=64), clock=self.clock)
         self.settings = settings
         self.failures: list[LogError] = []
+        self.heard = Heard(self.clock)
         self.acknowledged: dict[bytes, tuple[Offset, bytes | None]] = {}
         self.config = HousekeepingConfig()
         self.told: list[ClockTold] = []
@@ -47,11 +49,11 @@ class House:
 
     def open(self, *, groups: int = 1, voters: Voters = ALONE) -> None:
         """Start, as after any stop."""
-        self.store = Store.open(self.disk, SMALL, self.clock, 1, self.failures.append)
-        self.clocks = WallClocks(1, self.clock, self.config, self.told.append)
+        self.store = Store.open(self.disk, SMALL, self.clock, 1, self.failures.append, self.heard)
+        self.clocks = WallClocks(1, self.clock, self.config, self.told.append, self.heard)
         self.keeper = Housekeeper(self.clock, self.config, self.clocks)
         self.replicas: dict[GroupId, Replica] = {}
-        self.scrubber = Scrubber(self.clock, self.config, self.replicas)
+        self.scrubber = Scrubber(self.clock, self.config, self.replicas, self.heard)
         for number in range(groups):
             group = f"orders/{number}"
             if group in self.store.journal.groups:
@@ -89,6 +91,11 @@ class House:
         if outcomes == [Outcome.COMMITTED] and data is not None:
             self.acknowledged[data] = offset, text
         return offset
+
+    def fill(self, *, at_ms: int | None = None) -> None:
+        """Write thirty records, which are several segments of 1 KiB."""
+        for _ in range(30):
+            self.write(at_ms=at_ms)
 
     def tick(self, count: int = 1) -> None:
         for _ in range(count):

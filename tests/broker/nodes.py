@@ -3,9 +3,11 @@
 import random
 from collections.abc import Callable
 
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.store import Store
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.machine_hosting.machine_site import MachineSite
+from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Entry, TermOpened, Voters
 from kafkaesque.errors import LogError
@@ -25,6 +27,7 @@ from kafkaesque.record.view import BatchView
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.sim.node import open_or_refill
 from kafkaesque.types import GroupId, Index, NodeId, Offset, Term
+from tests.heard import Heard
 from tests.log.logs import START_MS, TINY, HandClock
 from tests.sim.disks import SMALL_PAGES, Later
 
@@ -51,6 +54,7 @@ class Node:
         self.disk = SimDisk(random.Random(1), self.later, SMALL_PAGES)
         self.sent: list[Message] = []
         self.failures: list[LogError] = []
+        self.heard = Heard(HandClock())
         self.store = self._open_store()
         self.replica = self._run(self.store.create_log(GROUP, voters))
 
@@ -136,7 +140,24 @@ class Node:
         return f"{GROUP}/{names[place]}"
 
     def _open_store(self) -> Store:
-        return Store.open(self.disk, TINY, HandClock(), 1, self.failures.append)
+        store = Store.open(self.disk, TINY, HandClock(), 1, self.failures.append, self.heard)
+        self.later.take_slices(store.slices)
+        return store
+
+    def site(
+        self,
+        clock: HandClock,
+        failures: list[LogError] | None = None,
+        snapshots: MachineSnapshots | None = None,
+    ) -> MachineSite:
+        """Where a machine can live on this node's replica."""
+        return MachineSite(
+            replica=self.replica,
+            clock=clock,
+            snapshots=snapshots or self.store.snapshots(GROUP),
+            slices=self.store.slices,
+            failed=(self.failures if failures is None else failures).append,
+        )
 
     def _run(self, log: PartitionLog) -> Replica:
         replica = self.store.replica(log, RaftConfig(), random.Random(1), self._send)

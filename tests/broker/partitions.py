@@ -1,7 +1,7 @@
 """A partition on a simulated disk, and batches as an idempotent producer numbers them."""
 
-from kafkaesque.broker.partition import Appended, Partition
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.partition.partition import Appended, Partition
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.config import ProducerConfig
 from kafkaesque.entry import Voters
 from kafkaesque.record.build import NO_PRODUCER, ProducerStamp, build_batch

@@ -1,6 +1,6 @@
 """How long brokers have been away, as far as this leader can tell."""
 
-from kafkaesque.broker.absences import Absences
+from kafkaesque.broker.cluster.absences import Absences
 from tests.log.logs import HandClock
 
 

@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaesque.broker.damage_notes import DamageNotes
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.replication.damage_notes import DamageNotes
+from kafkaesque.broker.replication.failures import PartitionOffline
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.config import ProducerConfig
-from kafkaesque.errors import CorruptLog, NotLeader, OffsetOutOfRange, PartitionOffline
+from kafkaesque.errors import NotLeader
 from kafkaesque.log.damage import Damage, load_damage, save_damage
+from kafkaesque.log.errors import CorruptLog, OffsetOutOfRange
 from kafkaesque.raft.messages import TimeoutNow, VoteRequest, VoteResponse
 from kafkaesque.raft.raft import Role
 from kafkaesque.record.read import read_records
@@ -16,6 +18,7 @@ from kafkaesque.record.view import HEADER, split_batches
 from kafkaesque.types import Offset
 from tests.broker.nodes import GROUP, THREE, append
 from tests.broker.partitions import OFTEN, PartitionNode, build
+from tests.heard import Heard
 
 COUNT = 60
 FIELDS = (
@@ -278,10 +281,10 @@ def test_a_note_that_is_damaged_itself_is_a_note() -> None:
     file.write(file.size() - 1, b"!")
     file.close()
     (found,) = load_damage(node.disk, folder)
-    assert "damaged itself" in found.reason
+    assert "itself damaged" in found.reason
     node.replica.log.trim(5)
     node.sync()
-    (found,) = DamageNotes("orders", node.replica.log).found
+    (found,) = DamageNotes("orders", node.replica.log, Heard()).found
     assert found.offset == node.replica.log.start.first_offset == 5
 
 

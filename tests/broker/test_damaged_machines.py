@@ -2,15 +2,16 @@
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP
-from kafkaesque.broker.failing import can_be_mended
-from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.problems import ProblemKind, problems
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import CorruptLog, NotLeader, StateLost
+from kafkaesque.broker.replication.failures import StateLost, can_be_mended
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import NotLeader
 from kafkaesque.log import snapshot
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.snapshot import MACHINE
-from kafkaesque.machines.transaction_commands import Added, Ended
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
+from kafkaesque.machines.transactions.transaction_commands import Added, Ended
 from kafkaesque.raft.raft import Role
 from tests.broker.brokers import BrokerNode
 from tests.broker.nodes import ALONE, GROUP, Node, heartbeat
@@ -43,27 +44,18 @@ def test_a_follower_that_cannot_take_a_snapshot_goes_on_and_takes_it_when_mended
     node.step(heartbeat(node.replica.raft.term + 1, node.replica.raft.end))
     flip(node)
 
-    def pass_time() -> None:
-        for _ in range(2):
-            led.coordinator.tick()
-            led.clock.ms += AGE_MS
-            node.step(heartbeat(node.replica.raft.term, node.replica.raft.end))
-            led.coordinator.tick()
-            led.coordinator.tick()
-            node.sync()
-
-    pass_time()
+    led.follow_for_two_ages()
     assert node.failures == [] and node.replica.error is None
     assert node.replica.damage.found and not node.replica.raft.may_lead
     assert node.replica.log.end == end
     assert snapshot.offsets(node.disk, node.replica.group, MACHINE) == []
     mend(node)
-    pass_time()
+    led.follow_for_two_ages()
     assert snapshot.offsets(node.disk, node.replica.group, MACHINE) != []
     assert not node.replica.damage.found
 
 
-def test_whoever_cannot_read_the_machine_that_it_was_elected_to_host_leads_no_more() -> None:
+def test_a_replica_that_cannot_read_the_machine_it_was_elected_to_host_leads_no_more() -> None:
     led = Led()
     node = led.node
     node.step(heartbeat(node.replica.raft.term + 1, node.replica.raft.end))
@@ -117,7 +109,7 @@ def test_a_lone_broker_whose_catalog_is_damaged_says_so_and_serves() -> None:
     node.tick(3)
     (found,) = problems(node.broker)
     assert found.kind is ProblemKind.DAMAGED
-    assert found.text.startswith("the catalog may not be served, for the only copy is damaged: ")
+    assert found.text.startswith("the catalog cannot be served, because the only copy is damaged: ")
     node.produce("orders", b"a")
     assert node.failures == []
 
@@ -125,16 +117,17 @@ def test_a_lone_broker_whose_catalog_is_damaged_says_so_and_serves() -> None:
 def test_a_log_that_is_damaged_where_it_would_begin_is_not_dropped_there_and_ends_no_tick() -> None:
     led = Led()
     node, log = led.node, led.node.replica.log
-    for _ in range(3):
+    for _ in range(2):
         assert isinstance(led.end(), Ended)
         _, places, told = led.markers.asked.pop()
         told(places[0], None)
         led.agree()
+        led.coordinator._host.tick()
         led.clock.ms += AGE_MS
         led.coordinator._host.tick()
         node.sync()
         assert isinstance(led.add(), Added)
-    segment, _ = log.segments.span(led.coordinator._snapshots.needed_from())
+    segment, _ = log.segments.span(led.node.store.snapshots(GROUP).needed_from())
     zero(node, segment.path)
     led.coordinator.tick()
     assert log.start.offset == 0 and node.replica.damage.found

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from kafkaesque.broker.fetch_errors import FetchSessionUnknown
-from kafkaesque.broker.fetch_sessions import FetchSession, FetchSessions, Want, following
+from kafkaesque.broker.partition.fetch_sessions import FetchSession, FetchSessions, Want, following
+from kafkaesque.broker.partition.partition_errors import FetchSessionUnknown
 from kafkaesque.config import FetchConfig
 
 CONFIG = FetchConfig(sessions_max=3, session_partitions_max=5, sessions_partitions_max=10)

@@ -4,7 +4,7 @@ import pytest
 
 from kafkaesque.entry import Entry, TermOpened, Voters
 from kafkaesque.log.journal import Journal
-from kafkaesque.log.trust import trust
+from kafkaesque.log.vote_permission import trust
 from kafkaesque.raft.messages import AppendAccepted, VoteResponse
 from kafkaesque.sim.inode import CrashPolicy
 from kafkaesque.topic_settings import FlushPolicy

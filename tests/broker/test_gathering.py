@@ -2,8 +2,9 @@
 
 import pytest
 
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import CorruptLog, NotLeader
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import NotLeader
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.raft.messages import AppendRequest
 from kafkaesque.types import Offset
 from tests.broker.nodes import Node, a_batch, heartbeat

@@ -2,11 +2,12 @@
 
 import pytest
 
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import OffsetOutOfRange, PartitionOffline
+from kafkaesque.broker.replication.failures import PartitionOffline
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.log.damage import load_damage
-from kafkaesque.log.giving_up import Loss, Survey, give_up, load_given_up, survey
+from kafkaesque.log.errors import OffsetOutOfRange
 from kafkaesque.log.journal import Journal
+from kafkaesque.log.log_salvage import Loss, Survey, give_up, load_given_up, survey
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
 from kafkaesque.sim.disk import PowerLost

@@ -4,34 +4,33 @@ import sys
 
 import pytest
 
-from kafkaesque.broker.coordinators import Coordinators, partition_of
-from kafkaesque.broker.group_coordinator import BATCH_BYTES, GroupCoordinator
-from kafkaesque.broker.transaction_ports import Marker
+from kafkaesque.broker.coordination.coordinator import BATCH_BYTES, CoordinatorLoading
+from kafkaesque.broker.coordination.coordinators import Coordinators, partition_of
+from kafkaesque.broker.coordination.group_coordinator import GroupCoordinator
+from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.partition.transaction_ports import Marker
+from kafkaesque.config import LogConfig
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import (
-    DiskFailed,
-    GroupError,
-    KafkaesqueError,
-    LogError,
-    MemberIdRequired,
-    NotCoordinator,
-    TopicExists,
-)
-from kafkaesque.machines.consumer_commands import TopicsKnown
-from kafkaesque.machines.group_commands import (
+from kafkaesque.errors import KafkaesqueError, LogError, NotCoordinator, TopicExists
+from kafkaesque.log.errors import DiskFailed
+from kafkaesque.machines.groups.consumer_commands import TopicsKnown
+from kafkaesque.machines.groups.group_commands import (
     Answer,
     Commit,
     Committed,
     Fetched,
+    FetchOffsets,
     Identity,
     Join,
     Joined,
     Protocol,
     TransactionalCommit,
 )
-from kafkaesque.machines.transaction_commands import Producer
+from kafkaesque.machines.groups.group_errors import MemberIdRequired
+from kafkaesque.machines.transactions.transaction_commands import Producer
 from tests.broker.nodes import ALONE, THREE, Node
+from tests.broker.nodes import GROUP as NODE_GROUP
 from tests.log.logs import HandClock
 
 GROUP = "readers"
@@ -48,11 +47,8 @@ class Coordinated:
         self.clock = HandClock()
         self.failures: list[LogError] = []
         self.coordinator = GroupCoordinator(
-            self.node.replica,
-            self.clock,
+            self.node.site(self.clock, self.failures),
             GroupConfig(initial_rebalance_delay_ms=100),
-            self.node.store.snapshots(self.node.replica.group),
-            self.failures.append,
         )
 
     def lead(self) -> None:
@@ -75,9 +71,7 @@ class Coordinated:
             member=Identity(member_id=""),
             offsets=tuple(((bytes(16), p), 5, -1, metadata) for p in range(partitions)),
         )
-        self.coordinator.ask(
-            lambda groups, now: groups.commit(command, answers.append, now), answers.append
-        )
+        self.coordinator.ask(command, answers.append)
         return answers
 
     def commit_in_transaction(self) -> None:
@@ -89,16 +83,13 @@ class Coordinated:
         )
         command = TransactionalCommit(commit=commit, producer_id=MARKER.producer.producer_id)
         answers: list[Answer] = []
-        self.coordinator.ask(
-            lambda groups, now: groups.commit_in_transaction(command, answers.append, now),
-            answers.append,
-        )
+        self.coordinator.ask(command, answers.append)
         self.agree()
         assert answers == [Committed(refused=frozenset())]
 
     def fetched(self) -> Fetched:
         answers: list[Answer] = []
-        self.coordinator.ask(lambda groups, _: groups.fetch(GROUP, answers.append), answers.append)
+        self.coordinator.ask(FetchOffsets(group=GROUP), answers.append)
         assert isinstance(answers[0], Fetched)
         return answers[0]
 
@@ -115,9 +106,7 @@ class Coordinated:
             topics=TopicsKnown(mark=None, topics={}),
             knows_member_ids=knows_member_ids,
         )
-        self.coordinator.ask(
-            lambda groups, now: groups.join(command, answers.append, now), answers.append
-        )
+        self.coordinator.ask(command, answers.append)
         return answers
 
 
@@ -200,7 +189,7 @@ def test_offsets_of_a_transaction_hold_though_its_marker_came_during_a_hand_over
     story.lead()
     story.commit_in_transaction()
     story.node.replica.transfer(2)
-    told: list[GroupError | None] = []
+    told: list[KafkaesqueError | None] = []
     for _ in range(2 if repeats_in_time else 1):
         story.coordinator.end_transaction(MARKER, told.append)
     assert all(isinstance(error, NotCoordinator) for error in told), "nothing has been written"
@@ -351,3 +340,24 @@ def test_offsets_of_a_coordinator_take_no_more_than_its_limit(note: str) -> None
     texts = {id(value.metadata): sys.getsizeof(value.metadata) for value in kept.values()}
     assert len(texts) == len(kept) > 4
     assert before + sum(texts.values()) <= 100_000
+
+
+def test_a_coordinator_that_reads_its_state_asks_clients_to_try_again() -> None:
+    groups = Coordinated()
+    groups.lead()
+    for _ in range(5):
+        groups.commit(10)
+        groups.node.sync()
+    groups.node.restart()
+    node = groups.node
+    snapshots = MachineSnapshots(node.disk, NODE_GROUP, LogConfig(slice_bytes=100))
+    site = node.site(groups.clock, groups.failures, snapshots)
+    groups.coordinator = GroupCoordinator(site, GroupConfig())
+    node.replica.campaign()
+    while not groups.coordinator.is_loading:
+        node.store.flusher.kick()
+        node.later.play()
+    assert [type(answer) for answer in groups.commit()] == [CoordinatorLoading]
+    node.sync()
+    assert not groups.coordinator.is_loading
+    assert len(groups.fetched().offsets) == 10

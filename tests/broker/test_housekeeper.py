@@ -6,7 +6,8 @@ import pytest
 
 from kafkaesque.config import HousekeepingConfig
 from kafkaesque.entry import Entry, TermOpened
-from kafkaesque.errors import CorruptLog
+from kafkaesque.log.errors import CorruptLog
+from kafkaesque.raft.messages import AppendAccepted, VoteResponse
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, PowerLost
 from kafkaesque.topic_settings import CleanupPolicy, TopicSettings
 from tests.broker.houses import GROUP, HOUR_MS, SETTINGS, House, a_house
@@ -22,6 +23,7 @@ WEEK_MS = 7 * DAY_MS
 # ── retention ────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.setting("retention.ms")
 @pytest.mark.requirement("LOG-2")
 def test_segments_whose_newest_record_has_expired_go() -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
@@ -35,6 +37,7 @@ def test_segments_whose_newest_record_has_expired_go() -> None:
     assert len(house.files()) <= 2
 
 
+@pytest.mark.setting("retention.bytes")
 @pytest.mark.requirement("LOG-2")
 def test_the_oldest_segments_go_beyond_the_size_that_is_kept() -> None:
     house = a_house(TopicSettings(segment_bytes=1024, retention_bytes=5_000, retention_ms=-1))
@@ -78,6 +81,27 @@ def test_nothing_goes_that_is_not_committed() -> None:
     house.replica.step(heartbeat(1, commit=31, low=30))
     assert house.replica.log.start.first_offset == 30
     house.run_until(lambda: len(house.files()) == 1)
+
+
+def test_a_leader_deletes_nothing_that_is_not_committed() -> None:
+    house = House(TopicSettings(segment_bytes=1024, retention_ms=HOUR_MS))
+    house.open(voters=THREE)
+    replica = house.replica
+    replica.campaign()
+    for is_pre in (True, False):
+        term = replica.raft.term + is_pre
+        answer = VoteResponse(source=2, target=1, term=term, is_pre=is_pre, is_granted=True)
+        replica.step(answer)
+        house.tick()
+    mark = AppendAccepted(source=2, target=1, term=term, match=1, commit=0)
+    replica.step(mark)
+    assert replica.is_serving
+    house.fill()
+    house.pass_time(2 * HOUR_MS)
+    assert (replica.log.end_offset, replica.log.start.first_offset) == (30, 0)
+    replica.step(AppendAccepted(source=2, target=1, term=term, match=31, commit=1))
+    house.pass_time(2 * HOUR_MS)
+    assert replica.log.start.first_offset > 0
 
 
 def test_without_limits_everything_is_kept_for_ever() -> None:
@@ -187,6 +211,7 @@ def test_segments_of_which_nothing_is_left_are_removed_and_stay_so_after_a_resta
     assert house.records() == before
 
 
+@pytest.mark.setting("cleanup.policy")
 def test_a_topic_that_does_both_is_compacted_and_loses_what_is_old() -> None:
     house = a_house(
         TopicSettings(cleanup_policy=CleanupPolicy.BOTH, segment_bytes=1024, retention_ms=DAY_MS)
@@ -198,6 +223,7 @@ def test_a_topic_that_does_both_is_compacted_and_loses_what_is_old() -> None:
     house.run_until(lambda: house.records() == [])
 
 
+@pytest.mark.setting("segment.ms")
 def test_an_idle_segment_is_closed_by_its_age_and_then_compacted() -> None:
     house = a_house(TopicSettings(cleanup_policy=CleanupPolicy.COMPACT, segment_ms=HOUR_MS))
     updates(house, 40)
@@ -207,6 +233,7 @@ def test_an_idle_segment_is_closed_by_its_age_and_then_compacted() -> None:
     assert len(house.records()) == 5
 
 
+@pytest.mark.setting("min.compaction.lag.ms")
 @pytest.mark.parametrize("timestamp_ms", [None, 1 << 62])
 def test_what_is_too_young_is_not_compacted_whatever_its_timestamp(
     timestamp_ms: int | None,
@@ -224,6 +251,7 @@ def test_what_is_too_young_is_not_compacted_whatever_its_timestamp(
     assert len(house.records()) < 40
 
 
+@pytest.mark.setting("delete.retention.ms")
 def test_tombstones_go_when_readers_had_time_to_see_them() -> None:
     house = a_house(
         TopicSettings(
@@ -428,6 +456,7 @@ def test_a_crash_at_any_point_takes_nothing_that_was_to_be_kept(policy: CrashPol
         assert house.failures == []
 
 
+@pytest.mark.setting("min.cleanable.dirty.ratio")
 def test_a_topic_says_how_much_is_to_be_new_before_a_pass() -> None:
     house = a_house(replace(COMPACTED, min_cleanable_dirty_ratio=0.0))
     updates(house, 400, keys=40)
@@ -436,6 +465,7 @@ def test_a_topic_says_how_much_is_to_be_new_before_a_pass() -> None:
     house.run_until(lambda: house.keeper.passes > 1)
 
 
+@pytest.mark.setting("max.compaction.lag.ms")
 def test_what_has_waited_for_its_pass_too_long_waits_for_no_more() -> None:
     house = a_house(replace(COMPACTED, max_compaction_lag_ms=DAY_MS))
     updates(house, 400, keys=40)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kafkaesque.broker.identity import (
+from kafkaesque.broker.storage.identity import (
     PATH,
     FolderIdentity,
     KnownPeer,
@@ -12,9 +12,10 @@ from kafkaesque.broker.identity import (
     save_identity,
 )
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import CorruptLog, ForeignFile, LogError, NewerFormat
+from kafkaesque.errors import LogError, NewerFormat
+from kafkaesque.log.errors import CorruptLog, ForeignFile
 from kafkaesque.log.journal import Journal
-from kafkaesque.server.founding import begin
+from kafkaesque.server.peers.broker_identity import begin
 from kafkaesque.sim.disk import CrashPolicy, SimDisk
 
 SOMEBODY = FolderIdentity(
@@ -78,7 +79,9 @@ def test_a_first_start_that_was_cut_short_goes_on() -> None:
 def test_the_journal_of_another_broker_is_refused() -> None:
     disk = a_folder()
     assert begin(disk, SOMEBODY, SOMEBODY.node) == SOMEBODY
-    with pytest.raises(LogError, match="is of broker 3, but its journal of broker 4: files of two"):
+    with pytest.raises(
+        LogError, match="belongs to broker 3, its journal to broker 4: files of two"
+    ):
         begin(disk, SOMEBODY, 4)
 
 

@@ -5,17 +5,19 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.log_settings import internal, retention_rules
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.store import Store
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.replication.log_settings import internal, retention_rules
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.config import BrokerConfig, LogConfig
 from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.retention import RetentionRules
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
 from kafkaesque.topic_settings import UNLIMITED, CleanupPolicy, FlushPolicy, TopicSettings
 from tests.broker.nodes import ALONE, Node, a_batch
+from tests.heard import Heard
 from tests.log.logs import HandClock
 from tests.sim.disks import Later
 
@@ -37,7 +39,8 @@ class ABroker:
     def start(self) -> None:
         self.later.waiting.clear()
         ready: list[bool] = []
-        store = Store.open(self.disk, SMALL, self.clock, 1, self.failures.append)
+        store = Store.open(self.disk, SMALL, self.clock, 1, self.failures.append, Heard())
+        self.later.take_slices(store.slices)
         chance = random.Random(2)
         config = BrokerConfig()
         self.broker = Broker(1, store, self.clock, chance, config, self.failures.append)
@@ -46,8 +49,10 @@ class ABroker:
         assert ready
 
     def sync(self) -> None:
+        self.broker.flush()
         while self.later.waiting:
             self.later.play()
+            self.broker.flush()
 
     def tick(self, count: int = 1, *, ms: int = 50) -> None:
         for _ in range(count):
@@ -64,6 +69,9 @@ class ABroker:
     def size_of(self, group: str) -> int:
         names = [name for name in self.disk.list(group) if name.endswith(".log")]
         return sum(self.disk.open(f"{group}/{name}").size() for name in names)
+
+    def segments_of(self, partition: Partition) -> int:
+        return len(list(partition.replica.log.segments.each_info()))
 
 
 def produce(partition: Partition, *values: bytes) -> list[Outcome]:
@@ -105,21 +113,38 @@ def test_a_topic_is_opened_with_its_own_settings_and_again_after_a_restart() -> 
         machine.start()
 
 
+@pytest.mark.setting("segment.bytes")
+def test_a_topic_says_how_large_its_segments_are() -> None:
+    machine = ABroker()
+    small, large = machine.topic("small", segment_bytes="1024"), machine.topic("large")
+    for partition in (small, large):
+        for _ in range(20):
+            produce(partition, b"x" * 100)
+    assert machine.segments_of(small) > 1
+    assert machine.segments_of(large) == 1
+
+
+@pytest.mark.setting("segment.jitter.ms")
 def test_partitions_roll_early_each_by_its_own_part_of_the_jitter() -> None:
     machine = ABroker()
-    machine.topic("plain", segment_ms="100000")
-    ages = set()
-    for number in range(5):
-        name = f"jittered-{number}"
-        machine.topic(name, segment_ms="100000", segment_jitter_ms="50000")
-        config = machine.broker.partition(name, 0).replica.log.segments.config
-        ages.add(config.segment_age_ms_max)
-    plain = machine.broker.partition("plain", 0).replica.log.segments.config
-    assert plain.segment_age_ms_max == 100_000
+    plain = machine.topic("plain", segment_ms="100000")
+    jittered = [
+        machine.topic(f"jittered-{number}", segment_ms="100000", segment_jitter_ms="50000")
+        for number in range(5)
+    ]
+    ages = {one.replica.log.segments.config.segment_age_ms_max for one in jittered}
     assert len(ages) == 5
     assert all(50_000 < age <= 100_000 for age in ages)
+    for partition in (plain, *jittered):
+        produce(partition, b"x")
+    machine.clock.ms += 100_000
+    for partition in (plain, *jittered):
+        produce(partition, b"x")
+    assert machine.segments_of(plain) == 1
+    assert [machine.segments_of(one) for one in jittered] == [2] * 5
 
 
+@pytest.mark.setting("index.interval.bytes")
 def test_a_topic_says_how_dense_its_indexes_are() -> None:
     machine = ABroker()
     sizes = {}
@@ -139,6 +164,7 @@ def test_a_topic_says_how_dense_its_indexes_are() -> None:
     assert sizes[20_000] < sizes[300] / 2
 
 
+@pytest.mark.setting("flush.policy")
 @pytest.mark.parametrize(
     ("policy", "is_answered"), [("always", False), ("interval", True), ("os", True)]
 )
@@ -152,6 +178,38 @@ def test_the_policy_decides_whether_an_answer_waits_for_the_disk(
     assert (outcomes == [Outcome.COMMITTED]) is is_answered
     machine.sync()
     assert outcomes == [Outcome.COMMITTED]
+
+
+@pytest.mark.setting("flush.ms")
+def test_a_topic_says_how_soon_a_sync_follows() -> None:
+    machine = ABroker()
+    soon, late = (
+        machine.topic(name, flush_policy="interval", flush_ms=flush_ms).replica.log
+        for name, flush_ms in (("soon", "200"), ("late", "5000"))
+    )
+    machine.tick(200)  # what opening a log wrote is synced by now
+    for name in ("soon", "late"):
+        produce(machine.broker.partition(name, 0), b"x")
+    machine.tick(10)
+    assert soon.durable == soon.end
+    assert late.durable < late.end
+    machine.tick(100)
+    assert late.durable == late.end
+
+
+@pytest.mark.setting("flush.messages")
+def test_a_topic_says_after_how_many_records_a_sync_follows() -> None:
+    machine = ABroker()
+    few, many = (
+        machine.topic("few", flush_policy="os", flush_messages="3"),
+        machine.topic("many", flush_policy="os"),
+    )
+    for partition in (few, many):
+        produce(partition, b"1", b"2", b"3")
+    machine.broker.flush()
+    machine.sync()
+    assert few.replica.log.durable == few.replica.log.end
+    assert many.replica.log.durable < many.replica.log.end
 
 
 @pytest.mark.parametrize("policy", ["interval", "os"])
@@ -187,6 +245,7 @@ def test_after_a_loss_of_power_a_topic_that_forgot_serves_what_is_left() -> None
 
 
 @pytest.mark.requirement("LOG-4")
+@pytest.mark.complains("disk_full folder=* free_bytes=*")
 def test_on_a_full_disk_writes_are_refused_reads_go_on_and_writes_come_back_with_room() -> None:
     machine = ABroker()
     partition = machine.topic("orders")

@@ -4,13 +4,14 @@ import random
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP
-from kafkaesque.broker.forcing import force_groups
-from kafkaesque.broker.lost_brokers import NAME, load_lost, save_lost
-from kafkaesque.broker.store import Store
+from kafkaesque.broker.cluster.lost_brokers import NAME, load_lost, save_lost
+from kafkaesque.broker.storage.store import Store
+from kafkaesque.broker.storage.unsafe_recovery import force_groups
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.disk import SimDisk
+from tests.heard import Heard
 from tests.sim.disks import SMALL_PAGES, Later
 from tests.sim.test_broker_world import broker_of, create, wait
 
@@ -23,20 +24,21 @@ def a_disk() -> SimDisk:
 
 def test_who_was_given_up_before_is_remembered_beside_the_new_ones() -> None:
     disk = a_disk()
-    assert load_lost(disk) == frozenset()
-    save_lost(disk, [3])
-    save_lost(disk, [2])
-    assert load_lost(disk) == {2, 3}
+    assert load_lost(disk, Heard()) == frozenset()
+    save_lost(disk, [3], Heard())
+    save_lost(disk, [2], Heard())
+    assert load_lost(disk, Heard()) == {2, 3}
 
 
+@pytest.mark.event("lost_brokers_unreadable")
 @pytest.mark.complains("lost_brokers_unreadable path=cluster-metadata/lost-brokers: *")
 def test_a_file_that_is_damaged_names_nobody_and_says_so() -> None:
     disk = a_disk()
-    save_lost(disk, [2])
+    save_lost(disk, [2], Heard())
     file = disk.open(f"{CATALOG_GROUP}/{NAME}")
     file.write(file.size() - 1, b"\x07")
     file.close()
-    assert load_lost(disk) == frozenset()
+    assert load_lost(disk, Heard()) == frozenset()
 
 
 @pytest.mark.parametrize("topics", [0, 1])
@@ -48,10 +50,10 @@ def test_the_survivor_drains_them_and_forgets_the_file(topics: int) -> None:
     survivor = world.nodes[1]
     for machine in list(world.nodes.values()):
         machine.kill()
-    store = Store.open(survivor.disk, world.settings.log, world.clock, 1, lambda _: None)
+    store = Store.open(survivor.disk, world.settings.log, world.clock, 1, lambda _: None, Heard())
     force_groups(store, {2, 3})
     store.close()
-    save_lost(survivor.disk, {2, 3})
+    save_lost(survivor.disk, {2, 3}, Heard())
     survivor.disk.kill()
     world.start(survivor)
     wait(world, lambda: survivor.is_ready and NAME not in survivor.disk.list(CATALOG_GROUP))

@@ -1,7 +1,8 @@
 """The committed copy of a machine: it follows the commit, never the log, and survives restarts."""
 
-from kafkaesque.broker.machine_follower import WAIT_TICKS_MAX, MachineFollower
-from kafkaesque.broker.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.machine_hosting.machine_follower import WAIT_TICKS_MAX, MachineFollower
+from kafkaesque.broker.machine_hosting.machine_host import MachineHost
+from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
 from kafkaesque.config import LogConfig
 from kafkaesque.entry import Entry, TermOpened
 from kafkaesque.errors import LogError
@@ -28,14 +29,14 @@ class Followed:
 
     def start(self) -> None:
         snapshots = MachineSnapshots(self.node.disk, GROUP, self.config)
-        self.copy = MachineFollower(
-            self.node.replica,
-            self.clock,
-            Words(),
-            self._changed,
-            self.failures.append,
-            snapshots,
-        )
+        site = self.node.site(self.clock, self.failures, snapshots)
+        self.copy = MachineFollower(site, Words(), self._changed)
+        self.host = MachineHost(site, Words, _ignore)
+
+    def tick(self) -> None:
+        self.copy.tick()
+        self.host.tick()
+        self.node.sync()
 
     def _changed(self) -> None:
         self.changes += 1
@@ -44,6 +45,10 @@ class Followed:
         entry = words(index, key, value)
         self.node.step(append(1, index, entry, prev_term=1, commit=commit))
         self.node.sync()
+
+
+def _ignore(_: object) -> None:
+    """Nobody is asked anything here."""
 
 
 def words(index: int, key: str, value: str, term: int = 1) -> Entry:
@@ -94,8 +99,7 @@ def test_a_follower_takes_snapshots_and_starts_from_them() -> None:
     for index in range(1, 6):
         followed.write(index, f"k{index}", "x" * 50, commit=index)
     followed.node.step(heartbeat(1, 5))
-    followed.copy.tick()
-    followed.node.sync()
+    followed.tick()
     assert snapshot.offsets(followed.node.disk, GROUP, MACHINE) == [4]
     followed.node.restart()
     followed.start()

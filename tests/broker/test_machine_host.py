@@ -5,19 +5,22 @@ from contextlib import suppress
 
 import pytest
 
-from kafkaesque.broker.machine_host import MachineHost
-from kafkaesque.broker.machine_snapshots import MachineSnapshots
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.machine_hosting.machine_host import MachineHost
+from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import LogError, NewerFormat, NotLeader
 from kafkaesque.log import snapshot
 from kafkaesque.log.snapshot import MACHINE
 from kafkaesque.machines.machine import MachineRecord
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, PowerLost, SimDisk
-from tests.broker.nodes import ALONE, GROUP, Node
+from kafkaesque.slices import Slices
+from tests.broker.nodes import ALONE, GROUP, Node, heartbeat
 from tests.log.logs import HandClock
 
 SOON = LogConfig(snapshot_growth_bytes=200, snapshot_age_ms_max=1_000)
+SLICED = LogConfig(snapshot_growth_bytes=200, snapshot_age_ms_max=1_000, slice_bytes=150)
+"""A slice is about a record."""
 
 
 class Words:
@@ -46,13 +49,13 @@ class Hosted:
         self.node = Node(ALONE)
         self.clock = HandClock()
         self.failures: list[LogError] = []
+        self.ready: list[Words] = []
         self.host = self.start()
 
     def start(self) -> MachineHost[Words]:
         snapshots = MachineSnapshots(self.node.disk, GROUP, self.config)
-        self.host = MachineHost(
-            self.node.replica, self.clock, Words, _ignore, self.failures.append, snapshots
-        )
+        site = self.node.site(self.clock, self.failures, snapshots)
+        self.host = MachineHost(site, Words, self.ready.append)
         self.node.replica.campaign()
         self.node.sync()
         return self.host
@@ -76,6 +79,10 @@ class Hosted:
             self.node.disk.crash(CrashPolicy.DROP_UNSYNCED)
             self.node.start()
         return self.start().machine
+
+    @property
+    def store_slices(self) -> Slices:
+        return self.node.store.slices
 
     @property
     def snapshots(self) -> list[int]:
@@ -117,6 +124,7 @@ def test_a_snapshot_is_taken_when_the_log_has_grown_and_only_the_tail_is_replaye
 
 def test_a_snapshot_is_taken_when_a_change_has_grown_old() -> None:
     hosted = filled(1)
+    hosted.tick()
     hosted.clock.ms += 1_000
     hosted.tick()
     assert hosted.snapshots == [1]
@@ -240,3 +248,105 @@ def test_snapshots_of_random_histories_say_what_the_log_says() -> None:
         if chance.random() < 0.1:
             hosted.restart(is_clean=chance.random() < 0.5)
         assert hosted.host.machine.words == wanted
+
+
+def leading_again() -> Hosted:
+    """Return a leader that has just begun to rebuild its machine of five records."""
+    hosted = filled(config=SLICED)
+    hosted.node.restart()
+    hosted.node.holds_syncs = True
+    hosted.ready.clear()
+    snapshots = MachineSnapshots(hosted.node.disk, GROUP, SLICED)
+    site = hosted.node.site(hosted.clock, hosted.failures, snapshots)
+    hosted.host = MachineHost(site, Words, hosted.ready.append)
+    hosted.node.replica.campaign()
+    while not hosted.host.is_loading:
+        hosted.node.store.flusher.kick()
+        hosted.node.later.play()
+    return hosted
+
+
+def test_a_new_leader_rebuilds_its_machine_in_slices() -> None:
+    hosted = leading_again()
+    slices = 0
+    while hosted.host.is_loading:
+        assert not hosted.host.is_hosted and not hosted.host.may_decide and not hosted.ready
+        hosted.node.later.play()
+        slices += 1
+    assert slices > 3
+    assert hosted.ready == [hosted.host.machine]
+    assert len(hosted.host.machine.words) == 5
+
+
+def test_a_leader_that_is_replaced_while_it_rebuilds_gives_that_up() -> None:
+    hosted = leading_again()
+    hosted.node.later.play()
+    hosted.node.step(heartbeat(hosted.node.replica.raft.term + 1))
+    assert not hosted.host.is_loading and not hosted.host.is_hosted
+    hosted.node.sync()
+    assert hosted.ready == [] and not hosted.store_slices.has_work
+
+
+def test_a_snapshot_is_written_in_slices_while_the_machine_changes() -> None:
+    hosted = filled(config=SLICED)
+    hosted.host.tick()
+    written = 0
+    while hosted.snapshots == []:
+        hosted.host.write([MachineRecord(b"k%d" % (written % 5), b"%d" % written)], _ignore)
+        hosted.node.store.flusher.kick()
+        hosted.node.later.play()
+        written += 1
+    assert written > 5
+    assert hosted.snapshots == [5]
+    offset, records = MachineSnapshots(hosted.node.disk, GROUP, SLICED).load(0, 100)
+    assert (offset, dict(records)) == (5, {b"k%d" % n: b"x" * 50 for n in range(5)})
+    hosted.node.sync()
+    expected = dict(hosted.host.machine.words)
+    assert hosted.restart().words == expected
+
+
+def test_a_snapshot_is_given_up_when_its_partition_leaves() -> None:
+    hosted = filled(config=SLICED)
+    hosted.host.tick()
+    for _ in range(3):
+        hosted.node.later.play()
+    hosted.host.close()
+    hosted.node.sync()
+    assert hosted.snapshots == [] and not hosted.store_slices.has_work
+
+
+def grown(hosted: Hosted, value: str) -> None:
+    for number in range(10):
+        hosted.write(f"k{number}", value * 50)
+    hosted.tick()
+
+
+def test_a_leader_saves_what_it_knows_if_both_snapshots_before_are_damaged() -> None:
+    hosted = filled()
+    hosted.tick()
+    grown(hosted, "y")
+    hosted.tick()
+    assert hosted.snapshots == [5, 15] and hosted.node.replica.log.start.offset == 5
+    for offset in hosted.snapshots:
+        hosted.node.disk.flip_bit(snapshot.path_of(GROUP, offset, MACHINE), 30, 2)
+    grown(hosted, "z")
+    assert hosted.snapshots == [15, 25] and not hosted.failures
+    assert hosted.restart().words == {b"k%d" % n: b"z" * 50 for n in range(10)}
+
+
+def test_a_leader_without_room_for_what_it_knows_does_not_try_at_each_tick() -> None:
+    hosted = filled()
+    hosted.tick()
+    grown(hosted, "y")
+    hosted.tick()
+    disk = hosted.node.disk
+    for offset in hosted.snapshots:
+        disk.flip_bit(snapshot.path_of(GROUP, offset, MACHINE), 30, 2)
+    for number in range(10):
+        hosted.write(f"k{number}", "z" * 50)
+    disk.faults = DiskFaults(page_bytes=16, full_at_bytes=disk.used_bytes + 5)
+    hosted.tick()
+    read = disk.bytes_read
+    hosted.tick()
+    assert disk.bytes_read == read
+    assert hosted.snapshots == [5, 15] and not hosted.failures

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kafkaesque.broker.replication.failures import PartitionOffline
 from kafkaesque.entry import Entry, TermOpened
-from kafkaesque.errors import PartitionOffline
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
 from tests.broker.nodes import THREE, a_batch, append, entry

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.problems import ProblemKind, problems
-from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.config import BrokerConfig, ProducerConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import CorruptLog
+from kafkaesque.log.errors import CorruptLog
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from tests.broker.brokers import BrokerNode
 from tests.broker.partitions import numbered
 
@@ -53,7 +53,7 @@ def test_a_damaged_partition_is_named_with_the_reason_and_has_no_leader() -> Non
     damaged, leaderless = problems(node.broker)
     assert (damaged.kind, leaderless.kind) == (ProblemKind.DAMAGED, ProblemKind.LEADERLESS)
     assert damaged.text.startswith("the copy of orders-0 cannot be used: this partition is offline")
-    assert leaderless.text == "nobody leads orders-0"
+    assert leaderless.text == "no leader for orders-0"
 
 
 def harm(replica: Replica, offset: int) -> None:
@@ -70,8 +70,8 @@ def test_damage_that_the_only_copy_goes_on_with_is_told_without_sending_clients_
     (found,) = problems(node.broker)
     assert found.kind is ProblemKind.DAMAGED
     assert found.text == (
-        "the only copy of orders-1 is damaged: what is lost is an error for whoever reads it, and "
-        "all else is given out"
+        "the only copy of orders-1 is damaged: reads of lost records fail, "
+        "everything else is served"
     )
     assert found.kind.is_final
     assert not found.kind.concerns_all
@@ -83,7 +83,7 @@ def test_damage_in_the_catalog_is_told_too() -> None:
     node.tick(3)
     harm(node.broker.replicas.by_group[CATALOG_GROUP], 0)
     (found,) = problems(node.broker)
-    assert found.text.startswith("the catalog may not be served, for the only copy is damaged: ")
+    assert found.text.startswith("the catalog cannot be served, because the only copy is damaged: ")
 
 
 @pytest.mark.complains("damage_found partition=* offset=0 reason=*")
@@ -96,7 +96,7 @@ def test_damage_that_others_mend_is_told_as_such() -> None:
     harm(replica, 0)
     found = problems(node.broker)[0]
     assert found.text == (
-        "the copy of orders-0 is damaged: what is lost is mended from another copy"
+        "the copy of orders-0 is damaged: lost records are restored from another copy"
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kafkaesque.broker.producer_ids import ProducerIds
+from kafkaesque.broker.coordination.producer_ids import ProducerIds
 from kafkaesque.errors import KafkaesqueError, NotLeader, OutcomeUnknown
 
 BLOCK = 3

@@ -3,16 +3,18 @@
 import pytest
 
 from kafkaesque.ages import Ages
-from kafkaesque.broker.producer_keeper import SNAPSHOTS_KEPT
-from kafkaesque.broker.transaction_ports import Marker
-from kafkaesque.broker.wall_clocks import ClockTold, WallClocks
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.cluster.wall_clocks import ClockTold, WallClocks
+from kafkaesque.broker.partition.partition_errors import OutOfOrderSequence
+from kafkaesque.broker.partition.producer_keeper import SNAPSHOTS_KEPT
+from kafkaesque.broker.partition.transaction_ports import Marker
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.config import HousekeepingConfig, ProducerConfig
 from kafkaesque.entry import Entry, TermOpened
-from kafkaesque.errors import LeaderNotReady, NotLeader, OutOfOrderSequence
+from kafkaesque.errors import LeaderNotReady, NotLeader
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.producer_snapshot import snapshot_offsets, write_snapshot
-from kafkaesque.machines.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.raft.messages import VoteRequest, VoteResponse
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.control import ControlType, build_control_batch
 from kafkaesque.record.record import Record
@@ -349,12 +351,12 @@ def test_a_partition_at_rest_still_forgets_its_idle_producers() -> None:
 
 @pytest.mark.complains(
     "clock_in_doubt node=1: the wall clock has jumped ahead *",
-    "clock_believed node=1: what is old is deleted again",
+    "clock_believed node=1: deletion by age resumes",
 )
 def test_a_clock_that_was_behind_forgets_no_producer_when_it_is_set_right() -> None:
     node = PartitionNode(config=ProducerConfig(expiration_ms=600_000))
     node.clock.ahead_ms = -7_200_000
-    clocks = WallClocks(1, node.clock, HousekeepingConfig(), lambda _: None)
+    clocks = WallClocks(1, node.clock, HousekeepingConfig(), lambda _: None, node.heard)
     node.partition.producers.ages = lambda: clocks.ages
     node.send(numbered(0))
     node.clock.ahead_ms = 0
@@ -393,3 +395,29 @@ def test_what_a_damaged_batch_says_of_its_producer_is_not_believed(place: int) -
     assert node.replica.damage.found, "it is found when the log is read of producers"
     views = list(node.partition.producer_views())
     assert [view.producer_id for view in views] == [PRODUCER]
+
+
+@pytest.mark.complains("damage_found partition=orders offset=*")
+def test_a_follower_that_meets_damage_while_it_reads_of_producers_keeps_its_log_and_its_vote() -> (
+    None
+):
+    node = PartitionNode(THREE, config=NEVER)
+    opened = Entry(0, 1, 1, TermOpened())
+    batches = [bytearray(numbered(n)) for n in range(20)]
+    for n, batch in enumerate(batches):
+        stamp(batch, n, 1)
+    entries = [entry(1 + n, 1, batch) for n, batch in enumerate(batches)]
+    node.step(append(1, 0, opened, *entries, commit=21))
+    path = node.segment(0)
+    node.restart(after=lambda: node.disk.flip_bit(path, 62, 2))
+    node.lead()
+    node.step(append(1, 21, prev_term=1, commit=21))
+    node.upkeep()
+    assert node.replica.damage.found
+    assert node.replica.error is None and not node.failures
+    node.sent.clear()
+    end = node.replica.raft.end
+    node.step(
+        VoteRequest(source=2, target=1, term=2, last_term=1, end=end, is_pre=False, is_forced=True)
+    )
+    assert [answer.is_granted for answer in node.sent if isinstance(answer, VoteResponse)] == [True]

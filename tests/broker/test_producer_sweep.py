@@ -1,7 +1,8 @@
 """The sweep sees every partition in its turn, and does not let one spoil it for the others."""
 
-from kafkaesque.broker.producer_sweep import PARTITIONS_PER_TICK, ProducerSweep
-from kafkaesque.errors import DiskFailed, LogError
+from kafkaesque.broker.partition.producer_sweep import PARTITIONS_PER_TICK, ProducerSweep
+from kafkaesque.errors import LogError
+from kafkaesque.log.errors import DiskFailed
 from kafkaesque.log.producer_snapshot import snapshot_offsets
 from kafkaesque.sim.disk import DiskFaults
 from tests.broker.nodes import GROUP

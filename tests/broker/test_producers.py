@@ -3,17 +3,17 @@
 import pytest
 
 from kafkaesque.ages import Ages
-from kafkaesque.broker.producers import BATCHES_REMEMBERED, Producers
-from kafkaesque.config import ProducerConfig
-from kafkaesque.errors import (
-    MalformedBatch,
-    NewerFormat,
+from kafkaesque.broker.partition.partition_errors import (
     OutOfOrderSequence,
     SequenceReused,
     StaleProducerEpoch,
 )
-from kafkaesque.machines.transaction_commands import Producer
+from kafkaesque.broker.partition.producers import BATCHES_REMEMBERED, Producers
+from kafkaesque.config import ProducerConfig
+from kafkaesque.errors import NewerFormat
+from kafkaesque.machines.transactions.transaction_commands import Producer
 from kafkaesque.record.control import ControlType, build_control_batch
+from kafkaesque.record.errors import MalformedBatch
 from kafkaesque.record.view import BatchView
 from tests.broker.partitions import PRODUCER, build, numbered
 from tests.broker.transactional import transactional

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kafkaesque.broker.producers import BATCHES_REMEMBERED
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.partition.producers import BATCHES_REMEMBERED
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.sim.inode import CrashPolicy
 from kafkaesque.types import Offset
 from tests.broker.partitions import PartitionNode, build, numbered

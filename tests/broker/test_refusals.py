@@ -2,15 +2,19 @@
 
 import pytest
 
-from kafkaesque.broker.refusals import REFUSED_MAX, REFUSED_MS_MAX, BehindRefused, Refusals
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import (
-    ChangeInProgress,
+from kafkaesque.broker.partition.partition_errors import (
     NotEnoughReplicas,
-    NotLeader,
     OutOfOrderSequence,
     RecordsRefused,
 )
+from kafkaesque.broker.partition.refusals import (
+    REFUSED_MAX,
+    REFUSED_MS_MAX,
+    BehindRefused,
+    Refusals,
+)
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import ChangeInProgress, NotLeader
 from kafkaesque.record.view import BatchView
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import NodeId

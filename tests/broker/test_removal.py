@@ -1,7 +1,8 @@
 """Folders go a little at a time, and large files by pieces."""
 
-from kafkaesque.broker.removal import Removal
+from kafkaesque.broker.storage.removal import Removal
 from kafkaesque.sim.disk import SimDisk
+from tests.heard import Heard
 from tests.log.logs import HandClock
 from tests.sim.disks import new_disk
 
@@ -26,7 +27,7 @@ def a_disk(files: int) -> SimDisk:
 
 def test_one_tick_removes_no_more_than_its_time_allows() -> None:
     disk = a_disk(files=20)
-    removal = Removal(disk, SlowClock())
+    removal = Removal(disk, SlowClock(), Heard())
     removal.take(FOLDER)
     ticks = 0
     left = [20]
@@ -43,7 +44,7 @@ def test_one_tick_removes_no_more_than_its_time_allows() -> None:
 
 def test_a_folder_is_named_before_anything_in_it_goes() -> None:
     disk = a_disk(files=3)
-    removal = Removal(disk, SlowClock())
+    removal = Removal(disk, SlowClock(), Heard())
     removal.take(FOLDER)
     removal.take(FOLDER)
     removal.tick()
@@ -52,7 +53,7 @@ def test_a_folder_is_named_before_anything_in_it_goes() -> None:
 
 def test_a_folder_is_called_named_only_when_its_name_says_that_it_goes() -> None:
     disk = a_disk(files=1)
-    removal = Removal(disk, SlowClock())
+    removal = Removal(disk, SlowClock(), Heard())
     named: list[list[str]] = []
     removal.take(FOLDER, lambda: named.append(disk.list("")))
     removal.take("gone", lambda: named.append(["gone"]))
@@ -64,7 +65,7 @@ def test_a_folder_is_called_named_only_when_its_name_says_that_it_goes() -> None
 
 def test_a_folder_that_is_gone_already_is_no_error() -> None:
     disk = a_disk(files=0)
-    removal = Removal(disk, HandClock())
+    removal = Removal(disk, HandClock(), Heard())
     removal.take("other")
     removal.tick()
     assert removal.is_idle
@@ -74,7 +75,7 @@ def test_a_folder_that_is_gone_already_is_no_error() -> None:
 def test_a_large_file_is_cut_before_it_goes() -> None:
     disk = a_disk(files=1)
     disk.open(f"{FOLDER}/0/0").write((17 << 20) - 1, b"x")
-    removal = Removal(disk, HandClock())
+    removal = Removal(disk, HandClock(), Heard())
     removal.take(FOLDER)
     before = disk.operations
     removal.tick()
@@ -87,7 +88,7 @@ def test_the_folder_of_a_partition_that_left_goes_and_its_neighbours_stay() -> N
     disk.make_folder(f"{FOLDER}/1.2.deleted")
     disk.create(f"{FOLDER}/1.2.deleted/a")
     disk.make_folder(f"{FOLDER}/old.deleted")
-    removal = Removal(disk, HandClock())
+    removal = Removal(disk, HandClock(), Heard())
     removal.take_named()
     removal.tick()
     assert removal.is_idle
@@ -98,7 +99,7 @@ def test_the_folder_of_a_partition_that_left_goes_and_its_neighbours_stay() -> N
 def test_a_partition_whose_topic_is_deleted_meanwhile_goes_with_it() -> None:
     disk = a_disk(files=0)
     disk.make_folder(f"{FOLDER}/1.1.deleted")
-    removal = Removal(disk, HandClock())
+    removal = Removal(disk, HandClock(), Heard())
     removal.take(FOLDER)
     removal.take(f"{FOLDER}/1.1.deleted")
     removal.tick()

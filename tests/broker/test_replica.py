@@ -2,13 +2,15 @@
 
 import pytest
 
-from kafkaesque.broker.replica import HELD_MESSAGES_MAX
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.replication.replica import HELD_MESSAGES_MAX
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.entry import Entry, TermOpened, Voters
-from kafkaesque.errors import DiskFailed, NotLeader
+from kafkaesque.errors import NotLeader
+from kafkaesque.log.errors import DiskFailed
 from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRequest,
+    Heartbeat,
     Message,
     TimeoutNow,
     VoteRequest,
@@ -297,3 +299,14 @@ def test_who_is_removed_from_the_group_is_not_in_sync_any_more_at_once() -> None
     node.replica.on_in_sync = lambda: told.append(in_sync.nodes)
     node.replica.change_voters(Voters(voters=(1, 2)), lambda _: None)
     assert told == [(1, 2)]
+
+
+@pytest.mark.complains("tail_lost partition=orders offset=*")
+def test_a_replica_that_lost_its_tail_knows_so_after_a_restart() -> None:
+    node = Node(THREE)
+    opened = Entry(0, 1, 1, TermOpened())
+    node.step(append(1, 0, opened, entry(1, 1, a_batch(b"a", term=1)), commit=1))
+    node.step(Heartbeat(source=2, target=1, term=1, commit=1, low=0, matched=9))
+    assert node.replica.raft.is_recovering
+    node.restart()
+    assert node.replica.raft.is_recovering

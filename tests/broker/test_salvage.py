@@ -2,14 +2,20 @@
 
 import pytest
 
-from kafkaesque.broker.aside import LEAP
-from kafkaesque.broker.doubts import CATALOG_GROUP
-from kafkaesque.broker.identity import FolderIdentity, KnownPeer, load_identity, save_identity
-from kafkaesque.broker.salvage import has_journal, survey, write_journal
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import JournalLost, LogError
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.broker.storage.aside import LEAP
+from kafkaesque.broker.storage.identity import (
+    FolderIdentity,
+    KnownPeer,
+    load_identity,
+    save_identity,
+)
+from kafkaesque.broker.storage.salvage import has_journal, survey, write_journal
+from kafkaesque.broker.storage.storage_errors import JournalLost
+from kafkaesque.errors import LogError
 from kafkaesque.log.journal import PATH
-from kafkaesque.log.rebuilding import Found, find
+from kafkaesque.log.journal_rebuild import Found, find
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.disk import PowerLost
 from kafkaesque.sim.inode import CrashPolicy
 from tests.broker.brokers import BrokerNode

@@ -3,7 +3,7 @@
 import pytest
 
 from kafkaesque.entry import Entry, TermOpened, Voters
-from kafkaesque.errors import CorruptLog
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.journal import PATH
 from kafkaesque.log.journal_frames import read_state
 from kafkaesque.raft.messages import VoteRequest, VoteResponse
@@ -257,7 +257,10 @@ def test_a_store_that_was_closed_notes_everything_as_synced() -> None:
 
 
 @pytest.mark.parametrize(("copy", "place"), [("first", 30), ("second", -30)])
-@pytest.mark.complains("journal_mended node=1 copy=*: one of the two copies of its state was *")
+@pytest.mark.complains(
+    "journal_mended node=1 copy=*: one of the two copies of the journal's state was *"
+)
+@pytest.mark.event("journal_mended")
 def test_a_copy_of_the_journals_state_that_went_bad_is_mended_and_told_of(
     copy: str, place: int, caplog: pytest.LogCaptureFixture
 ) -> None:

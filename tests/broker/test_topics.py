@@ -4,20 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import (
-    BatchTooLarge,
-    InvalidPartitions,
-    InvalidSetting,
-    LogError,
-    NotHere,
-    OffsetOutOfRange,
-    OutcomeUnknown,
-    PartitionOffline,
-    TopicExists,
-    UnknownTopic,
-)
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC
+from kafkaesque.broker.partition.partition_errors import BatchTooLarge, NotHere
+from kafkaesque.broker.replication.failures import PartitionOffline
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import InvalidSetting, LogError, OutcomeUnknown, TopicExists, UnknownTopic
+from kafkaesque.log.errors import OffsetOutOfRange
+from kafkaesque.machines.catalog.catalog_errors import InvalidPartitions
 from kafkaesque.sim.disk import CrashPolicy, PowerLost
 from tests.broker.brokers import Answers, BrokerNode
 
@@ -40,6 +33,7 @@ def test_a_topic_is_not_there_before_it_is_committed() -> None:
         node.create("orders")
 
 
+@pytest.mark.complains("replica_stopped partition=cluster-metadata reason=its disk is full")
 def test_a_change_whose_fate_is_unknown_is_not_carried_out() -> None:
     node = BrokerNode()
     node.holds_syncs = True
@@ -93,7 +87,7 @@ class WatchedNode(BrokerNode):
 
 
 def a_node_with_twenty_topics(monkeypatch: pytest.MonkeyPatch) -> tuple[WatchedNode, list[str]]:
-    monkeypatch.setattr("kafkaesque.broker.topics.OPENED_AT_ONCE_MAX", 2)
+    monkeypatch.setattr("kafkaesque.broker.cluster.topics.OPENED_AT_ONCE_MAX", 2)
     node = WatchedNode()
     names = [f"t{number:02}" for number in range(20)]
     for name in names:
@@ -292,8 +286,9 @@ def _delete_until_power_ends(node: BrokerNode) -> Answers:
     return answers
 
 
+@pytest.mark.event("folders_of_no_topic")
 @pytest.mark.complains(
-    "folders_of_no_topic count=1 folders=lost.00000000000000000000000000000001: left *",
+    "folders_of_no_topic count=1 folders=lost.00000000000000000000000000000001",
 )
 def test_a_folder_that_belongs_to_no_topic_is_left_alone_and_told_of(
     caplog: pytest.LogCaptureFixture,
@@ -320,6 +315,7 @@ def test_a_folder_that_an_earlier_run_named_is_removed() -> None:
     assert [name.split(".")[0] for name in node.folders()] == ["orders"]
 
 
+@pytest.mark.event("removal_failed")
 @pytest.mark.complains(
     "removal_failed folder=gone.00000000000000000000000000000001.deleted reason=[Errno *",
 )
@@ -355,6 +351,7 @@ def test_the_same_name_is_deleted_and_made_again_many_times() -> None:
 # ── damage ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.event("partition_offline")
 @pytest.mark.complains(
     "partition_offline partition=orders.*/0 reason=orders.*/0/00000000000000000000.log *",
 )

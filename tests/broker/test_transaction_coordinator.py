@@ -2,33 +2,38 @@
 
 from collections.abc import Sequence
 
-from kafkaesque.broker.refusals import BehindRefused
-from kafkaesque.broker.transaction_coordinator import (
+import pytest
+
+from kafkaesque.broker.coordination.transaction_coordinator import (
     MARKER_RETRY_MS,
     WAIT_MS_MAX,
-    Decide,
     TransactionCoordinator,
 )
-from kafkaesque.broker.transaction_ports import Marker, Told
+from kafkaesque.broker.partition.refusals import BehindRefused
+from kafkaesque.broker.partition.transaction_ports import Marker, Told
 from kafkaesque.config import LogConfig
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import NotCoordinator, NotLeader
 from kafkaesque.log import snapshot
 from kafkaesque.log.snapshot import MACHINE
-from kafkaesque.machines.group_commands import Now
-from kafkaesque.machines.transaction_commands import (
+from kafkaesque.machines.decision import Command, Decision, Now, ReplyTo
+from kafkaesque.machines.transactions.transaction_commands import (
     Add,
     Added,
     Answer,
-    Decision,
+    DriverRegistered,
     End,
     Ended,
     Init,
     Inited,
+    RegisterDriver,
 )
-from kafkaesque.machines.transaction_errors import ConcurrentTransactions
-from kafkaesque.machines.transaction_records import Place, State
-from kafkaesque.machines.transactions import Transactions
+from kafkaesque.machines.transactions.transaction_errors import ConcurrentTransactions
+from kafkaesque.machines.transactions.transaction_records import Place, State
+from kafkaesque.machines.transactions.transactions import TransactionCommand, Transactions
+from kafkaesque.record.read import read_records
+from kafkaesque.record.view import BatchView
+from kafkaesque.transactional_ids import BatchTransactionId
 from tests.broker.nodes import THREE, Node, heartbeat
 from tests.broker.transactional import COMMITTED, TIMEOUT_MS, House, Writer, transactional
 from tests.log.logs import HandClock
@@ -121,8 +126,7 @@ def test_the_next_transaction_waits_for_the_one_before_but_not_for_long() -> Non
     writer.end()
     answers: list[Answer] = []
     coordinator = house.broker.transactions.coordinators.of("t")
-    waiting = writer.add_question(answers.append, 0)
-    coordinator.ask("t", waiting, answers.append)
+    coordinator.ask(writer.add_command(0), answers.append)
     assert answers == []
     house.clock.ms += WAIT_MS_MAX
     house.tick()
@@ -139,22 +143,29 @@ def test_nothing_is_told_to_partitions_before_the_decision_is_committed() -> Non
     assert len(markers.asked) == 1
 
 
-def test_without_room_on_the_disk_all_who_wait_are_told_and_time_goes_on() -> None:
+def test_without_room_on_the_disk_all_who_wait_are_told_and_time_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     house = House()
     writer, _ = held(house)
     writer.end()
     coordinator = house.broker.transactions.coordinators.of("t")
     answers: list[Answer] = []
 
-    def decide(machine: Transactions, now: Now, fresh: int) -> Decision:
-        """Have something to write, but only when asked again."""
-        if not house.broker._store.flusher.is_full:
-            raise ConcurrentTransactions("not yet")
-        init = Init(transactional_id="other", timeout_ms=TIMEOUT_MS, fresh_id=99)
-        return machine.init(init, answers.append, now)
+    init = Init(transactional_id="other", timeout_ms=TIMEOUT_MS)
+    real = Transactions.decide
 
-    coordinator.ask("other", decide, answers.append)
-    coordinator.ask("t", writer.add_question(answers.append, 0), answers.append)
+    def decide(
+        machine: Transactions, command: TransactionCommand, to: ReplyTo, now: Now
+    ) -> Decision:
+        """Have something to write, but only when asked again."""
+        if command is init and not house.broker._store.flusher.is_full:
+            raise ConcurrentTransactions("not yet")
+        return real(machine, command, to, now)
+
+    monkeypatch.setattr(Transactions, "decide", decide)
+    coordinator.ask(init, answers.append)
+    coordinator.ask(writer.add_command(0), answers.append)
     house.broker._store.flusher.is_full = True
     house.clock.ms += WAIT_MS_MAX
     coordinator.tick()
@@ -171,7 +182,7 @@ def test_what_two_snapshots_cover_is_dropped_from_the_log() -> None:
         assert isinstance(led.end(), Ended)
         _, places, told = led.markers.asked.pop()
         told(places[0], None)
-        led.agree()
+        led.tick()
         led.clock.ms += AGE_MS
         for _ in range(3):
             led.tick()
@@ -187,14 +198,26 @@ def test_a_replica_that_follows_saves_the_state_too() -> None:
     node.step(heartbeat(node.replica.raft.term + 1, node.replica.raft.end))
     assert not led.coordinator.is_hosted
     assert snapshot.offsets(node.disk, node.replica.group, MACHINE) == []
-    for _ in range(2):
-        led.coordinator.tick()
-        led.clock.ms += AGE_MS
-        node.step(heartbeat(node.replica.raft.term, node.replica.raft.end))
-        led.coordinator.tick()
-        led.coordinator.tick()
-        node.sync()
+    led.follow_for_two_ages()
     assert snapshot.offsets(node.disk, node.replica.group, MACHINE) != []
+
+
+def test_what_a_new_driver_takes_back_is_written_with_its_registration_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafkaesque.broker.coordination.coordinator.BATCH_BYTES", 1)
+    led = Led()
+    log = led.node.replica.log
+    register = RegisterDriver(query="q", sink="s")
+    first = led.ask(register)
+    assert isinstance(first, DriverRegistered)
+    name = str(BatchTransactionId("q", "s", 0, first.driver_epoch, 0, 0))
+    assert isinstance(led.ask(Init(transactional_id=name, timeout_ms=TIMEOUT_MS)), Inited)
+    before = log.end
+    assert isinstance(led.ask(register), DriverRegistered)
+    (batch,) = log.entries(before, 1 << 20)
+    assert isinstance(batch.payload, bytes | bytearray | memoryview)
+    assert len(list(read_records(BatchView(batch.payload)))) == 2
 
 
 # ── while leadership is being handed over ────────────────────────────────────────────────────
@@ -208,39 +231,40 @@ class Led:
         self.clock = HandClock()
         self.markers = HeldMarkers()
         self.coordinator = TransactionCoordinator(
-            self.node.replica,
-            self.clock,
+            self.node.site(self.clock),
             TransactionConfig(),
-            self.node.store.snapshots(self.node.replica.group),
-            self.node.failures.append,
             lambda give: give(7),
             self.markers,
         )
         self.node.elect()
-        inited = self.ask(
-            lambda machine, now, fresh: machine.init(
-                Init(transactional_id="t", timeout_ms=TIMEOUT_MS, fresh_id=fresh),
-                self.answers.append,
-                now,
-            )
-        )
+        inited = self.ask(Init(transactional_id="t", timeout_ms=TIMEOUT_MS))
         assert isinstance(inited, Inited)
         self.producer = inited.producer
         assert isinstance(self.add(), Added)
 
-    def ask(self, decide: Decide) -> Answer | None:
-        self.answers: list[Answer] = []
-        self.coordinator.ask("t", decide, self.answers.append)
+    def follow_for_two_ages(self) -> None:
+        """Hear from a leader for as long as it takes until a snapshot is due, twice."""
+        for _ in range(2):
+            self.coordinator.tick()
+            self.clock.ms += AGE_MS
+            self.node.step(heartbeat(self.node.replica.raft.term, self.node.replica.raft.end))
+            self.coordinator.tick()
+            self.coordinator.tick()
+            self.node.sync()
+
+    def ask(self, command: Command[Answer]) -> Answer | None:
+        answers: list[Answer] = []
+        self.coordinator.ask(command, answers.append)
         self.agree()
-        return self.answers[0] if self.answers else None
+        return answers[0] if answers else None
 
     def add(self) -> Answer | None:
         add = Add(transactional_id="t", producer=self.producer, places=((bytes(16), 0),))
-        return self.ask(lambda machine, now, _: machine.add(add, self.answers.append, now))
+        return self.ask(add)
 
     def end(self) -> Answer | None:
         end = End(transactional_id="t", producer=self.producer, is_commit=True, bumps_epoch=False)
-        return self.ask(lambda machine, now, _: machine.end(end, self.answers.append, now))
+        return self.ask(end)
 
     def agree(self) -> None:
         """Let a follower have everything too."""

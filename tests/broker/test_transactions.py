@@ -2,13 +2,23 @@
 
 import pytest
 
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
-from kafkaesque.broker.producers import NO_NUMBER
-from kafkaesque.broker.refusals import BehindRefused
-from kafkaesque.broker.transaction_ports import Check, Checked, Guards, Marker
-from kafkaesque.errors import NotCoordinator, StaleProducerEpoch
-from kafkaesque.machines.transaction_commands import Ended, Producer
-from kafkaesque.machines.transaction_errors import (
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
+from kafkaesque.broker.partition.partition_errors import StaleProducerEpoch
+from kafkaesque.broker.partition.producers import NO_NUMBER
+from kafkaesque.broker.partition.refusals import BehindRefused
+from kafkaesque.broker.partition.transaction_ports import Check, Checked, Guards, Marker
+from kafkaesque.errors import NotCoordinator
+from kafkaesque.machines.decision import Command
+from kafkaesque.machines.transactions.transaction_commands import (
+    Add,
+    Answer,
+    Ended,
+    Init,
+    Inited,
+    Producer,
+)
+from kafkaesque.machines.transactions.transaction_errors import (
+    ConcurrentTransactions,
     CoordinatorFenced,
     InvalidTransactionState,
     ProducerFenced,
@@ -162,15 +172,31 @@ def test_b26_with_v2_a_late_batch_is_of_an_old_epoch() -> None:
 
 def test_b26_what_comes_late_over_an_old_connection_is_refused() -> None:
     house = House()
-    begun(house)
-    coordinator = house.broker.transactions.coordinators.of("t")
-    coordinator.owns("t", 7)
-    coordinator.check_connection("t", 7)
-    coordinator.check_connection("t", 9)
-    with pytest.raises(NotCoordinator, match="younger"):
-        coordinator.check_connection("t", 7)
-    coordinator.owns("t", 8)
-    coordinator.check_connection("t", 8)
+    writer = begun(house)
+
+    def asked(command: Command[Answer], connection: int) -> Answer:
+        answers: list[Answer] = []
+        house.broker.transactions.coordinators.of("t").ask(command, answers.append, connection)
+        house.after_event()
+        return answers[0]
+
+    def come(connection: int) -> Add:
+        command = Init(transactional_id="t", timeout_ms=60_000)
+        inited = asked(command, connection)
+        if isinstance(inited, ConcurrentTransactions):  # what was open is aborted first
+            inited = asked(command, connection)
+        assert isinstance(inited, Inited)
+        writer.producer = inited.producer
+        return writer.add_command(0)
+
+    add = come(7)
+    assert isinstance(asked(add, 7), Added)
+    assert isinstance(asked(add, 9), Added)
+    late = asked(add, 7)
+    assert isinstance(late, NotCoordinator)
+    assert "younger" in str(late)
+    add = come(8)
+    assert isinstance(asked(add, 8), Added)
 
 
 def test_a_partition_that_was_not_named_is_refused() -> None:

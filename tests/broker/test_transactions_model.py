@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transaction_commands import Ended, Producer
+from kafkaesque.machines.transactions.transaction_commands import Ended, Producer
 from kafkaesque.sim.inode import CrashPolicy
 from tests.broker.transactional import TIMEOUT_MS, House, Writer, transactional
 from tests.mutants.mutation import Mutant
@@ -61,7 +61,7 @@ class Tale:
         value = f"{self.writer.name} {len(self.values)} {len(self.values[-1])}".encode()
         result = self.writer.write(index, value)
         if isinstance(result, KafkaesqueError):
-            self.close(Truth.ABORTED)  # it is fenced: only a time-out does that here
+            self.close(Truth.ABORTED)  # it is fenced: only a timeout does that here
         else:
             self.values[-1].append(value)
 

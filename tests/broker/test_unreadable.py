@@ -6,10 +6,10 @@ and the damage is noted.
 
 import pytest
 
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.entry import Entry, TermOpened, Voters
-from kafkaesque.errors import CorruptLog
 from kafkaesque.log.damage import load_damage
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.raft.messages import AppendAccepted, AppendRejected, AppendRequest
 from kafkaesque.raft.raft import Role
 from tests.broker.nodes import GROUP, THREE, Node, a_batch, append, entry

@@ -1,6 +1,6 @@
 """Waiting for a commit, or for the news that there will be none."""
 
-from kafkaesque.broker.watermark import Copies, Outcome, Watermark
+from kafkaesque.broker.replication.watermark import Copies, Outcome, Watermark
 
 
 def test_those_whose_entries_are_committed_are_told_in_order() -> None:

@@ -1,36 +1,31 @@
 """A whole broker on a simulated disk, and producers with transactional ids on it."""
 
-from collections.abc import Callable
-
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
-from kafkaesque.broker.partition import Appended, Partition
-from kafkaesque.broker.transaction_coordinator import Decide
-from kafkaesque.broker.transaction_ports import Check
-from kafkaesque.broker.transactions import Writing
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
+from kafkaesque.broker.coordination.transactions import Writing
+from kafkaesque.broker.partition.partition import Appended, Partition
+from kafkaesque.broker.partition.transaction_ports import Check
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.group_commands import Answer as GroupAnswer
-from kafkaesque.machines.group_commands import (
+from kafkaesque.machines.decision import Command
+from kafkaesque.machines.groups.group_commands import Answer as GroupAnswer
+from kafkaesque.machines.groups.group_commands import (
     Commit,
     Committed,
     Fetched,
+    FetchOffsets,
     Identity,
-    Now,
     TransactionalCommit,
 )
-from kafkaesque.machines.transaction_commands import (
+from kafkaesque.machines.transactions.transaction_commands import (
     Add,
     Added,
     Answer,
-    Decision,
     End,
     Ended,
     Init,
     Inited,
     Producer,
-    ReplyTo,
 )
-from kafkaesque.machines.transactions import Transactions
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
@@ -111,14 +106,7 @@ class Writer:
         self.producer = self.init()
 
     def init(self) -> Producer:
-        def ask(to: ReplyTo) -> Decide:
-            def decide(machine: Transactions, now: Now, fresh_id: int) -> Decision:
-                command = Init(transactional_id=self.name, timeout_ms=TIMEOUT_MS, fresh_id=fresh_id)
-                return machine.init(command, to, now)
-
-            return decide
-
-        answer = self._ask(ask)
+        answer = self._ask(Init(transactional_id=self.name, timeout_ms=TIMEOUT_MS))
         assert isinstance(answer, Inited)
         self.producer = answer.producer
         self.sequences = [0, 0]
@@ -131,13 +119,12 @@ class Writer:
 
     def add_places(self, *places: tuple[bytes, int]) -> Answer | None:
         add = Add(transactional_id=self.name, producer=self.producer, places=places)
-        return self._ask(lambda to: lambda m, now, _: m.add(add, to, now))
+        return self._ask(add)
 
-    def add_question(self, to: ReplyTo, index: int) -> Decide:
-        """Return what asks for a partition to be added, for who wants to ask by itself."""
+    def add_command(self, index: int) -> Add:
+        """Return what adds a partition, for tests that ask by themselves."""
         places = (self.house.place(index),)
-        add = Add(transactional_id=self.name, producer=self.producer, places=places)
-        return lambda machine, now, _: machine.add(add, to, now)
+        return Add(transactional_id=self.name, producer=self.producer, places=places)
 
     def write(self, index: int, *values: bytes, sequence: int | None = None) -> object:
         """Send a batch; returns how it ended: an outcome, an error, or None while it waits."""
@@ -179,20 +166,13 @@ class Writer:
         return answer
 
     def try_to_end(self, producer: Producer, *, is_commit: bool = True) -> Answer | None:
-        def ask(to: ReplyTo) -> Decide:
-            def decide(machine: Transactions, now: Now, fresh_id: int) -> Decision:
-                command = End(
-                    transactional_id=self.name,
-                    producer=producer,
-                    is_commit=is_commit,
-                    bumps_epoch=self.is_v2,
-                    fresh_id=fresh_id,
-                )
-                return machine.end(command, to, now)
-
-            return decide
-
-        return self._ask(ask)
+        command = End(
+            transactional_id=self.name,
+            producer=producer,
+            is_commit=is_commit,
+            bumps_epoch=self.is_v2,
+        )
+        return self._ask(command)
 
     def commit_offset(self, group: str, offset: int) -> object:
         """Commit where a group is in partition 0 of the topic; returns the answer or an error."""
@@ -215,17 +195,14 @@ class Writer:
         )
         command = TransactionalCommit(commit=commit, producer_id=self.producer.producer_id)
         answers: list[GroupAnswer] = []
-        broker.coordinators.of(group).ask(
-            lambda groups, now: groups.commit_in_transaction(command, answers.append, now),
-            answers.append,
-        )
+        broker.coordinators.of(group).ask(command, answers.append)
         self.house.after_event()
         return answers[0] if answers else None
 
-    def _ask(self, ask: Callable[[ReplyTo], Decide]) -> Answer | None:
+    def _ask(self, command: Command[Answer]) -> Answer | None:
         answers: list[Answer] = []
         coordinator = self.house.broker.transactions.coordinators.of(self.name)
-        coordinator.ask(self.name, ask(answers.append), answers.append)
+        coordinator.ask(command, answers.append)
         self.house.after_event()
         return answers[0] if answers else None
 
@@ -233,9 +210,7 @@ class Writer:
 def fetched(house: House, group: str) -> Fetched:
     """Return where a group is."""
     answers: list[GroupAnswer] = []
-    house.broker.coordinators.of(group).ask(
-        lambda groups, _: groups.fetch(group, answers.append), answers.append
-    )
+    house.broker.coordinators.of(group).ask(FetchOffsets(group=group), answers.append)
     house.after_event()
     assert isinstance(answers[0], Fetched)
     return answers[0]

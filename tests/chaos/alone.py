@@ -59,7 +59,7 @@ def a_sync_fails_on_a_broker_alone(stage: Stage) -> None:
     setting=Setting(disk=SmallDisk),
     needs=("mount",),
     is_short=True,
-    complains=("problem kind=disk-full: the disk of * has no room *",),
+    complains=("disk_full folder=* free_bytes=*",),
 )
 def the_disk_of_a_broker_alone_is_full(stage: Stage) -> None:
     disk = stage.disk(1, SmallDisk)

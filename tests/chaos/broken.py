@@ -130,11 +130,11 @@ def the_disk_of_one_of_three_is_gone(stage: Stage) -> None:
     node = stage.followers()[0]
     stage.kill(node)
     stage.wait_for_progress()
-    begin_anew(stage, node)
+    start_over(stage, node)
     assert stage.brokers[node].number not in stage.brokers, "it has the number of the dead"
 
 
-def begin_anew(stage: Stage, node: int) -> None:
+def start_over(stage: Stage, node: int) -> None:
     """Start a broker with an empty folder, as one who joins the others."""
     stage.count("wipe")
     broker = stage.brokers[node]

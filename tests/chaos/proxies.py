@@ -3,8 +3,8 @@
 from pathlib import Path
 from types import TracebackType
 
-from kafkaesque.broker.identity import PATH as IDENTITY
-from kafkaesque.broker.identity import decode_identity
+from kafkaesque.broker.storage.identity import PATH as IDENTITY
+from kafkaesque.broker.storage.identity import decode_identity
 from kafkaesque.testing import proxy
 from kafkaesque.testing.ports import HOST, HeldPort
 from kafkaesque.testing.proxy import Proxy, ProxyThread

@@ -292,6 +292,8 @@ class Stage:
     def lose_power(self, *nodes: int) -> None:
         """Cut the power of brokers, all at once: they are gone, and so is what was not synced."""
         disks = [self.disk(node, PoweredDisk) for node in nodes]
+        for node in nodes:
+            self.brokers[node].pause()  # without power it does not live to see its disk go
         for disk in disks:
             self.count("power")
             disk.cut_power()

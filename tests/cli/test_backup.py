@@ -65,7 +65,7 @@ def test_a_topic_that_is_there_is_refused_in_one_sentence(
     assert backup(source, tmp_path / "b") == 0
     assert restore(source, tmp_path / "b") == 1
     said = capsys.readouterr().err
-    assert said.startswith("kafkaesque: topic letters is there and not empty")
+    assert said.startswith("kafkaesque: topic letters exists and is not empty")
     assert restore(source, tmp_path / "b", "--into", "x-", "--rename", "orders=y") == 0
     assert contents(source.bootstrap, "y") == contents(source.bootstrap, "orders")
 
@@ -105,7 +105,7 @@ def test_ctrl_c_leaves_what_can_be_gone_on_with_and_says_so(
     with monkeypatch.context() as patched:
         patched.setattr(Lines, "topic_done", stop)
         assert backup(source, tmp_path / "b") == 130
-    assert "the same command goes on from here" in capsys.readouterr().err
+    assert "run the same command to resume" in capsys.readouterr().err
     assert backup(source, tmp_path / "b") == 0
     assert run(["backup", str(tmp_path / "b"), "--check"]) == 0
 

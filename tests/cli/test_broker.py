@@ -11,7 +11,7 @@ from kafkaesque.cli.main import cli, run
 from kafkaesque.testing.broker import Broker
 
 SIZE = "group.max.size"
-LOGGER = "kafkaesque.server.doorkeeper"
+LOGGER = "kafkaesque.events.log"
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,9 @@ def test_levels_of_loggers_are_shown_and_changed(running: Broker) -> None:
     [
         (("alter",), 2, "nothing to change"),
         (("alter", "--set", f"{SIZE}=1", "--unset", SIZE), 2, "only once at a time"),
-        (("alter", "--set", f"{SIZE}=few"), 1, "group.max.size is a whole number, not 'few'"),
-        (("alter", "--set", "log.dirs=x"), 1, "log.dirs cannot be changed while a broker runs"),
-        (("log", "1", "--set", "kafkaesque.nowhere=INFO"), 1, "there is no logger"),
+        (("alter", "--set", f"{SIZE}=few"), 1, "group.max.size must be a whole number, not 'few'"),
+        (("alter", "--set", "log.dirs=x"), 1, "log.dirs cannot be changed at run time"),
+        (("log", "1", "--set", "kafkaesque.nowhere=INFO"), 1, "unknown logger"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafkaesque.cli.main import run
 from kafkaesque.client.admin import Admin
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.features import CATALOG_VERSION_LAST
+from kafkaesque.machines.catalog.features import CATALOG_VERSION_LAST
 from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS
 
@@ -244,7 +244,7 @@ def test_one_of_two_brokers_goes_on_when_the_other_is_gone_for_good(
         assert run(words) == 1
         out, err = capsys.readouterr()
         assert "cluster-metadata\t1\t" in out
-        assert "2 groups to go on with broker 2 alone" in err
+        assert "2 groups to continue with broker 2 alone" in err
         assert run([*words, "--yes"]) == 0
         pair.restart(2)
         assert pair.leader("orders") == 2

@@ -155,4 +155,4 @@ def test_a_folder_of_no_broker_is_not_trusted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["log", "trust", str(tmp_path), "orders-0"]) == 1
-    assert "it is no broker's data folder" in capsys.readouterr().err
+    assert "it is not a broker's data folder" in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_what_is_lost_is_shown_then_given_up_and_told_by_doctor(
     assert loss["file"].endswith(bad.name) and loss["bytes"] > 60
     assert bad.read_bytes() == damaged
     code, out, _ = repair(stopped, capsys, "--yes")
-    assert code == 0 and "goes on without 1 record" in out
+    assert code == 0 and "continues without 1 record" in out
     assert repair(stopped, capsys)[0] == 0
     (aside,) = bad.parent.glob("*.damaged")
     assert aside.read_bytes() == damaged

@@ -38,7 +38,7 @@ def test_a_lost_journal_is_made_again_from_the_segments(
     assert logs["orders"]["end"] == COUNT and logs["orders"]["unreadable_bytes"] == 0
     assert journal.exists() == (how == "damaged")
     code, out, _ = repair(stopped, capsys, "--yes")
-    assert code == 0 and "go on in term" in out
+    assert code == 0 and "continue in term" in out
     assert repair(stopped, capsys, "--yes")[0] == 0
     assert len(list(stopped.data.glob("journal.*.damaged"))) == (how == "damaged")
     stopped.start()
@@ -49,4 +49,4 @@ def test_a_partition_is_named_whole_or_not_at_all(
     stopped: BrokerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = repair(stopped, capsys, "orders")
-    assert code == 2 and "name the partition, too" in err
+    assert code == 2 and "give PARTITION too" in err

@@ -20,7 +20,7 @@ DATACLASSES = {
     "kafkaesque.topic_settings",
     # A field is not shown or not compared, which a struct cannot have.
     "kafkaesque.net.handshake",
-    "kafkaesque.server.session",
+    "kafkaesque.server.requests.session",
 }
 """Where a broker has dataclasses: each costs its start as much as thirty structs do."""
 

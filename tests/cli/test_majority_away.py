@@ -69,7 +69,7 @@ def test_the_doctor_says_that_nothing_can_be_changed_and_which_brokers_to_start(
 ) -> None:
     code, out = call(cluster, capsys, "doctor")
     assert code != 0
-    assert "nobody has led the catalog" in out
+    assert "the catalog has had no leader" in out
     assert "3 partitions without a leader: orders-0, orders-1, orders-2" in out
     assert "start brokers 2 and 3 again; only if they are gone for good" in out
 
@@ -106,8 +106,8 @@ def test_a_broker_without_a_majority_logs_it_and_its_health_is_bad(cluster: Clus
 
     wait(lambda: health()[0] == HTTPStatus.SERVICE_UNAVAILABLE)
     said = health()[1]
-    assert "no-majority: nobody leads the catalog" in said
-    assert "leaderless: nobody leads orders-0, orders-1, orders-2" in said
+    assert "no-majority: the catalog has no leader" in said
+    assert "leaderless: no leader for orders-0, orders-1, orders-2" in said
     logged = cluster.process(1).said()
     assert logged.count("problem kind=no-majority") == 1
     assert logged.count("problem kind=leaderless") == 1
@@ -116,7 +116,7 @@ def test_a_broker_without_a_majority_logs_it_and_its_health_is_bad(cluster: Clus
 def _advised(text: str) -> list[list[str]]:
     """Return the commands that the doctor names, without those for more brokers."""
     found = [
-        part.strip().removeprefix("or have fewer copies: ").split()
+        part.strip().removeprefix("or keep fewer replicas: ").split()
         for line in text.splitlines()
         for part in json.loads(line)["command"].split(";")
     ]

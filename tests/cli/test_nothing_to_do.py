@@ -13,21 +13,21 @@ from kafkaesque.testing import Broker
 from tools.cli_page import commands
 
 NOTHING = {
-    "cluster drain 1 --undo": "broker 1 takes partitions already",
+    "cluster drain 1 --undo": "broker 1 already takes partitions",
     "cluster move orders 0 --cancel": "partition 0 of topic orders is not being moved",
     "cluster move orders 0 1": "partition 0 of topic orders is there, or on its way there already",
-    "cluster rebalance": "nothing to do: partitions and leaders are even",
-    "cluster upgrade": "every level is as high as all brokers support",
+    "cluster rebalance": "nothing to do: partitions and leaders are balanced",
+    "cluster upgrade": "every level is already the highest that all brokers support",
     "dlq redrive orders": "nothing to send back: 0",
     "group reset readers --to 0": "group readers is there already",
     "topic alter orders --replicas 1": "topic orders has 1 replica already",
 }
 SOMETHING = {
-    "cluster drain 1": "to move off broker 1: nothing was changed, add --yes",
-    "cluster remove 1": "broker 1 to remove: nothing was changed, add --yes",
-    "group delete readers": "1 group to delete: nothing was changed, add --yes",
+    "cluster drain 1": "to move off broker 1: nothing was changed; add --yes",
+    "cluster remove 1": "broker 1 to remove: nothing was changed; add --yes",
+    "group delete readers": "1 group to delete: nothing was changed; add --yes",
     "group reset readers --to end --topic letters": "group readers would move: nothing was changed",
-    "topic delete orders": "1 topic to delete: nothing was changed, add --yes",
+    "topic delete orders": "1 topic to delete: nothing was changed; add --yes",
     "broker alter --dry-run --set message.max.bytes=1000000": "could be changed",
 }
 ELSEWHERE = {

@@ -16,7 +16,7 @@ from kafkaesque.backup.manifest import MANIFEST_NAME, read_backup
 from kafkaesque.cli.consume import Reader
 from kafkaesque.cli.main import run
 from kafkaesque.client.admin import Admin
-from kafkaesque.errors import Unreachable
+from kafkaesque.client.errors import Unreachable
 from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS
 
@@ -69,7 +69,7 @@ def test_all_groups_are_saved_and_listed(
     code, out, err = call(cluster, capsys, "group", "list", "--json")
     assert code == 0, err
     assert [json.loads(line)["group"] for line in out.splitlines()] == GROUPS
-    assert err == "no answer from broker 3: more may be known there\n"
+    assert err == "no answer from broker 3: output may be incomplete\n"
 
 
 def test_transactions_are_listed_and_described(

@@ -52,7 +52,7 @@ def test_a_pipeline_with_several_topics_gets_records_for_each(
 
 def test_a_wrong_setting_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["pipeline", "generate", "metrics", "--set", "pace=3"]) == 1
-    assert "there is dead_letter_topic" in capsys.readouterr().err
+    assert "the settings are dead_letter_topic" in capsys.readouterr().err
 
 
 def test_made_up_records_are_in_the_topic(

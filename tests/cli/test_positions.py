@@ -52,5 +52,5 @@ def test_more_time_ago_than_there_was_is_the_first_moment() -> None:
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "10 fortnights", "1.5", "-", "--5", "12:00"])
 def test_what_is_no_position_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no position"):
+    with pytest.raises(ValueError, match="is not a position"):
         parse_position(text, NOW_MS)

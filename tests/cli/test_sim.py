@@ -39,7 +39,7 @@ def row(text: str, name: str) -> int:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["sim"], "give either one SEED or --seeds, not both and not neither"),
+        (["sim"], "give either one SEED or --seeds"),
         (["sim", "5", "--seeds", "3"], "give either one SEED or --seeds"),
         (["sim", "five"], "'five' is not a valid integer"),
         (["sim", "--seeds", "0"], "0 is not in the range x>=1"),

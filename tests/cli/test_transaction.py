@@ -78,7 +78,7 @@ def test_an_id_that_nobody_has_used_is_not_found(
 ) -> None:
     code = run(["transaction", "describe", "none", "--bootstrap", broker.bootstrap])
     assert code == 1
-    assert "transactional id none: nobody has used it" in capsys.readouterr().err
+    assert "transactional id none: it was never used" in capsys.readouterr().err
 
 
 def prepared(broker: Broker) -> PreparedTransaction:

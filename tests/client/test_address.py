@@ -3,7 +3,7 @@
 import pytest
 
 from kafkaesque.client.address import Address, parse_addresses
-from kafkaesque.errors import InvalidAddress
+from kafkaesque.client.errors import InvalidAddress
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kafkaesque.client.errors import NotServed, Refused, RefusedForNow, Unreachable
 from kafkaesque.client.groups import GroupListing
 from kafkaesque.client.topics import EARLIEST, LATEST, Setting
-from kafkaesque.errors import (
-    InvalidSetting,
-    NotServed,
-    OutcomeUnknown,
-    Refused,
-    RefusedForNow,
-    TopicExists,
-    UnknownTopic,
-    Unreachable,
-)
+from kafkaesque.clock import SystemClock
+from kafkaesque.errors import InvalidSetting, OutcomeUnknown, TopicExists, UnknownTopic
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.wire.error_codes import ErrorCode
@@ -112,7 +105,7 @@ def produced(code: int) -> ProduceResponse:
 
 
 def a_batch(producer: ProducerStamp | None = None) -> bytearray:
-    record = Record(offset=0, timestamp_ms=1, key=None, value=b"v")
+    record = Record(offset=0, timestamp_ms=SystemClock().now_ms(), key=None, value=b"v")
     return build_batch([record, replace(record, offset=1)], producer=producer)
 
 
@@ -143,7 +136,7 @@ def test_a_code_that_we_do_not_know_is_shown_by_its_number() -> None:
     with (
         FakeBroker({CreateTopicsRequest: created(999)}) as broker,
         an_admin(broker.bootstrap) as admin,
-        pytest.raises(Refused, match="the broker says 999"),
+        pytest.raises(Refused, match="the broker reports 999"),
     ):
         admin.topics.create("orders")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from kafkaesque.client.errors import ConnectionLost, RefusedForNow
 from kafkaesque.client.transactions import PREPARED
-from kafkaesque.errors import ConnectionLost, RefusedForNow
 from kafkaesque.types import NodeId
 from kafkaesque.wire.messages.describe_cluster import DescribeClusterRequest
 from kafkaesque.wire.messages.list_groups import (

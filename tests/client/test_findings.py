@@ -161,7 +161,7 @@ def test_a_drain_that_cannot_end_names_the_topics_that_keep_it() -> None:
     commands = [one.command for one in drain_obstacles(recovered(LOST[0], *drained), 3)]
     assert "partitions with 3 replicas, and only 1 other broker can take them" in texts[0]
     assert "kafkaesque topic alter orders --replicas 1 --yes" in commands[0]
-    assert texts[1] == "broker 3 cannot be drained: nobody leads lonely-0"
+    assert texts[1] == "broker 3 cannot be drained: no leader for lonely-0"
     assert list(drain_obstacles(replace(HEALTHY, brokers=DRAINING), 4)) == []
 
 
@@ -192,7 +192,7 @@ def test_a_partition_without_a_leader_whose_copies_are_damaged_points_to_the_dam
     leaderless, damaged = findings(seen)
     assert leaderless.text == "1 partition without a leader: lone-0"
     assert leaderless.command == (
-        "damage on broker 1 keeps it from having one: what can be done is said with the damage"
+        "damage on broker 1 keeps it from having one: see the finding about that damage"
     )
     assert "kafkaesque log repair" in damaged.command
 
@@ -223,11 +223,11 @@ def test_a_disk_that_is_nearly_full_names_the_largest_topic() -> None:
     ("told", "kind"),
     [
         ({"old-copy": "nobody else holds a-0"}, Kind.OLD_COPY),
-        ({"tail-lost": "the disk lost what it had called synced"}, Kind.DAMAGED),
-        ({"crowded": "90% of a limit is taken by producers"}, Kind.CROWDED),
+        ({"tail-lost": "the disk lost data of orders-0"}, Kind.DAMAGED),
+        ({"crowded": "at least 90% of the limit is used by producers"}, Kind.CROWDED),
         ({"damaged": "the copy of orders-0 cannot be used"}, Kind.DAMAGED),
         ({"disk-full": "the disk of /data has no room"}, Kind.DISK),
-        ({"leaderless": "nobody leads orders-0"}, Kind.LEADERLESS),
+        ({"leaderless": "no leader for orders-0"}, Kind.LEADERLESS),
     ],
 )
 def test_what_a_broker_says_of_itself_is_told(told: dict[str, str], kind: Kind) -> None:
@@ -302,14 +302,14 @@ def test_a_damaged_copy_is_told_with_what_can_be_done_about_it() -> None:
     (found,) = findings(replace(HEALTHY, folders={2: folder}))
     assert found.kind is Kind.DAMAGED
     assert found.text == "broker 2 has 1 damaged partition: orders-1"
-    assert "is mended by itself" in found.command
+    assert "is repaired automatically" in found.command
 
 
 def test_damage_that_the_broker_tells_of_itself_is_told_once() -> None:
     folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 1),))
-    told = {"damaged": "the copy of orders-1 is damaged: what is lost is mended"}
+    told = {"damaged": "the copy of orders-1 is damaged: lost records are restored"}
     found = only(replace(HEALTHY, folders={2: folder}, problems={2: told}))
-    assert found.text == "broker 2: the copy of orders-1 is damaged: what is lost is mended"
+    assert found.text == "broker 2: the copy of orders-1 is damaged: lost records are restored"
     waiting = {"unfilled": "the damaged copy of orders-1 is not emptied yet"}
     found = only(replace(HEALTHY, folders={2: folder}, problems={2: waiting}))
     assert "is not emptied yet" in found.text
@@ -320,7 +320,7 @@ def test_nobody_can_fill_the_only_copy() -> None:
     folder = FolderInfo(total_bytes=100, free_bytes=50, sizes={}, damaged=(("orders", 0),))
     seen = replace(HEALTHY, topics=(topic,), min_in_sync={}, folders={1: folder})
     found = next(one for one in findings(seen) if one.kind is Kind.DAMAGED)
-    assert found.command.startswith("there is no other copy of orders-0: put the folder back from")
+    assert found.command.startswith("there is no other copy of orders-0: restore the folder from")
 
 
 def test_several_brokers_are_named_in_the_plural() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from kafkaesque.client.errors import Refused, RefusedForNow
 from kafkaesque.client.pipeline import WINDOW_MAX
 from kafkaesque.client.topics import Place
-from kafkaesque.errors import Refused, RefusedForNow
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView

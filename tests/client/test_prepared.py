@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from kafkaesque.client.admin import Admin
-from kafkaesque.client.decision_errors import DriverFenced, OlderBatch
+from kafkaesque.client.errors import DriverFenced, NotServed, OlderBatch, Refused
 from kafkaesque.client.prepared import PreparedTransaction
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import NotServed, OutcomeUnknown, Refused
+from kafkaesque.errors import OutcomeUnknown
 from kafkaesque.record.view import Codec
 from kafkaesque.testing import Broker
 from kafkaesque.transactional_ids import BatchTransactionId
+from kafkaesque.wire.apis import PRIVATE_KEY_FIRST
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.decide_batch import DecideBatchRequest, DecideBatchResponse
 from kafkaesque.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -19,7 +20,6 @@ from kafkaesque.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from kafkaesque.wire.private_keys import PRIVATE_KEY_FIRST
 from tests.client.batches import committed, encoded
 from tests.client.fake_broker import ALL_VERSIONS, HANG_UP, FakeBroker
 
@@ -70,7 +70,7 @@ def test_an_end_without_anything_sent_asks_for_nothing(admin: Admin, topic: str)
     producer = admin.transactional_producer(f"id-{topic}", Codec.NONE, timeout_ms=TIMEOUT_MS)
     producer.commit()
     producer.abort()
-    with pytest.raises(Refused, match="nobody has used it"):
+    with pytest.raises(Refused, match="it was never used"):
         admin.transactions.describe(f"id-{topic}")
 
 

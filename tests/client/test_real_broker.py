@@ -10,16 +10,10 @@ import pytest
 from kafkaesque.client.address import Address
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.asyncio_channel import SocketChannel
+from kafkaesque.client.errors import Refused, Unreachable
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import (
-    InvalidSetting,
-    InvalidTopic,
-    Refused,
-    TopicExists,
-    UnknownTopic,
-    Unreachable,
-)
+from kafkaesque.errors import InvalidSetting, InvalidTopic, TopicExists, UnknownTopic
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record

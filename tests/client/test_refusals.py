@@ -2,15 +2,9 @@
 
 import pytest
 
+from kafkaesque.client.errors import Refused, RefusedForNow
 from kafkaesque.client.refusals import IN_DOUBT, TRY_AGAIN, first, refusal
-from kafkaesque.errors import (
-    InvalidSetting,
-    KafkaesqueError,
-    OutcomeUnknown,
-    Refused,
-    RefusedForNow,
-    UnknownTopic,
-)
+from kafkaesque.errors import InvalidSetting, KafkaesqueError, OutcomeUnknown, UnknownTopic
 from kafkaesque.wire.error_codes import ErrorCode
 
 

@@ -3,8 +3,9 @@
 import pytest
 
 from kafkaesque.client import router
+from kafkaesque.client.errors import RefusedForNow
 from kafkaesque.client.topics import LATEST
-from kafkaesque.errors import RefusedForNow, UnknownTopic
+from kafkaesque.errors import UnknownTopic
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,

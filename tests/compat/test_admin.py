@@ -93,7 +93,7 @@ def test_settings_are_given_at_creation_and_described_with_all_defaults(
         "1048588",
         True,
     )
-    with pytest.raises(KafkaException, match="no topic setting"):
+    with pytest.raises(KafkaException, match="unknown topic setting"):
         create(admin, "wrong", no_such="1")
 
 

@@ -134,7 +134,7 @@ def test_an_instance_that_restarts_gets_its_partitions_back_without_a_rebalance(
 def test_one_who_was_killed_is_dropped_and_another_takes_its_place(broker: BrokerProcess) -> None:
     make_topic(broker)
     broker.stop()
-    broker.start()  # with the time-out of this test
+    broker.start()  # with the timeout of this test
     with consumers(broker, 1) as group:
         poll_until(group, lambda: is_shared(group))
         victim = subprocess.Popen([sys.executable, "-c", VICTIM, broker.bootstrap, GROUP, TOPIC])

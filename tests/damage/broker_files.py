@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from kafkaesque.broker.broker import CATALOG_GROUP
-from kafkaesque.broker.identity import PATH as IDENTITY
-from kafkaesque.broker.identity import FolderIdentity, load_identity, save_identity
+from kafkaesque.broker.storage.identity import PATH as IDENTITY
+from kafkaesque.broker.storage.identity import FolderIdentity, load_identity, save_identity
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import LogError
 from kafkaesque.log.posix_disk import LOCK_NAME
 from kafkaesque.log.segment import LOG_SUFFIX
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -161,7 +161,7 @@ class _Life:
             cell.faults.append("it is not mended in the end")
 
     def _is_still(self, damaged: dict[str, bytes]) -> bool:
-        """Whether a segment has its damage still; other files are passed over, or made anew."""
+        """Whether a segment has its damage still; other files are passed over, or rebuilt."""
         now = everything(self._machine.disk)
         return any(
             path.endswith(LOG_SUFFIX) and now.get(path, b"").startswith(data)

@@ -11,17 +11,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.scrub import Scrubber
-from kafkaesque.broker.topics import group_of
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.partition.partition_errors import NotHere
+from kafkaesque.broker.replication.failures import PartitionOffline
+from kafkaesque.broker.replication.scrubber import Scrubber
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.config import BrokerConfig, HousekeepingConfig, LogConfig
-from kafkaesque.errors import (
-    KafkaesqueError,
-    LeaderNotReady,
-    NotHere,
-    NotLeader,
-    PartitionOffline,
-)
+from kafkaesque.errors import KafkaesqueError, LeaderNotReady, NotLeader
+from kafkaesque.machines.catalog.group_names import group_of
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
@@ -120,7 +116,7 @@ def scrub(world: BrokerWorld, machine: BrokerNode) -> None:
     broker = machine.broker
     assert broker is not None, "it ended by itself"
     config = HousekeepingConfig(scrub_bytes_per_second=1 << 30)
-    scrubber = Scrubber(machine.clock, config, broker.replicas.by_group)
+    scrubber = Scrubber(machine.clock, config, broker.replicas.by_group, broker.events)
 
     def has_passed() -> bool:
         scrubber.tick()

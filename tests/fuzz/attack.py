@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkaesque.errors import WireError
-from kafkaesque.server.dispatch import API_VERSIONS, HANDLERS
-from kafkaesque.wire.apis import APIS
+from kafkaesque.server.edge.dispatch import SERVED
 from kafkaesque.wire.codec import decode, encode
 from kafkaesque.wire.header import (
     RequestHeader,
@@ -30,7 +29,7 @@ from tests.fuzz.mutation import garbage, mutate, text_lines
 from tests.fuzz.victim import Victim
 from tests.fuzz.witness import Witness, exactly
 
-SERVED = [APIS[key] for key in (*HANDLERS, API_VERSIONS.key)]
+ROWS = list(SERVED.values())
 REQUESTS_PER_ROUND = 12
 ROUNDS_PER_CHECK = 60
 CORPUS_MAX = 400
@@ -92,7 +91,7 @@ class Attack:
         waiting: deque[tuple[Api, int, Any]] = deque()
         with self._connected() as sock:
             for number in range(REQUESTS_PER_ROUND):
-                row = self._chance.choice(SERVED)
+                row = self._chance.choice(ROWS)
                 version = self._chance.randint(row.api.first, row.api.last)
                 message = self._mint.message(row.request, version)
                 body = _body(message, row.api, version, number, self._chance)
@@ -123,7 +122,7 @@ class Attack:
             api, version, _ = waiting[0]
             try:
                 _, start = decode_response_header(data, response_header_version(api, version))
-                answer = decode(APIS[api.key].response, version, data, start)
+                answer = decode(SERVED[api.key].response, version, data, start)
             except WireError as error:
                 self._find(f"unreadable answer of {api.name} v{version}: {error}")
                 return

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.fuzz.attack import RSS_GROWTH_BYTES_MAX, SERVED, Attack
+from tests.fuzz.attack import ROWS, RSS_GROWTH_BYTES_MAX, Attack
 from tests.fuzz.victim import Victim
 
 BATCHES = 8
@@ -18,5 +18,5 @@ def test_a_broker_survives_nasty_requests_changed_bytes_and_garbage(tmp_path: Pa
         tally = attack.tally
         assert tally.findings == []
         assert tally.rss_last - tally.rss_first < RSS_GROWTH_BYTES_MAX
-        assert {name for name, _ in tally.apis} == {row.api.name for row in SERVED}
+        assert {name for name, _ in tally.apis} == {row.api.name for row in ROWS}
         assert tally.answers > tally.executions / 3

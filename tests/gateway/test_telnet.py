@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import BadCommand
 from kafkaesque.gateway.telnet import COMMANDS_PER_READ_MAX, TelnetFilter
+from kafkaesque.gateway.text_errors import BadCommand
 
 PLAIN = st.binary(max_size=20).map(lambda data: data.replace(b"\xff", b"x"))
 COMMANDS = st.one_of(

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import BadCommand
 from kafkaesque.gateway.text_commands import (
     Command,
     Consume,
@@ -18,6 +17,7 @@ from kafkaesque.gateway.text_commands import (
     Subscribe,
     parse,
 )
+from kafkaesque.gateway.text_errors import BadCommand
 from kafkaesque.gateway.text_message import Message
 
 
@@ -63,11 +63,11 @@ def test_a_message_may_be_plain_or_quoted(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("FOO bar", "no command FOO; HELP"),
+        ("FOO bar", "unknown command FOO; HELP"),
         ("CRTP", "CRTP topic"),
-        ("CRTP t 0", "0 is no number"),
-        ("CRTP t 32768", "32768 is no number"),
-        ("CRTP t x", "x is no number"),
+        ("CRTP t 0", "0 is not a number"),
+        ("CRTP t 32768", "32768 is not a number"),
+        ("CRTP t x", "x is not a number"),
         ("CRTP t 1 1 1", "CRTP topic"),
         ("PUBS t", "PUBS topic"),
         ("PUBS", "PUBS topic"),
@@ -75,13 +75,13 @@ def test_a_message_may_be_plain_or_quoted(line: str) -> None:
         ('PUBS t "{""Body"":""x""}', "not closed"),
         ('PUBS t "{""Body"":""x""}" more', "nothing may follow"),
         ("SUBS t", "SUBS topic group"),
-        ("SUBS t g 0", "0 is no number"),
+        ("SUBS t g 0", "0 is not a number"),
         ("CONS t s1", "CONS topic subscription offset"),
-        ("CONS t s1 -1", "-1 is no number"),
-        ("CONS t s1 \u0663", "is no number"),
-        ("CONS t s1 " + "9" * 19, "is no number"),
-        ("CONS t s1 " + "9" * 20, "is no number"),
-        ("STOP now", "say it as: STOP"),
+        ("CONS t s1 -1", "-1 is not a number"),
+        ("CONS t s1 \u0663", "is not a number"),
+        ("CONS t s1 " + "9" * 19, "is not a number"),
+        ("CONS t s1 " + "9" * 20, "is not a number"),
+        ("STOP now", "usage: STOP"),
         ("SUBS t " + "g" * 256, "255 characters"),
     ],
 )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kafkaesque.config import TextLimits
-from kafkaesque.errors import BadCommand
+from kafkaesque.gateway.text_errors import BadCommand
 from kafkaesque.gateway.text_subscriptions import Subscriptions
 
 LIMITS = TextLimits(subscriptions_per_connection_max=5, subscriptions_max=8)

@@ -14,7 +14,7 @@ from kafkaesque.config import BrokerConfig, TextLimits
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.node import Node, NodeSettings
-from kafkaesque.server.local_channel import LocalChannel
+from kafkaesque.server.peers.local_channel import LocalChannel
 
 SECONDS_MAX = 120
 

@@ -7,7 +7,7 @@ the old ones stay as they are: they are what users have on their disks.
 import sys
 from pathlib import Path
 
-from kafkaesque.broker.store import Store
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.config import LogConfig
 from kafkaesque.entry import TermOpened, Voters
 from kafkaesque.errors import LogError
@@ -16,6 +16,7 @@ from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import BatchView
+from tests.heard import Heard
 from tests.log.logs import HandClock
 from tests.log.stores import ALL_BYTES, GROUP, THEM, US, batch, opened, voters
 
@@ -88,7 +89,7 @@ def _entries(log: PartitionLog) -> list[str]:
 
 
 def _open(disk: PosixDisk) -> Store:
-    return Store.open(disk, CONFIG, HandClock(), NODE, _fail)
+    return Store.open(disk, CONFIG, HandClock(), NODE, _fail, Heard())
 
 
 def _flush(store: Store) -> None:

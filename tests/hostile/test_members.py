@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.broker.coordinators import partition_of
+from kafkaesque.broker.coordination.coordinators import partition_of
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -112,7 +112,7 @@ def test_offsets_with_long_notes_come_to_an_end_and_the_broker_says_that_it_is_c
     assert 0.99 < taken / (config.offsets_bytes_max // (256 + 4_000)) <= 1
     assert set(codes[taken:]) == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
     await_complaint(
-        alone.victim, "problem kind=crowded: 90% of a limit is taken by group offsets: "
+        alone.victim, "problem kind=crowded: at least 90% of the limit is used by group offsets: "
     )
 
 

@@ -86,7 +86,7 @@ def test_without_room_writes_are_refused_reads_go_on_and_writes_come_back(small:
         while code != ErrorCode.NONE:  # ends: the broker looks for room now and then
             code = ErrorCode(hostile.produce(_large(), "plain", timeout_ms=500))
         complaints = re.findall(r"^\S+ \S+ (?:WARNING|ERROR) (.*)$", victim.said(), re.MULTILINE)
-        assert all(one.startswith("problem kind=disk-full: ") for one in complaints)
+        assert all(one.startswith("disk_full folder=") for one in complaints)
 
 
 @pytest.fixture

@@ -16,8 +16,10 @@ def complaints() -> Complaints:
 @pytest.mark.complains("connection_closed reason=test", "slow callback")
 def test_warnings_of_a_broker_in_this_process_are_kept(complaints: Complaints) -> None:
     complaints.begin()
-    logging.getLogger("kafkaesque.server.connection").warning("connection_closed reason=%s", "test")
-    logging.getLogger("kafkaesque.server.connection").info("link_opened")
+    logging.getLogger("kafkaesque.server.edge.connection").warning(
+        "connection_closed reason=%s", "test"
+    )
+    logging.getLogger("kafkaesque.server.edge.connection").info("link_opened")
     logging.getLogger("kafkaesque.spark.source").warning("a client's own affair")
     logging.getLogger("asyncio").error("slow callback")
     complaints.end()

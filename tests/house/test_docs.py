@@ -13,7 +13,6 @@ from tools import (
     links,
     pages,
     requirements_page,
-    topic_settings_page,
 )
 from tools.repository import ROOT, relative
 
@@ -34,7 +33,6 @@ def test_every_command_has_a_help_text() -> None:
 
 def test_every_setting_gives_its_reason() -> None:
     assert config_page.undocumented() == []
-    assert topic_settings_page.undocumented() == []
 
 
 def test_every_requirement_that_a_test_names_exists() -> None:

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 
 from kafkaesque.cli.main import COMMANDS
+from kafkaesque.spark.pipelines.catalog import PIPELINES
 from tools.repository import ROOT, imported_names, module_name, python_files, relative
 
 CODE = ("src", "tests", "bench", "tools")
@@ -27,24 +28,31 @@ WAITING_FOR_A_USER: Mapping[str, str] = {}
 
 
 def modules() -> dict[str, str]:
-    """Return every module of the package that is not a package itself, with its mirrored test."""
+    """Return every module of the package that is not a package itself, with its mirrored test.
+
+    Tests lie by package, whatever room a module is in.
+    """
     found = {}
     for path in python_files("src"):
         if path.name != "__init__.py":
-            package = path.parent.relative_to(ROOT / "src" / "kafkaesque").as_posix()
+            package, *_ = path.parent.relative_to(ROOT / "src" / "kafkaesque").parts or (".",)
             mirror = f"tests/{package}/test_{path.stem.strip('_')}.py".replace("/./", "/")
             found[module_name(path)] = mirror
     return found
 
 
 def users() -> dict[str, set[str]]:
-    """Return, for each imported name, the files that import it; commands are used by the table."""
+    """Return, for each imported name, the files that import it; tables import what they list."""
     found: dict[str, set[str]] = {}
     for path in python_files(*CODE, "examples"):
         for name in imported_names(path):
             found.setdefault(name, set()).add(relative(path))
     for target in COMMANDS.values():
         found.setdefault(target.partition(":")[0], set()).add("the table of commands")
+    for pipeline in PIPELINES.values():
+        found.setdefault(pipeline.module, set()).add("the table of pipelines")
+    for path in python_files("src/kafkaesque/wire/messages", "src/kafkaesque/server/handlers"):
+        found.setdefault(module_name(path), set()).add("the table of APIs")
     return found
 
 

@@ -1,15 +1,24 @@
-"""Every bug can still be planted: to hunt them all takes an hour, and code moves every day."""
+"""Every bug can still be planted: to hunt them all takes minutes, and code moves every day."""
 
+import ast
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import tests.mutants.hunt as hunting
 from kafkaesque.raft.quorum import majority
-from tests.mutants.hunt import SCRIPTED, TESTS, FailsAnyway, hunt
+from tests.house.asserting import module
+from tests.mutants import killers, playing
+from tests.mutants.crew import WorkerDied, apart
+from tests.mutants.hunt import SCRIPTED, TESTS, hunt, in_order, misfits, seed_of, survey
 from tests.mutants.mutation import Mutant
 from tests.mutants.planted_answers import ANSWER_MUTANTS
 from tests.mutants.planting import EVERY, PLANTED
+from tests.mutants.playing import Hangs, limited
+
+HALF = EVERY["half of the voters is a majority"]
+TWICE = EVERY["a replica votes twice in a term"]
 
 
 @pytest.mark.parametrize("mutant", EVERY.values(), ids=lambda mutant: mutant.name)
@@ -27,33 +36,101 @@ def test_what_kills_a_planted_bug_is_there_and_in_every_run(name: str) -> None:
     assert "mark.long" not in (TESTS / name).read_text()
 
 
+def test_a_test_that_is_only_about_seeds_is_not_tried() -> None:
+    found = {
+        test.name
+        for name in SCRIPTED
+        for test in module(TESTS / name).tests
+        if any(name in ast.unparse(test) for name in ("try_seed", "play_seeds"))
+    }
+    assert found <= playing.OF_SEEDS
+    files = [module(TESTS / name).defined for name in SCRIPTED]
+    assert all(any(name in file for file in files) for name in playing.OF_SEEDS)
+
+
 def test_a_bug_is_planted_also_where_its_function_was_imported_by_name() -> None:
-    with EVERY["half of the voters is a majority"].planted():
+    with HALF.planted():
         assert majority(4) == 2
     assert majority(4) == 3
 
 
-@pytest.mark.parametrize("text", ["assert False", "raise OSError"])
-def test_a_test_that_fails_without_a_bug_notices_none(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def a_file_of(folder: Path, text: str) -> str:
+    file = folder / "test_some.py"
+    file.write_text(text)
+    return str(file)
+
+
+MAJORITIES = """
+import time
+from kafkaesque.raft import quorum
+def test_of_something_else(): assert quorum
+def test_slow(): time.sleep(0.2); assert quorum.majority(4) == 3
+def test_quick(): assert quorum.majority(4) == 3
+"""
+
+
+def test_of_the_tests_that_reach_the_place_of_a_bug_the_quickest_is_tried_first(
+    tmp_path: Path,
 ) -> None:
-    red = tmp_path / "test_red.py"
-    red.write_text(f"def test_red():\n    {text}\n")
-    monkeypatch.setattr(hunting, "SCENARIOS", tmp_path)
-    monkeypatch.setattr(hunting, "SCRIPTED", (str(red),))
-    with pytest.raises(FailsAnyway, match="test_red"):
-        hunt(PLANTED[0], seeds_max=0)
+    seen = apart(survey, a_file_of(tmp_path, MAJORITIES), [HALF]).result
+    names = [test.name.rpartition("::")[2] for test in in_order(HALF, seen)]
+    assert names == ["test_quick", "test_slow", "test_of_something_else"]
+    assert in_order(TWICE, seen) == []
+    catch = apart(hunt, HALF, in_order(HALF, seen), range(0)).result
+    assert (catch.by.rpartition("::")[2], catch.tests) == ("test_quick", 1)
 
 
-def test_a_test_that_fails_with_a_bug_alone_notices_it(
+def test_nothing_is_called_caught_that_no_test_and_no_seed_notices(tmp_path: Path) -> None:
+    seen = apart(survey, a_file_of(tmp_path, MAJORITIES), [HALF]).result
+    catch = apart(hunt, TWICE, [one.test for one in seen], range(0)).result
+    assert (catch.is_caught, catch.tests) == (False, 3)
+
+
+@pytest.mark.parametrize("text", ["assert False", "raise OSError"])
+def test_a_test_that_fails_without_a_bug_notices_none(text: str, tmp_path: Path) -> None:
+    red = a_file_of(tmp_path, f"{MAJORITIES}\ndef test_red(): quorum.majority(4); {text}\n")
+    seen = apart(survey, red, [HALF]).result
+    assert [one.test.name.rpartition("::")[2] for one in seen if not one.played.is_green] == [
+        "test_red"
+    ]
+    assert not any("red" in one.name for one in in_order(HALF, seen))
+    reds = [one.test for one in seen if not one.played.is_green]
+    assert not apart(hunt, HALF, reds, range(0)).result.is_caught
+
+
+def test_a_file_that_a_bug_keeps_from_being_read_notices_it(tmp_path: Path) -> None:
+    text = f"{MAJORITIES}\nassert quorum.majority(4) == 3\n"
+    seen = apart(survey, a_file_of(tmp_path, text), [HALF]).result
+    assert len(in_order(HALF, seen)) == 3
+    assert apart(hunt, HALF, in_order(HALF, seen), range(0)).result.by.endswith("test_some.py")
+
+
+def test_a_bug_that_makes_a_test_run_for_ever_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    green = tmp_path / "test_majority.py"
-    green.write_text(
-        "from kafkaesque.raft import quorum\n"
-        "def test_majority():\n    assert quorum.majority(4) == 3\n"
-    )
-    monkeypatch.setattr(hunting, "SCENARIOS", tmp_path)
-    monkeypatch.setattr(hunting, "SCRIPTED", (str(green),))
-    assert hunt(EVERY["half of the voters is a majority"], seeds_max=0).by == str(green)
-    assert not hunt(EVERY["a replica votes twice in a term"], seeds_max=0).is_caught
+    monkeypatch.setattr(playing, "SECONDS_MAX", 0.05)
+    with pytest.raises(Hangs), limited():
+        while True:
+            pass
+
+
+def test_a_process_that_ends_without_a_result_is_no_catch() -> None:
+    with pytest.raises(WorkerDied):
+        apart(os._exit, 3)
+
+
+def test_a_bug_that_the_code_has_outgrown_is_told() -> None:
+    moved = replace(HALF, name="moved", target=f"{HALF.target}_of_old")
+    changed = replace(HALF, name="changed", old="what nobody wrote")
+    assert misfits([HALF, moved, changed]).keys() == {"moved", "changed"}
+
+
+def test_what_noticed_a_bug_is_read_as_it_was_written(tmp_path: Path) -> None:
+    known = {'a "rule" with (a) = b': "tests/a/test_b.py::test_c[é-\\u00e9]", "other": "seed 7"}
+    killers.write(known, tmp_path / "killers.toml")
+    assert killers.read(tmp_path / "killers.toml") == known
+    assert [seed_of(by) for by in known.values()] == [None, 7]
+
+
+def test_only_planted_bugs_are_said_to_have_been_noticed() -> None:
+    assert killers.read().keys() <= {mutant.name for mutant in PLANTED}

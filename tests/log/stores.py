@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kafkaesque.broker.store import Store
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.config import LogConfig
 from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
 from kafkaesque.errors import LogError
@@ -14,6 +14,7 @@ from kafkaesque.log.journal_records import GroupState, JournalRecord
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
 from kafkaesque.types import GroupId, Index, Offset, Term
+from tests.heard import Heard
 from tests.log.logs import HandClock, a_batch
 from tests.sim.disks import Later
 
@@ -51,10 +52,13 @@ class AMachine:
             random.Random(seed), self.later, DiskFaults(page_bytes=32), clock=self.clock
         )
         self.failures: list[LogError] = []
+        self.heard = Heard(self.clock)
 
     def open(self) -> None:
         self.later.waiting.clear()
-        self.store = Store.open(self.disk, self.config, self.clock, 1, self.failures.append)
+        self.store = Store.open(
+            self.disk, self.config, self.clock, 1, self.failures.append, self.heard
+        )
 
     def crash(self, policy: CrashPolicy = CrashPolicy.DROP_UNSYNCED) -> None:
         self.disk.crash(policy)

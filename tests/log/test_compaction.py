@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.ages import Ages
-from kafkaesque.errors import CorruptLog, DiskFailed, DiskFull
+from kafkaesque.errors import DiskFull
 from kafkaesque.log.compaction import CompactionRules, compact
+from kafkaesque.log.errors import CorruptLog, DiskFailed
 from kafkaesque.log.segments import Segments
 from kafkaesque.record.build import BatchTraits, build_batch
 from kafkaesque.record.read import read_records
@@ -326,11 +327,11 @@ def write_on(log: Segments) -> None:
     append(log, 20)
 
 
-def begin_anew(log: Segments) -> None:
+def start_over(log: Segments) -> None:
     log.reset(900)
 
 
-@pytest.mark.parametrize("other_work", [drop_some, write_on, begin_anew])
+@pytest.mark.parametrize("other_work", [drop_some, write_on, start_over])
 def test_the_log_may_be_used_between_any_two_steps(other_work: Callable[[Segments], None]) -> None:
     for number in each_step():
         disk = a_disk()

@@ -4,8 +4,9 @@ import random
 from collections.abc import Sequence
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import DiskFailed, LogError
+from kafkaesque.errors import LogError
 from kafkaesque.log.disk import File
+from kafkaesque.log.errors import DiskFailed
 from kafkaesque.log.flusher import Flusher
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import StateSaved, start_record
@@ -71,6 +72,21 @@ def test_nothing_happens_until_somebody_wants_a_round() -> None:
     node.flusher.kick()
     assert node.later.waiting == []
     assert node.flusher.rounds == 0
+
+
+def test_a_driver_hears_once_that_it_is_wanted_until_it_kicks() -> None:
+    node = Rounds()
+    heard: list[str] = []
+    node.flusher.on_wanted = lambda: heard.append("wanted")
+    log = ALog(node, "a")
+    log.write()
+    log.write()
+    node.flusher.after_next_round(lambda: None)
+    assert heard == ["wanted"]
+    node.flusher.kick()
+    log.write()
+    node.flusher.before_next_round(lambda: None)
+    assert heard == ["wanted", "wanted"]
 
 
 def test_one_round_serves_all_logs_that_wait() -> None:
@@ -196,7 +212,10 @@ def test_a_round_that_finds_no_room_is_tried_again_as_time_passes() -> None:
     node.disk.faults = DiskFaults()
     node.flusher.kick()
     assert node.later.waiting == []
+    heard: list[str] = []
+    node.flusher.on_wanted = lambda: heard.append("wanted")
     node.flusher.pass_time(1)
+    assert heard == ["wanted"]
     node.flusher.kick()
     node.later.play()
     assert log.events == ["begins at 1", "postponed", "begins at 1", "done to 1"]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kafkaesque.errors import CorruptLog, DiskFailed, LogError
+from kafkaesque.errors import LogError
+from kafkaesque.log.errors import CorruptLog, DiskFailed
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults
 from tests.log.stores import (
     ALL_BYTES,

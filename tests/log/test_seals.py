@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.ages import Ages
-from kafkaesque.errors import CorruptLog, NewerFormat
+from kafkaesque.errors import NewerFormat
 from kafkaesque.log.compaction import CompactionRules, compact
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.seals import Seal, Seals, is_like
 from kafkaesque.log.segment_check import BadPlace, check_segment
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.record.view import stamp
-from kafkaesque.sim.disk import SimDisk
+from kafkaesque.sim.disk import CrashPolicy, SimDisk
 from kafkaesque.types import Offset
 from tests.log.logs import (
     FOLDER,
@@ -425,3 +426,12 @@ def test_only_the_seal_tells_of_an_offset_that_moved_into_a_hole() -> None:
     ]
     assert isinstance(found, BadPlace)
     assert (found.offset, "seal" in found.reason) == (0, True)
+
+
+def test_a_stop_while_seals_are_being_synced_leaves_no_torn_file() -> None:
+    disk = a_disk()
+    log = a_log(disk, batches=30)
+    log.take_dirty()  # a round begins, and the disk has not answered
+    log.close()
+    disk.crash(CrashPolicy.DROP_UNSYNCED)
+    assert Seals.load(disk, FOLDER).lost is None

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from kafkaesque.errors import CorruptLog
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.segments import Segments
 from kafkaesque.record.view import stamp
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, PowerLost, SimDisk

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import DiskFull, OffsetOutOfRange
+from kafkaesque.errors import DiskFull
+from kafkaesque.log.errors import OffsetOutOfRange
 from kafkaesque.log.offset_index import RELATIVE_MAX
 from kafkaesque.log.segment import RUN_BYTES_MAX, TAIL_BYTES_MAX
 from kafkaesque.record.view import BatchView

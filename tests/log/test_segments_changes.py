@@ -3,7 +3,8 @@
 import pytest
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import CorruptLog, DiskFailed, DiskFull
+from kafkaesque.errors import DiskFull
+from kafkaesque.log.errors import CorruptLog, DiskFailed
 from kafkaesque.sim.disk import DiskFaults
 from tests.log.logs import (
     FOLDER,
@@ -186,7 +187,9 @@ def test_removed_files_are_not_handed_out_for_syncing() -> None:
     log.truncate(2)
     append(log, 30)
     log.drop_before(40)
-    sync(log)
+    files, folders = log.take_dirty()
+    assert {file.path for file in files} <= {f"{FOLDER}/{name}" for name in disk.list(FOLDER)}
+    assert (bool(files), folders) == (True, [FOLDER])
 
 
 # --- faults -------------------------------------------------------------------------------------

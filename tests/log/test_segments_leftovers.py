@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaesque.errors import CorruptLog
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.seals import Seals
 from kafkaesque.log.segments import Segments, SyncedPoint
 from kafkaesque.log.segments_recovery import discard_segments

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaesque.errors import CorruptLog
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.segments import SegmentInfo, Segments, SyncedPoint
 from kafkaesque.record.view import HEADER_BYTES, stamp
 from kafkaesque.sim.disk import CrashPolicy, SimDisk

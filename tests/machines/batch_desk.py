@@ -1,6 +1,6 @@
 """A query's sink for tests: tasks that prepare transactions, and drivers that decide batches."""
 
-from kafkaesque.machines.transaction_commands import (
+from kafkaesque.machines.transactions.transaction_commands import (
     BatchDecided,
     BatchDescribed,
     DecideBatch,
@@ -53,7 +53,7 @@ class BatchDesk(Desk):
         command = DecideBatch(
             query=QUERY, sink=SINK, batch=batch, driver_epoch=driver, producers=producers
         )
-        answer = self.asked(lambda to: self.machine.decide(command, to, self.now))
+        answer = self.asked(lambda to: self.machine.decide_batch(command, to, self.now))
         assert answer is None or isinstance(answer, BatchDecided)
         return answer
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.errors import GroupError, UnknownMember
-from kafkaesque.machines.catalog_values import Topic
-from kafkaesque.machines.consumer_commands import (
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.catalog.catalog_values import Topic
+from kafkaesque.machines.groups.consumer_commands import (
     AWAY,
     JOINING,
     LEAVING,
@@ -13,11 +13,9 @@ from kafkaesque.machines.consumer_commands import (
     ConsumerTold,
     TopicsKnown,
 )
-from kafkaesque.machines.consumer_errors import (
-    FencedMember,
-)
-from kafkaesque.machines.consumer_group import ConsumerGroup
-from kafkaesque.machines.group_commands import Answer, Identity, TopicPartition
+from kafkaesque.machines.groups.consumer_group import ConsumerGroup
+from kafkaesque.machines.groups.group_commands import Answer, Identity, TopicPartition
+from kafkaesque.machines.groups.group_errors import FencedMember, UnknownMember
 from tests.machines.group_desk import GROUP, Desk
 
 CONFIG = GroupConfig(initial_rebalance_delay_ms=0, consumer_session_timeout_ms=10_000)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.consumer_commands import TopicsKnown
-from kafkaesque.machines.group import ClassicGroup
-from kafkaesque.machines.group_commands import (
+from kafkaesque.machines.decision import Decision, Now, ReplyTo
+from kafkaesque.machines.groups.consumer_commands import TopicsKnown
+from kafkaesque.machines.groups.group import ClassicGroup
+from kafkaesque.machines.groups.group_commands import (
     Alive,
     Answer,
     Commit,
     Committed,
-    Decision,
     Deleted,
     Fetched,
     GroupView,
@@ -23,15 +23,13 @@ from kafkaesque.machines.group_commands import (
     Joined,
     Leave,
     Left,
-    Now,
     Protocol,
-    ReplyTo,
     Sync,
     Synced,
     TopicPartition,
 )
-from kafkaesque.machines.group_records import CommittedOffset
-from kafkaesque.machines.groups import Groups
+from kafkaesque.machines.groups.group_records import CommittedOffset
+from kafkaesque.machines.groups.groups import Groups
 from kafkaesque.machines.machine import MachineRecord
 
 GROUP = "readers"

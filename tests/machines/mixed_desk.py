@@ -3,10 +3,14 @@
 import struct
 from dataclasses import dataclass
 
-from kafkaesque.errors import GroupError, MemberIdRequired, RebalanceInProgress
-from kafkaesque.machines.consumer_errors import GroupChangesKind
-from kafkaesque.machines.group_commands import Answer, Identity, Joined, Protocol, Synced
-from kafkaesque.machines.subscription import (
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.groups.group_commands import Answer, Identity, Joined, Protocol, Synced
+from kafkaesque.machines.groups.group_errors import (
+    GroupChangesKind,
+    MemberIdRequired,
+    RebalanceInProgress,
+)
+from kafkaesque.machines.groups.subscription import (
     assigned_of,
     encode_assignment,
     subscription_of,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.machines.assignors import (
+from kafkaesque.machines.groups.assignors import (
     ASSIGNORS,
     Candidate,
     assign_range,

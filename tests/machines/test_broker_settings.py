@@ -2,15 +2,16 @@
 
 import pytest
 
-from kafkaesque.errors import InvalidSetting, SettingsChanged, UnknownBroker
-from kafkaesque.machines.broker_settings import (
+from kafkaesque.errors import InvalidSetting
+from kafkaesque.machines.catalog.broker_settings import (
     ALL_BROKERS,
     set_broker_settings,
     settings_in_force,
 )
-from kafkaesque.machines.catalog import Catalog
-from kafkaesque.machines.catalog_moves import remove_broker
-from kafkaesque.machines.features import first_features, supported
+from kafkaesque.machines.catalog.catalog import Catalog
+from kafkaesque.machines.catalog.catalog_errors import SettingsChanged, UnknownBroker
+from kafkaesque.machines.catalog.catalog_moves import remove_broker
+from kafkaesque.machines.catalog.features import first_features, supported
 from kafkaesque.machines.machine import MachineRecord
 from tests.machines.test_features import a_broker
 
@@ -71,9 +72,9 @@ def test_an_unknown_broker_and_an_unknown_setting_are_refused() -> None:
     catalog = a_catalog()
     with pytest.raises(UnknownBroker, match="there is no broker 3"):
         set_broker_settings(catalog, 3, {SIZE: "5"})
-    with pytest.raises(InvalidSetting, match=r"no setting 'no\.such'"):
+    with pytest.raises(InvalidSetting, match=r"setting 'no\.such'"):
         set_broker_settings(catalog, 1, {"no.such": "5"})
-    with pytest.raises(InvalidSetting, match=r"group\.max\.size is a whole number"):
+    with pytest.raises(InvalidSetting, match=r"group\.max\.size must be a whole number"):
         set_broker_settings(catalog, 1, {SIZE: "few"})
 
 

@@ -2,17 +2,8 @@
 
 import pytest
 
-from kafkaesque.errors import (
-    InvalidAssignment,
-    InvalidPartitions,
-    InvalidSetting,
-    InvalidTopic,
-    NewerFormat,
-    TopicExists,
-    UnknownTopic,
-    UnknownTopicId,
-)
-from kafkaesque.machines.catalog import (
+from kafkaesque.errors import InvalidSetting, InvalidTopic, NewerFormat, TopicExists, UnknownTopic
+from kafkaesque.machines.catalog.catalog import (
     ALL_PARTITIONS_MAX,
     ALL_SETTINGS_BYTES_MAX,
     NAME_CHARS_MAX,
@@ -20,7 +11,12 @@ from kafkaesque.machines.catalog import (
     Catalog,
     Registration,
 )
-from kafkaesque.machines.features import first_features, supported
+from kafkaesque.machines.catalog.catalog_errors import (
+    InvalidAssignment,
+    InvalidPartitions,
+    UnknownTopicId,
+)
+from kafkaesque.machines.catalog.features import first_features, supported
 from kafkaesque.machines.machine import MachineRecord
 
 TOPIC_ID = bytes(range(16))

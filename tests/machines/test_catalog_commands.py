@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from kafkaesque import errors
-from kafkaesque.machines.catalog_commands import (
+from kafkaesque.machines.catalog import catalog_errors
+from kafkaesque.machines.catalog.catalog_commands import (
     Carried,
     Command,
     CreateTopic,
@@ -57,12 +58,12 @@ def test_a_reply_arrives_as_it_was_sent(reply: Reply) -> None:
     "error",
     [
         errors.TopicExists("there already"),
-        errors.InvalidReplicas("too many"),
+        catalog_errors.InvalidReplicas("too many"),
         errors.NotLeader(3),
         errors.UnknownTopic("no such"),
-        errors.NoMove("not moving"),
-        errors.UnknownBroker("no broker"),
-        errors.BrokerInUse("holds something"),
+        catalog_errors.NoMove("not moving"),
+        catalog_errors.UnknownBroker("no broker"),
+        catalog_errors.BrokerInUse("holds something"),
     ],
 )
 def test_a_refusal_is_the_error_that_it_was(error: errors.KafkaesqueError) -> None:

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from kafkaesque.errors import (
+from kafkaesque.errors import UnknownTopic
+from kafkaesque.machines.catalog.catalog import Catalog, Move, Registration, Topic
+from kafkaesque.machines.catalog.catalog_errors import (
     BrokerInUse,
     BrokerRemoved,
     InvalidAssignment,
     NoMove,
     UnknownBroker,
-    UnknownTopic,
     UnknownTopicId,
 )
-from kafkaesque.machines.catalog import Catalog, Move, Registration, Topic
-from kafkaesque.machines.catalog_moves import (
+from kafkaesque.machines.catalog.catalog_moves import (
     begin_moves,
     drain_broker,
     finish_move,

@@ -3,22 +3,8 @@
 import pytest
 
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.errors import (
-    FencedInstance,
-    GroupFull,
-    IllegalGeneration,
-    UnknownMember,
-)
-from kafkaesque.machines.consumer_commands import AWAY, ConsumerTold
-from kafkaesque.machines.consumer_errors import (
-    FencedMember,
-    GroupChangesKind,
-    InvalidExpression,
-    StaleMember,
-    UnreleasedInstance,
-    UnsupportedAssignor,
-)
-from kafkaesque.machines.group_commands import (
+from kafkaesque.machines.groups.consumer_commands import AWAY, ConsumerTold
+from kafkaesque.machines.groups.group_commands import (
     Commit,
     Committed,
     Fetched,
@@ -26,6 +12,18 @@ from kafkaesque.machines.group_commands import (
     Leave,
     Left,
     TransactionalCommit,
+)
+from kafkaesque.machines.groups.group_errors import (
+    FencedInstance,
+    FencedMember,
+    GroupChangesKind,
+    GroupFull,
+    IllegalGeneration,
+    InvalidExpression,
+    StaleMember,
+    UnknownMember,
+    UnreleasedInstance,
+    UnsupportedAssignor,
 )
 from tests.machines.consumer_desk import CONFIG, REBALANCE_MS, ConsumerDesk, Reader
 from tests.machines.group_desk import GROUP, PLACE

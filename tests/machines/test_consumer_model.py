@@ -9,10 +9,10 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kafkaesque.machines.consumer_commands import JOINING, ConsumerTold
-from kafkaesque.machines.consumer_group import ConsumerGroup
-from kafkaesque.machines.group_commands import Committed
-from kafkaesque.machines.groups import Groups
+from kafkaesque.machines.groups.consumer_commands import JOINING, ConsumerTold
+from kafkaesque.machines.groups.consumer_group import ConsumerGroup
+from kafkaesque.machines.groups.group_commands import Committed
+from kafkaesque.machines.groups.groups import Groups
 from tests.machines.consumer_desk import ConsumerDesk, Reader
 from tests.machines.group_desk import GROUP
 from tests.machines.planted_stories import notices

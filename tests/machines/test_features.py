@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from kafkaesque.errors import InvalidSetting
-from kafkaesque.machines.catalog import Catalog, Registration
-from kafkaesque.machines.feature_errors import InvalidLevel, UnsupportedLevel
-from kafkaesque.machines.features import (
+from kafkaesque.machines.catalog.catalog import Catalog, Registration
+from kafkaesque.machines.catalog.catalog_errors import InvalidLevel, UnsupportedLevel
+from kafkaesque.machines.catalog.features import (
     CATALOG_VERSION,
     TRANSACTION_VERSION,
     Range,
@@ -16,7 +16,7 @@ from kafkaesque.machines.features import (
     supported,
 )
 from kafkaesque.machines.machine import MachineRecord
-from kafkaesque.topic_settings import DEFAULTS, NAMES, level_of, value_text
+from kafkaesque.topic_settings import DEFAULTS, TOPIC_SETTINGS, value_text
 
 OLD, NEW = supported(1), supported()
 
@@ -132,7 +132,7 @@ def test_levels_survive_a_snapshot() -> None:
     assert again.brokers == catalog.brokers
 
 
-@pytest.mark.parametrize("name", sorted(name for name in NAMES if level_of(name) > 1))
+@pytest.mark.parametrize("name", [name for name, row in TOPIC_SETTINGS.items() if row.level > 1])
 def test_a_setting_that_older_brokers_refuse_waits_for_the_level_that_knows_it(name: str) -> None:
     value = value_text(DEFAULTS, name)
     catalog = a_catalog(supported(2), NEW)

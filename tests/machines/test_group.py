@@ -3,7 +3,8 @@
 import pytest
 
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.errors import (
+from kafkaesque.machines.groups.group_commands import Identity, Leave, Left, Protocol
+from kafkaesque.machines.groups.group_errors import (
     FencedInstance,
     GroupFull,
     IllegalGeneration,
@@ -14,7 +15,6 @@ from kafkaesque.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from kafkaesque.machines.group_commands import Identity, Leave, Left, Protocol
 from tests.machines.group_desk import (
     GROUP,
     RANGE,

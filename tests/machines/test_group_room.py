@@ -2,10 +2,11 @@
 
 from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.errors import GroupFull, MemberIdRequired
-from kafkaesque.machines.consumer_commands import ConsumerHeartbeat
-from kafkaesque.machines.group_commands import Answer, Now, Protocol
-from kafkaesque.machines.group_room import MEMBER_BYTES, PENDING_BYTES
+from kafkaesque.machines.decision import Now
+from kafkaesque.machines.groups.consumer_commands import ConsumerHeartbeat
+from kafkaesque.machines.groups.group_commands import Answer, Protocol
+from kafkaesque.machines.groups.group_errors import GroupFull, MemberIdRequired
+from kafkaesque.machines.groups.group_room import MEMBER_BYTES, PENDING_BYTES
 from tests.machines.consumer_desk import ConsumerDesk, Reader
 from tests.machines.group_desk import GROUP, Desk, Waiting
 
@@ -160,7 +161,7 @@ def test_what_a_group_takes_follows_from_its_records_alone() -> None:
     assert desk.machine.members_bytes == before > 0
     desk.leave_group(one)
     desk.leave_group(two)
-    desk.carry_out(desk.machine.expire_offsets(much_later(desk)))
+    desk.carry_out(desk.machine.expire(much_later(desk)))
     assert desk.machine.group(GROUP) is None
     assert desk.machine.members_bytes == 0
 

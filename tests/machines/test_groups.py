@@ -4,18 +4,19 @@ import pytest
 
 from kafkaesque.ages import Ages, Leap
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.errors import (
+from kafkaesque.errors import NewerFormat
+from kafkaesque.machines.decision import Now
+from kafkaesque.machines.groups.group_commands import Commit, Deleted, Described, Identity, Protocol
+from kafkaesque.machines.groups.group_errors import (
     GroupFull,
     GroupNotEmpty,
     IllegalGeneration,
-    NewerFormat,
     RebalanceInProgress,
     UnknownGroup,
     UnknownMember,
 )
-from kafkaesque.machines.group_commands import Commit, Deleted, Described, Identity, Now, Protocol
-from kafkaesque.machines.group_records import CommittedOffset, OffsetKey, to_record
-from kafkaesque.machines.groups import Groups
+from kafkaesque.machines.groups.group_records import CommittedOffset, OffsetKey, to_record
+from kafkaesque.machines.groups.groups import Groups
 from kafkaesque.machines.machine import MachineRecord
 from tests.machines.group_desk import (
     GROUP,
@@ -40,7 +41,7 @@ def expire(desk: Desk, days: int, *, is_sound: bool = True, leaps: tuple[Leap, .
     wall_ms = desk.now.wall_ms + days * DAY_MS
     ages = Ages(now_ms=wall_ms, leaps=leaps) if is_sound else None
     now = Now(desk.now_ms, wall_ms, ages)
-    desk.carry_out(desk.machine.expire_offsets(now))
+    desk.carry_out(desk.machine.expire(now))
 
 
 # ── committing ───────────────────────────────────────────────────────────────────────────────

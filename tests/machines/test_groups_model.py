@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.errors import MemberIdRequired
-from kafkaesque.machines.group import ClassicGroup
-from kafkaesque.machines.group_commands import Committed, Identity, Joined, Protocol, Synced
-from kafkaesque.machines.groups import Groups
+from kafkaesque.machines.groups.group import ClassicGroup
+from kafkaesque.machines.groups.group_commands import Committed, Identity, Joined, Protocol, Synced
+from kafkaesque.machines.groups.group_errors import MemberIdRequired
+from kafkaesque.machines.groups.groups import Groups
 from tests.machines.group_desk import GROUP, RANGE, STICKY, Desk, Waiting, subscription
 
 PARTITIONS = 4
@@ -18,7 +18,7 @@ CLIENTS = 4
 ROUNDS = 5
 """Enough to be given an id, to join with it, and to be assigned something."""
 WAIT_MS_MAX = 120_000
-"""Longer than all time-outs of the model, one after the other."""
+"""Longer than all timeouts of the model, one after the other."""
 
 PROTOCOLS = (
     (RANGE,),

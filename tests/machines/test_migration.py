@@ -5,7 +5,11 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.coordinator_config import MigrationPolicy
-from kafkaesque.errors import (
+from kafkaesque.machines.groups.consumer_commands import AWAY
+from kafkaesque.machines.groups.group import ClassicGroup
+from kafkaesque.machines.groups.group_commands import Committed, Protocol
+from kafkaesque.machines.groups.group_errors import (
+    GroupChangesKind,
     IllegalGeneration,
     InconsistentProtocol,
     MemberIdRequired,
@@ -13,11 +17,7 @@ from kafkaesque.errors import (
     UnknownGroup,
     UnknownMember,
 )
-from kafkaesque.machines.consumer_commands import AWAY
-from kafkaesque.machines.consumer_errors import GroupChangesKind
-from kafkaesque.machines.group import ClassicGroup
-from kafkaesque.machines.group_commands import Committed, Protocol
-from kafkaesque.machines.mixed_group import MixedGroup
+from kafkaesque.machines.groups.mixed_group import MixedGroup
 from tests.machines.consumer_desk import CONFIG, Reader
 from tests.machines.group_desk import GROUP, PLACE, SESSION_MS, subscription
 from tests.machines.mixed_desk import MixedDesk, OldReader

@@ -5,11 +5,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kafkaesque.machines.consumer_commands import JOINING
-from kafkaesque.machines.group import ClassicGroup
-from kafkaesque.machines.group_commands import Committed
-from kafkaesque.machines.groups import Groups
-from kafkaesque.machines.mixed_group import MixedGroup
+from kafkaesque.machines.groups.consumer_commands import JOINING
+from kafkaesque.machines.groups.group import ClassicGroup
+from kafkaesque.machines.groups.group_commands import Committed
+from kafkaesque.machines.groups.groups import Groups
+from kafkaesque.machines.groups.mixed_group import MixedGroup
 from tests.machines.consumer_desk import Reader
 from tests.machines.group_desk import GROUP
 from tests.machines.mixed_desk import MixedDesk, Named, OldReader

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.machines.group_commands import (
+from kafkaesque.machines.groups.group_commands import (
     Answer,
     Commit,
     Committed,
@@ -14,8 +14,8 @@ from kafkaesque.machines.group_commands import (
     TransactionalCommit,
     TransactionEnd,
 )
-from kafkaesque.machines.group_offsets import GroupOffsets
-from kafkaesque.machines.group_pending import name_bytes
+from kafkaesque.machines.groups.group_offsets import GroupOffsets
+from kafkaesque.machines.groups.group_pending import name_bytes
 from tests.machines.group_desk import GROUP, PLACE, TOPIC_ID, Desk
 
 OTHER = (TOPIC_ID, 7)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import InvalidReplicas
-from kafkaesque.machines.placement import place
+from kafkaesque.machines.catalog.catalog_errors import InvalidReplicas
+from kafkaesque.machines.catalog.placement import place
 
 racks = st.dictionaries(st.integers(1, 9), st.sampled_from(["", "a", "b", "c"]), min_size=1)
 

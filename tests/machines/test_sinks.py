@@ -5,10 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaesque.coordinator_config import TransactionConfig
-from kafkaesque.errors import TransactionError
 from kafkaesque.machines.machine import MachineRecord
-from kafkaesque.machines.transaction_commands import BatchDecided, Producer, RegisterDriver
-from kafkaesque.machines.transaction_errors import (
+from kafkaesque.machines.transactions.transaction_commands import (
+    BatchDecided,
+    Producer,
+    RegisterDriver,
+)
+from kafkaesque.machines.transactions.transaction_errors import (
     ConcurrentTransactions,
     FencedDriver,
     InvalidProducerMapping,
@@ -17,8 +20,9 @@ from kafkaesque.machines.transaction_errors import (
     OutdatedBatch,
     ProducerFenced,
     TooManyTransactions,
+    TransactionError,
 )
-from kafkaesque.machines.transaction_records import (
+from kafkaesque.machines.transactions.transaction_records import (
     Sink,
     SinkKey,
     State,

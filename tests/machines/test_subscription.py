@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.machines.subscription import (
+from kafkaesque.machines.groups.subscription import (
     Subscription,
     assigned_of,
     encode_assignment,
@@ -31,9 +31,11 @@ def test_what_is_no_subscription_is_told_apart() -> None:
 
 @given(st.binary(max_size=60))
 def test_no_bytes_do_any_harm(data: bytes) -> None:
-    topics_of(data)
-    subscription_of(data)
-    assigned_of(data)
+    """They are read, or they are None; nothing is raised."""
+    found = subscription_of(data)
+    assert found is None or found.topics == topics_of(data)
+    assert isinstance(topics_of(data), frozenset | None)
+    assert isinstance(assigned_of(data), frozenset | None)
 
 
 def test_what_a_consumer_owns_is_found_since_version_1() -> None:

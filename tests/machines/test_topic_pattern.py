@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.machines.consumer_errors import (
-    InvalidExpression,
-)
-from kafkaesque.machines.topic_pattern import SETS_STATES_MAX, TopicPattern
+from kafkaesque.machines.groups.group_errors import InvalidExpression
+from kafkaesque.machines.groups.topic_pattern import SETS_STATES_MAX, TopicPattern
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-b.]", r"\.", r"\w", r"\d", "^", "$"])
 TIMES = st.sampled_from(["", "", "*", "+", "?", "{2}", "{0,2}", "{1,}", "*?"])

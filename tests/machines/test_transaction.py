@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaesque.coordinator_config import TransactionConfig
-from kafkaesque.machines.transaction import OWNER_CHARS_MAX, init
-from kafkaesque.machines.transaction_commands import Init, Prepare, Producer
-from kafkaesque.machines.transaction_errors import (
+from kafkaesque.machines.transactions.transaction import OWNER_CHARS_MAX, init
+from kafkaesque.machines.transactions.transaction_commands import Init, Prepare, Producer
+from kafkaesque.machines.transactions.transaction_errors import (
     ConcurrentTransactions,
     InvalidProducerMapping,
     InvalidTransactionState,
@@ -14,8 +14,8 @@ from kafkaesque.machines.transaction_errors import (
     ProducerIdNeeded,
     TooManyTransactions,
 )
-from kafkaesque.machines.transaction_records import EPOCH_LAST, State, to_record
-from kafkaesque.machines.transactions import PLACES_MAX
+from kafkaesque.machines.transactions.transaction_records import EPOCH_LAST, State, to_record
+from kafkaesque.machines.transactions.transactions import PLACES_MAX
 from tests.machines.transaction_desk import NAME, TIMEOUT_MS, A, B, Desk
 
 

@@ -1,4 +1,4 @@
-"""All transactional ids of a coordinator: time-outs, limits, and what a restart finds."""
+"""All transactional ids of a coordinator: timeouts, limits, and what a restart finds."""
 
 import pytest
 
@@ -6,21 +6,21 @@ from kafkaesque.ages import Ages, Leap
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import NewerFormat
 from kafkaesque.machines.machine import MachineRecord
-from kafkaesque.machines.transaction_commands import Init, Producer
-from kafkaesque.machines.transaction_errors import (
+from kafkaesque.machines.transactions.transaction_commands import Init, Producer
+from kafkaesque.machines.transactions.transaction_errors import (
     InvalidTransactionalId,
     InvalidTransactionTimeout,
     ProducerFenced,
     TooManyTransactions,
 )
-from kafkaesque.machines.transaction_records import (
+from kafkaesque.machines.transactions.transaction_records import (
     NO_EPOCH,
     State,
     Transaction,
     from_record,
     to_record,
 )
-from kafkaesque.machines.transactions import Transactions
+from kafkaesque.machines.transactions.transactions import Transactions
 from tests.machines.transaction_desk import TIMEOUT_MS, A, B, Desk
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.entry import Voters
-from kafkaesque.machines.voter_choice import VOTERS_MAX, Seen, next_voters
+from kafkaesque.machines.catalog.voter_choice import VOTERS_MAX, Seen, next_voters
 
 LIVE = Seen()
 AWAY = Seen(is_live=False)

@@ -4,25 +4,23 @@ from collections.abc import Callable
 
 from kafkaesque.ages import Ages
 from kafkaesque.coordinator_config import TransactionConfig
-from kafkaesque.machines.group_commands import Now
+from kafkaesque.machines.decision import Decision, Now, ReplyTo
 from kafkaesque.machines.machine import MachineRecord
-from kafkaesque.machines.transaction_commands import (
+from kafkaesque.machines.transactions.transaction_commands import (
     Add,
     Added,
     Answer,
-    Decision,
     End,
     Ended,
     Init,
     Inited,
     Prepare,
     Producer,
-    ReplyTo,
     Verified,
     Verify,
 )
-from kafkaesque.machines.transaction_records import ENDING, Place, State, Transaction
-from kafkaesque.machines.transactions import Transactions
+from kafkaesque.machines.transactions.transaction_records import ENDING, Place, State, Transaction
+from kafkaesque.machines.transactions.transactions import Transactions
 
 NAME = "t"
 A: Place = (b"a" * 16, 0)

@@ -1,55 +1,191 @@
-"""`make mutants`: plants each bug in turn and shows what noticed it, after how many seeds."""
+"""`make mutants`: plants each bug in turn and shows what noticed it, and in what time."""
 
 import argparse
 import sys
-from concurrent.futures import ProcessPoolExecutor
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.table import Table
 
-from tests.mutants.hunt import Catch, FailsAnyway, hunt
+from tests.mutants import killers
+from tests.mutants.crew import WorkerDied, each_apart
+from tests.mutants.hunt import (
+    SCRIPTED,
+    Catch,
+    FailsAnyway,
+    Seen,
+    Test,
+    hunt,
+    in_order,
+    misfits,
+    seed_of,
+    survey,
+)
+from tests.mutants.mutation import Mutant
 from tests.mutants.planting import PLANTED
 
 SEEDS_MAX = 200
+CAUGHT, GOT_AWAY, FAILS_ANYWAY = range(3)
+"""What the program exits with."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Hunt:
+    """All that was found so far."""
+
+    console: Console
+    chosen: Sequence[Mutant]
+    """All of them can be planted."""
+    catches: dict[str, Catch] = field(default_factory=dict)
+    """By the name of the bug."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    seen: dict[str, list[Seen]] = field(default_factory=dict)
+    """By the file of tests."""
+    cpu_seconds: float = 0.0
+    """Of all processes together."""
+
+    def survey(self, files: Iterable[str]) -> None:
+        """Play files of tests without a bug."""
+        works = [(file, self.chosen) for file in dict.fromkeys(files) if file not in self.seen]
+        started = time.monotonic()
+        for (file, _), done in each_apart(survey, works):
+            self.seen[str(file)] = done.result
+            self.cpu_seconds += done.cpu_seconds
+            for one in done.result:
+                if not one.played.is_green:
+                    self.console.print(
+                        f"fails without a bug: {one.test.name}", highlight=False, soft_wrap=True
+                    )
+        if works:
+            took = f"{time.monotonic() - started:.0f} s"
+            self.console.print(f"{len(works)} files of tests played without a bug: {took}")
+
+    def look_again(self, known: Mapping[str, str]) -> None:
+        """Try what noticed each bug last time."""
+        files = [file for killer in known.values() for file in SCRIPTED if is_in(killer, file)]
+        self.survey(files)
+        tests = {one.test.name: one for one in self._all_seen if one.played.is_green}
+        works: list[tuple[Mutant, Sequence[Test], range]] = []
+        for mutant in self.chosen:
+            killer = known.get(mutant.name, "")
+            seed = seed_of(killer)
+            if seed is not None:
+                works.append((mutant, (), range(seed, seed + 1)))
+            elif killer in tests:
+                works.append((mutant, (tests[killer].test,), range(0)))
+        self._do(works)
+
+    def look_in_seeds(self, seeds: int) -> None:
+        """Try seeds alone."""
+        self._do([(mutant, (), range(seeds)) for mutant in self.chosen])
+
+    def look_everywhere(self, seeds: int) -> None:
+        """Try all tests, and then seeds, for the bugs that are not caught yet."""
+        left = [mutant for mutant in self.chosen if not self.is_caught(mutant)]
+        if left:
+            self.survey(SCRIPTED)
+            self._do([(one, in_order(one, self._all_seen), range(seeds)) for one in left])
+
+    def is_caught(self, mutant: Mutant) -> bool:
+        """Whether something noticed a bug."""
+        return mutant.name in self.catches and self.catches[mutant.name].is_caught
+
+    @property
+    def fails_anyway(self) -> bool:
+        """Whether a test fails without any bug."""
+        return not all(one.played.is_green for one in self._all_seen)
+
+    @property
+    def _all_seen(self) -> list[Seen]:
+        return [one for found in self.seen.values() for one in found]
+
+    def _do(self, works: Sequence[tuple[Mutant, Sequence[Test], range]]) -> None:
+        for work, done in each_apart(hunt, works):
+            mutant, catch = work[0], done.result
+            assert isinstance(mutant, Mutant)
+            self.catches[mutant.name] = catch
+            self.seconds[mutant.name] = self.seconds.get(mutant.name, 0.0) + done.seconds
+            self.cpu_seconds += done.cpu_seconds
+            found = f"by {catch.by}" if catch.is_caught else "by nothing yet"
+            count = len(self.catches)
+            line = f"{count:3}  {done.seconds:6.1f} s  {mutant.name}: {found}"
+            self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def is_in(killer: str, file: str) -> bool:
+    """Whether a test, as pytest names it, is in a file of `SCRIPTED`."""
+    return killer.partition("::")[0] == f"tests/{file}"
 
 
 def main() -> int:
     """Hunt them all; exit 1 if one gets away, 2 if something fails without any of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="seeds to try for each")
-    parser.add_argument("--only", default="", help="only mutants whose name contains this")
+    parser.add_argument("--only", action="append", help="only those with this in the name")
+    parser.add_argument("--afresh", action="store_true", help="do not begin with killers.toml")
+    parser.add_argument("--by-seeds", action="store_true", help="try seeds alone, and no tests")
+    parser.add_argument("--update", action="store_true", help="write killers.toml anew")
     options = parser.parse_args()
-    chosen = [mutant for mutant in PLANTED if options.only in mutant.name]
+    wanted = options.only or [""]
+    chosen = [mutant for mutant in PLANTED if any(words in mutant.name for words in wanted)]
     if not chosen:
         parser.error("there is no such bug")
+    known = killers.read()
     console = Console()
-    console.print(f"{len(chosen)} planted bugs, up to {options.seeds} seeds each, then scripts")
-    catches: list[Catch] = []
+    console.print(f"{len(chosen)} planted bugs")
+    started = time.monotonic()
+    amiss = misfits(chosen)
+    for name, why in amiss.items():
+        console.print(
+            f"cannot be planted: {name}: {why}", highlight=False, markup=False, soft_wrap=True
+        )
+    chosen = [mutant for mutant in chosen if mutant.name not in amiss]
+    hunted = Hunt(console=console, chosen=chosen)
     try:
-        with ProcessPoolExecutor() as pool:
-            for catch in pool.map(hunt, chosen, [options.seeds] * len(chosen)):
-                catches.append(catch)
-                found = f"by {catch.by}" if catch.is_caught else "NOT CAUGHT"
-                console.print(f"{len(catches):3}  {catch.mutant.name}: {found}", highlight=False)
-    except FailsAnyway as error:
+        if options.by_seeds:
+            hunted.look_in_seeds(options.seeds)
+        else:
+            if not options.afresh:
+                names = {mutant.name for mutant in chosen}
+                hunted.look_again({name: by for name, by in known.items() if name in names})
+            hunted.look_everywhere(options.seeds)
+    except (FailsAnyway, WorkerDied) as error:
         console.print(f"{error} fails without a planted bug: mend that first")
-        return 2
-    console.print(_table(catches))
-    return 0 if all(catch.is_caught for catch in catches) else 1
+        return FAILS_ANYWAY
+    console.print(_table(hunted, time.monotonic() - started))
+    console.print(f"{hunted.cpu_seconds:.0f} s of one core")
+    if options.by_seeds:
+        pass  # that seeds notice it, too, is no reason to try them first
+    elif options.update:
+        killers.write(_merged(known, hunted.catches))
+    elif any(known.get(name) != catch.by for name, catch in hunted.catches.items()):
+        console.print("killers.toml says other things: python -m tests.mutants --update")
+    if not all(map(hunted.is_caught, chosen)):
+        return GOT_AWAY
+    return FAILS_ANYWAY if amiss or hunted.fails_anyway else CAUGHT
 
 
-def _table(catches: list[Catch]) -> Table:
+def _merged(known: Mapping[str, str], catches: Mapping[str, Catch]) -> dict[str, str]:
+    """Return what noticed each bug that there still is, now or else last time."""
+    found = {**known, **{name: catch.by for name, catch in catches.items()}}
+    return {mutant.name: by for mutant in PLANTED if (by := found.get(mutant.name))}
+
+
+def _table(hunted: Hunt, seconds: float) -> Table:
     table = Table(title="Planted bugs", title_justify="left")
     table.add_column("rule broken")
-    table.add_column("caught by")
-    table.add_column("seeds", justify="right")
-    for catch in catches:
-        by = catch.by if catch.is_caught else "NOT CAUGHT"
-        seeds = str(catch.seeds) if catch.by == "seed" else f"> {catch.seeds}"
-        table.add_row(catch.mutant.name, by, seeds)
-    caught = sum(1 for catch in catches if catch.is_caught)
+    table.add_column("caught by", overflow="fold")
+    for title in ("tests", "seeds", "seconds"):
+        table.add_column(title, justify="right")
+    for mutant in hunted.chosen:
+        catch = hunted.catches[mutant.name]
+        counts = (str(catch.tests), str(catch.seeds), f"{hunted.seconds[mutant.name]:.1f}")
+        table.add_row(mutant.name, catch.by or "NOT CAUGHT", *counts)
+    caught = sum(map(hunted.is_caught, hunted.chosen))
     table.add_section()
-    table.add_row("caught", f"{caught} of {len(catches)}", "")
+    table.add_row("caught", f"{caught} of {len(hunted.chosen)}", "", "", f"{seconds:.0f}")
     return table
 
 

@@ -1,42 +1,52 @@
-"""Looks for what notices a planted bug: seeds, then what is written by hand.
+"""Looks for what notices a planted bug: what did so last time, then tests, and then seeds.
 
-Random seeds miss some broken rules however many are run: a cut mark that is replaced by a batch of
-an older term needs a crash at one of a few disk operations. Those are caught by the scenarios, or
-by the tests that let the power fail inside every disk operation of a scripted life.
+First all tests are played without a bug, each file in a process of its own. That tells how long a
+test takes, and which places of planted bugs it reaches: what does not reach the place of a bug
+cannot notice it. Of those that do, the quick ones come first, and of these the ones that reach the
+fewest places, since they are about little else.
 
-What fails without any bug notices nothing: it ends the whole hunt.
+Random seeds come last, because they are slow. Some broken rules they miss however many are run: a
+cut mark that is replaced by a batch of an older term needs a crash at one of a few disk operations.
+Those are caught by the scenarios, or by the tests that let the power fail inside every disk
+operation of a scripted life.
+
+What fails without any bug notices nothing: it does not count, and makes the whole hunt fail.
 """
 
-from contextlib import redirect_stdout
+import logging
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
-from io import StringIO
 from pathlib import Path
-
-import pytest
 
 from kafkaesque.sim.many import Failure, try_seed
 from tests.mutants.mutation import Mutant
-from tests.scenarios.runner import play
+from tests.mutants.playing import Hangs, Played, limited, play
 
 TESTS = Path(__file__).parents[1]
-SCENARIOS = TESTS / "scenarios"
 SCRIPTED = (
+    "scenarios/test_scenarios.py",
     "machines/test_broker_settings.py",
     "sim/test_broker_live_settings.py",
+    "broker/test_old_copies.py",
     "broker/test_housekeeper.py",
     "broker/test_wall_clocks.py",
-    "broker/test_ranges.py",
+    "broker/test_repair_ranges.py",
     "broker/test_admission.py",
     "server/test_cluster.py",
     "server/test_catalog_behind.py",
     "broker/test_giving_up.py",
-    "broker/test_copies.py",
+    "broker/test_copy_query.py",
     "sim/test_broker_refills.py",
     "broker/test_damage.py",
+    "broker/test_old_copy_restart.py",
     "broker/test_unreadable.py",
     "broker/test_damaged_machines.py",
-    "log/test_mending.py",
+    "broker/test_machine_host.py",
+    "broker/test_machine_follower.py",
+    "log/test_segment_repair.py",
     "sim/test_broker_repairs.py",
     "sim/test_forgetful_seeds.py",
     "sim/test_broker_world.py",
@@ -52,7 +62,7 @@ SCRIPTED = (
     "sim/test_broker_growth.py",
     "sim/test_broker_care.py",
     "machines/test_voter_choice.py",
-    "machines/test_planning.py",
+    "machines/test_move_planning.py",
     "sim/test_broker_moves.py",
     "machines/test_catalog_moves.py",
     "sim/test_cluster_acks.py",
@@ -65,14 +75,14 @@ SCRIPTED = (
     "broker/test_group_coordinator.py",
     "broker/test_watermark.py",
     "broker/test_partition_reads.py",
-    "broker/test_leaders.py",
+    "broker/test_leader_table.py",
     "broker/test_machine_follower.py",
     "broker/test_refusals.py",
     "broker/test_replica.py",
     "broker/test_gathering.py",
     "broker/test_store.py",
-    "broker/test_scrub.py",
-    "broker/test_installing.py",
+    "broker/test_scrubber.py",
+    "broker/test_state_transfer.py",
     "broker/test_forgetting.py",
     "broker/test_producers.py",
     "broker/test_producer_keeper.py",
@@ -98,25 +108,48 @@ SCRIPTED = (
     "sim/test_narrow.py",
     "broker/test_log_settings.py",
 )
-"""Tests that play a whole life against every way to end it; the quick ones come first."""
+"""The tests that are tried: whatever takes long or starts processes is not among them."""
 
+BATCH_FIRST = 8
+BATCH_GROWTH = 4
+"""To begin a batch of tests takes as long as some tests, so each is larger than the one before."""
 
-_PYTEST = ("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestWarning")
-"""Our own plugin is imported already, of which pytest warns."""
+QUICK_SECONDS = 1 / 32
+"""Of tests that are quicker than this none is cheaper than another."""
+
+_SEED = re.compile(r"seed (\d+)")
 
 
 class FailsAnyway(Exception):
-    """A seed, a scenario or a test fails without a planted bug."""
+    """A seed fails without a planted bug."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """A test, and the file that it is in."""
+
+    __test__ = False  # it is none itself
+
+    file: str
+    name: str
+    """As pytest has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """How a test is without a bug."""
+
+    test: Test
+    played: Played
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catch:
-    """What noticed a mutant, after how many seeds."""
+    """What noticed a mutant, and how much was tried until then."""
 
-    mutant: Mutant
-    by: str
-    seeds: int
-    error: str
+    by: str = ""
+    tests: int = 0
+    seeds: int = 0
 
     @property
     def is_caught(self) -> bool:
@@ -124,55 +157,99 @@ class Catch:
         return bool(self.by)
 
 
-def hunt(mutant: Mutant, seeds_max: int, steps: int | None = None) -> Catch:
-    """Run seeds with the bug planted until one fails, then scenarios, then scripted lives.
+def misfits(mutants: Iterable[Mutant]) -> dict[str, str]:
+    """Return the names of those that the code has outgrown, and what is amiss."""
+    found = {}
+    for mutant in mutants:
+        try:
+            with mutant.planted():
+                pass
+        except (AssertionError, AttributeError, ImportError) as error:
+            found[mutant.name] = str(error)
+    return found
 
-    Raises FailsAnyway if what would notice the bug is no judge of it.
+
+def survey(file: str, mutants: Iterable[Mutant]) -> list[Seen]:
+    """Play one file of tests without a bug, and see which targets of mutants each test reaches."""
+    reached: set[str] = set()
+    with ExitStack() as watches:
+        for mutant in {mutant.target: mutant for mutant in mutants}.values():
+            watches.enter_context(mutant.watched(reached))
+        played = play([TESTS / file], reached=reached)
+    return [Seen(test=Test(file=file, name=one.test), played=one) for one in played]
+
+
+def in_order(mutant: Mutant, seen: Sequence[Seen]) -> list[Test]:
+    """Return the tests that may notice a bug, the best first.
+
+    What the tests of a file share is reached by the first of them only. So all tests of a file in
+    which one reaches the place are tried, if need be.
     """
-    if steps is None:
-        steps = mutant.world.steps
-    for seed in range(seeds_max):
+    near = [one for one in seen if mutant.target in one.played.reached]
+    files = {one.test.file for one in near}
+    beside = [one for one in seen if one.test.file in files and one not in near]
+    ordered = [*sorted(near, key=_cost), *sorted(beside, key=_cost)]
+    return [one.test for one in ordered if one.played.is_green]
+
+
+def _cost(one: Seen) -> tuple[int, int, float]:
+    times_quick = max(one.played.seconds / QUICK_SECONDS, 1.0)
+    return int(math.log2(times_quick)), len(one.played.reached), one.played.seconds
+
+
+def hunt(mutant: Mutant, tests: Sequence[Test], seeds: range) -> Catch:
+    """Plant a bug and try these tests, and then these seeds, until one notices it.
+
+    Raises FailsAnyway if a seed fails without the bug, too.
+    """
+    tried = 0
+    for batch in _batches(tests):
+        left = batch
+        while left:
+            with mutant.planted():
+                played = _play(left)
+            tried += len(played)
+            red = next((one.test for one in played if not one.is_green), "")
+            if not red:
+                break
+            blamed = [one for one in left if one.name == red or one.name.startswith(f"{red}::")]
+            if all(one.is_green for one in _play(blamed)):
+                return Catch(by=red, tests=tried)
+            left = left[left.index(blamed[-1]) + 1 :]  # it fails without the bug, too, by chance
+    for count, seed in enumerate(seeds, start=1):
         with mutant.planted():
-            result = try_seed(seed, steps, mutant.world)
-        if isinstance(result, Failure):
-            if isinstance(try_seed(seed, steps, mutant.world), Failure):
-                raise FailsAnyway(f"seed {seed} of {mutant.world.value}")
-            return Catch(mutant=mutant, by="seed", seeds=seed + 1, error=result.error)
-    for path in sorted(SCENARIOS.glob("*.txt")):
-        with mutant.planted():
-            noticed = _play(path)
-        if noticed:
-            if _play(path):
-                raise FailsAnyway(path.stem)
-            return Catch(mutant=mutant, by=path.stem, seeds=seeds_max, error=noticed)
-    for name in SCRIPTED:
-        demand_success(name)
-        with mutant.planted():
-            is_noticed = _fails(TESTS / name)
+            is_noticed = _fails(seed, mutant)
         if is_noticed:
-            return Catch(mutant=mutant, by=name, seeds=seeds_max, error="a test fails")
-    return Catch(mutant=mutant, by="", seeds=seeds_max, error="")
+            if _fails(seed, mutant):
+                raise FailsAnyway(f"seed {seed} of {mutant.world.value}")
+            return Catch(by=f"seed {seed}", tests=tried, seeds=count)
+    return Catch(tests=tried, seeds=len(seeds))
 
 
-@cache
-def demand_success(name: str) -> None:
-    """Run one module of tests without a bug, once; raises FailsAnyway."""
-    if _fails(TESTS / name):
-        raise FailsAnyway(name)
+def seed_of(killer: str) -> int | None:
+    """Return the seed that `Catch.by` names, None if it names a test."""
+    found = _SEED.fullmatch(killer)
+    return int(found[1]) if found else None
 
 
-def _play(path: Path) -> str:
-    """Return what is different in a scenario now; nothing if it runs as written."""
-    text = path.read_text()
+def _batches(tests: Sequence[Test]) -> Iterator[Sequence[Test]]:
+    size = BATCH_FIRST
+    while tests:
+        yield tests[:size]
+        tests = tests[size:]
+        size *= BATCH_GROWTH
+
+
+def _play(tests: Sequence[Test]) -> list[Played]:
+    files = dict.fromkeys(TESTS / one.file for one in tests)
+    return play([*files], [one.name for one in tests], is_first_enough=True)
+
+
+def _fails(seed: int, mutant: Mutant) -> bool:
+    """Run one seed of the mutant's world; one that does not end has failed."""
+    logging.getLogger("kafkaesque").setLevel(logging.CRITICAL + 1)  # brokers tell of their troubles
     try:
-        played = play(text)
-    except Exception as error:  # noqa: BLE001 - a scenario that breaks has noticed
-        return f"{type(error).__name__}: {error}"
-    return "" if played == text else "the trace differs"
-
-
-def _fails(path: Path) -> bool:
-    """Run one module of tests in this process, where the bug is planted."""
-    with redirect_stdout(StringIO()):
-        code = pytest.main([str(path), "-q", "-x", *_PYTEST])
-    return code is not pytest.ExitCode.OK
+        with limited():
+            return isinstance(try_seed(seed, mutant.world.steps, mutant.world), Failure)
+    except Hangs:
+        return True

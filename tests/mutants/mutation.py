@@ -8,10 +8,12 @@ import importlib
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from types import FunctionType, ModuleType
+from typing import Any
 
 from kafkaesque.sim.many import Kind
 
@@ -30,14 +32,40 @@ class Mutant:
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Break the rule inside the block, mend it afterwards."""
+        with self._replaced(self._broken):
+            yield
+
+    @contextmanager
+    def watched(self, reached: set[str]) -> Iterator[None]:
+        """Break nothing inside the block, but note the target in `reached` when it is called.
+
+        What does not reach the target in this way is not touched by the bug either, for it is put
+        in the same places.
+        """
+
+        def watching(owner: object, original: object) -> object:
+            function, wrap = self._function(original)
+
+            @wraps(function)
+            def noting(*args: Any, **named: Any) -> Any:
+                reached.add(self.target)
+                return function(*args, **named)
+
+            return noting if wrap is None else wrap(noting)
+
+        with self._replaced(watching):
+            yield
+
+    @contextmanager
+    def _replaced(self, replacement: Callable[[object, object], object]) -> Iterator[None]:
         owner, attribute = self._place()
         original = inspect.getattr_static(owner, attribute)
-        broken = self._broken(original)
-        _swap(owner, attribute, original, broken)
+        new = replacement(owner, original)
+        _swap(owner, attribute, original, new)
         try:
             yield
         finally:
-            _swap(owner, attribute, broken, original)
+            _swap(owner, attribute, new, original)
 
     def _place(self) -> tuple[object, str]:
         module_name, _, path = self.target.partition(":")
@@ -47,7 +75,8 @@ class Mutant:
             owner = getattr(owner, parent)
         return owner, attribute
 
-    def _broken(self, original: object) -> object:
+    def _function(self, original: object) -> tuple[FunctionType, type | None]:
+        """Return the function to replace, and what it is wrapped in."""
         function = original
         wrap: type | None = None
         if isinstance(original, property):
@@ -55,14 +84,21 @@ class Mutant:
         elif isinstance(original, classmethod):
             function, wrap = original.__func__, classmethod
         assert isinstance(function, FunctionType), f"{self.target} is not a function"
+        return function, wrap
+
+    def _broken(self, owner: object, original: object) -> object:
+        function, wrap = self._function(original)
         source = textwrap.dedent(inspect.getsource(function))
         assert source.count(self.old) == 1, f"{self.name}: the text to break is not there once"
         source = source.replace(self.old, self.new)
         if wrap is not None:
             source = source[source.index("def ") :]
-        names: dict[str, object] = {}
+        # Python finds the class of a bare `super()` in a cell around the function.
+        source = f"def around(__class__):\n{textwrap.indent(source, '    ')}"
+        source += f"\n    return {function.__name__}\n"
+        names: dict[str, Any] = {}
         exec(compile(source, f"<mutant {self.name}>", "exec"), function.__globals__, names)
-        broken = names[function.__name__]
+        broken = names["around"](owner)
         return broken if wrap is None else wrap(broken)
 
 

@@ -3,14 +3,14 @@
 from tests.mutants.mutation import Mutant
 
 _RAFT = "kafkaesque.raft.raft:Raft"
-_FOLLOWER = "kafkaesque.raft.following:Following"
+_FOLLOWER = "kafkaesque.raft.follower:Following"
 _LEADER = "kafkaesque.raft.leadership:Leadership"
 _LOG = "kafkaesque.log.partition_log:PartitionLog"
 _VISIBLE = "kafkaesque.log.visible_log:VisibleLog"
 _JOURNAL = "kafkaesque.log.journal:Journal"
 _STABILITY = "kafkaesque.log.stability:Stability"
 _SEGMENTS = "kafkaesque.log.segments:Segments"
-_KEEPER = "kafkaesque.broker.producer_keeper:ProducerKeeper"
+_KEEPER = "kafkaesque.broker.partition.producer_keeper:ProducerKeeper"
 _RECOVERY = "kafkaesque.log.segments_recovery"
 
 MUTANTS = (
@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     Mutant(
         name="messages do not wait for the hard state",
-        target="kafkaesque.broker.replica:Replica._dispatch",
+        target="kafkaesque.broker.replication.replica:Replica._dispatch",
         old="if self._unsaved_states:",
         new="if False:",
     ),
@@ -217,7 +217,7 @@ MUTANTS = (
     ),
     Mutant(
         name="damage to synced data is cut like a torn tail",
-        target="kafkaesque.broker.store:Store.refill_log",
+        target="kafkaesque.broker.storage.store:Store.refill_log",
         old="put_aside(self.journal, self._disk, {group: voters})",
         new="self.journal.groups[group].synced = None",
     ),
@@ -265,7 +265,7 @@ MUTANTS = (
     ),
     Mutant(
         name="a log that was put aside goes on writing of its group",
-        target="kafkaesque.broker.store:Store.refill_log",
+        target="kafkaesque.broker.storage.store:Store.refill_log",
         old="        damaged.close()\n",
         new="        pass\n",
     ),
@@ -314,13 +314,13 @@ MUTANTS = (
     ),
     Mutant(
         name="writes are taken although there is no room",
-        target="kafkaesque.broker.replica:Replica.check_room",
+        target="kafkaesque.broker.replication.replica:Replica.check_room",
         old="if self.is_full:",
         new="if False:",
     ),
     Mutant(
         name="retention deletes what is not committed",
-        target="kafkaesque.broker.housekeeper:Housekeeper._delete",
+        target="kafkaesque.broker.cluster.housekeeper:Housekeeper._delete",
         old="below=watched.replica.settled_offset,",
         new="below=log.end_offset,",
     ),
@@ -338,7 +338,7 @@ MUTANTS = (
     ),
     Mutant(
         name="a topic that is not compacted is compacted",
-        target="kafkaesque.broker.housekeeper:Housekeeper._look_after",
+        target="kafkaesque.broker.cluster.housekeeper:Housekeeper._look_after",
         old="if settings.cleanup_policy is not CleanupPolicy.DELETE:",
         new="if True:",
     ),
@@ -382,55 +382,55 @@ MUTANTS = (
     ),
     Mutant(
         name="a producer may leave out a sequence",
-        target="kafkaesque.broker.producers:Producers.check",
+        target="kafkaesque.broker.partition.producers:Producers.check",
         old="view.base_sequence == (known.last + 1) & SEQUENCE_MASK",
         new="view.base_sequence in (known.last + 1, known.last + 2)",
     ),
     Mutant(
         name="a batch is called a repetition though only its first number is the same",
-        target="kafkaesque.broker.producers:Producers._repeated",
+        target="kafkaesque.broker.partition.producers:Producers._repeated",
         old=" and batch.last_sequence == last",
         new="",
     ),
     Mutant(
         name="a batch of a transaction is taken for one of the transaction before",
-        target="kafkaesque.broker.producers:Producers._repeated",
+        target="kafkaesque.broker.partition.producers:Producers._repeated",
         old="since = self.transactions.first_offset(view.producer_id)",
         new="since = 0",
     ),
     Mutant(
         name="what is behind a producer's last batch is called a repetition",
-        target="kafkaesque.broker.producers:Producers._repeated",
+        target="kafkaesque.broker.partition.producers:Producers._repeated",
         old="raise SequenceReused(view.producer_id, base, expected)",
         new="return known.batches[-1]",
     ),
     Mutant(
         name="a snapshot forgets where a producer's last batch ended",
-        target="kafkaesque.broker.producers:Producers.from_state",
+        target="kafkaesque.broker.partition.producers:Producers.from_state",
         old="known.batches[-1].last_sequence",
         new="known.batches[-1].base_sequence",
     ),
     Mutant(
         name="a snapshot forgets which transactions are open",
-        target="kafkaesque.broker.producers:Producers.from_state",
+        target="kafkaesque.broker.partition.producers:Producers.from_state",
         old="if first != NO_TRANSACTION:",
         new="if False:",
     ),
     Mutant(
         name="who uses numbers again is told of a gap, which stops librdkafka for good",
-        target="kafkaesque.broker.producers:Producers._repeated",
+        target="kafkaesque.broker.partition.producers:Producers._repeated",
         old="if view.is_transactional and",
         new="if not known and",
     ),
     Mutant(
         name="the end of the next transaction is held against the one that is still ending",
-        target="kafkaesque.machines.transaction:end",
+        target="kafkaesque.machines.transactions.transaction:end",
         old="command.bumps_epoch and known.state in ENDING",
         new="False",
     ),
     Mutant(
         name="a batch of the next transaction mixes with the one that is not yet ended here",
-        target="kafkaesque.broker.producers:Producers._check_open",
+        target="kafkaesque.broker.partition.producers:Producers._check_open",
         old="view.producer_epoch > known.epoch",
         new="False",
     ),

@@ -8,10 +8,10 @@ from tests.mutants.mutation import Mutant
 ANSWER_MUTANTS = (
     Mutant(
         name="what is numbered like older records is called a duplicate",
-        target="kafkaesque.server.errors:code_of",
+        target="kafkaesque.server.requests.errors:code_of",
         old="return CODES[cls]",
         new=(
-            "is_behind = cls is errors.SequenceReused\n"
+            "is_behind = cls is partition_errors.SequenceReused\n"
             "            return ErrorCode.DUPLICATE_SEQUENCE_NUMBER if is_behind else CODES[cls]"
         ),
     ),

@@ -3,11 +3,17 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_SINKS = "kafkaesque.machines.sinks:Sinks"
-_TRANSACTIONS = "kafkaesque.machines.transactions:Transactions"
-_LIFE = "kafkaesque.machines.transaction"
+_SINKS = "kafkaesque.machines.transactions.sinks:Sinks"
+_TRANSACTIONS = "kafkaesque.machines.transactions.transactions:Transactions"
+_LIFE = "kafkaesque.machines.transactions.transaction"
 
 BATCH_MUTANTS = (
+    Mutant(
+        name="a decision that holds as a whole is written in parts",
+        target="kafkaesque.broker.coordination.coordinator:Coordinator._carry_out",
+        old="[records] if decision.is_one_batch else batches(records)",
+        new="batches(records)",
+    ),
     Mutant(
         name="a driver that was replaced decides",
         target=f"{_SINKS}.of_driver",
@@ -24,7 +30,7 @@ BATCH_MUTANTS = (
     ),
     Mutant(
         name="the last decision wins",
-        target=f"{_TRANSACTIONS}.decide",
+        target=f"{_TRANSACTIONS}.decide_batch",
         old="if sink.batch == command.batch:",
         new="if False:",
         world=Kind.BROKERS,
@@ -38,7 +44,7 @@ BATCH_MUTANTS = (
     ),
     Mutant(
         name="only the first transaction of a batch is committed",
-        target=f"{_TRANSACTIONS}.decide",
+        target=f"{_TRANSACTIONS}.decide_batch",
         old="if name in command.producers:",
         new="if name == next(iter(command.producers), None):",
         world=Kind.BROKERS,
@@ -73,7 +79,7 @@ BATCH_MUTANTS = (
     ),
     Mutant(
         name="a batch's others are left open",
-        target=f"{_TRANSACTIONS}.decide",
+        target=f"{_TRANSACTIONS}.decide_batch",
         old="self._take_back(name, now, out)",
         new="pass",
         world=Kind.BROKERS,
@@ -87,7 +93,7 @@ BATCH_MUTANTS = (
     ),
     Mutant(
         name="a decision is answered before partitions know of it",
-        target=f"{_TRANSACTIONS}.decide",
+        target=f"{_TRANSACTIONS}.decide_batch",
         old="if not any(name in self._unfinished for name in names):",
         new="if True:",
         world=Kind.BROKERS,
@@ -122,7 +128,7 @@ BATCH_MUTANTS = (
     ),
     Mutant(
         name="an older checkpoint is not noticed",
-        target=f"{_TRANSACTIONS}.decide",
+        target=f"{_TRANSACTIONS}.decide_batch",
         old="check_not_older(sink, command.batch)",
         new="pass",
         world=Kind.BROKERS,

@@ -3,8 +3,8 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_CLOCKS = "kafkaesque.broker.wall_clocks:WallClocks"
-_KEEPER = "kafkaesque.broker.housekeeper:Housekeeper"
+_CLOCKS = "kafkaesque.broker.cluster.wall_clocks:WallClocks"
+_KEEPER = "kafkaesque.broker.cluster.housekeeper:Housekeeper"
 
 CLOCK_MUTANTS = (
     Mutant(
@@ -15,7 +15,7 @@ CLOCK_MUTANTS = (
         world=Kind.CLOCKS,
     ),
     Mutant(
-        name="what has expired is told by a clock that nobody has looked at",
+        name="what has expired is judged by a clock that nobody has checked",
         target=f"{_KEEPER}._delete",
         old="ages=self.clocks.ages,",
         new="ages=self.clocks.ages"
@@ -38,7 +38,7 @@ CLOCK_MUTANTS = (
     ),
     Mutant(
         name="a jump back of the clock leaves the leaps that it undoes",
-        target="kafkaesque.broker.wall_clocks:with_jump",
+        target="kafkaesque.broker.cluster.wall_clocks:with_jump",
         old="while jump_ms < 0 and leaps:",
         new="while False:",
         world=Kind.CLOCKS,
@@ -52,14 +52,14 @@ CLOCK_MUTANTS = (
     ),
     Mutant(
         name="producers are forgotten for time that only the clock leapt over",
-        target="kafkaesque.broker.producers:Producers.expire",
+        target="kafkaesque.broker.partition.producers:Producers.expire",
         old="ages.of(known.seen_ms)",
         new="ages.now_ms - known.seen_ms",
         world=Kind.CLOCKS,
     ),
     Mutant(
         name="ids are forgotten for time that only the clock leapt over",
-        target="kafkaesque.machines.transactions:Transactions.expire",
+        target="kafkaesque.machines.transactions.transactions:Transactions.expire",
         old="ages.of(known.changed_ms)",
         new="ages.now_ms - known.changed_ms",
         world=Kind.CLOCKS,

@@ -3,11 +3,11 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_LEADERS = "kafkaesque.broker.leaders:Leaders"
-_COPY = "kafkaesque.broker.machine_follower:MachineFollower"
-_REFUSALS = "kafkaesque.broker.refusals:Refusals"
-_PARTITION = "kafkaesque.broker.partition:Partition"
-_IN_SYNC = "kafkaesque.broker.in_sync:InSync"
+_LEADERS = "kafkaesque.broker.replication.leader_table:Leaders"
+_COPY = "kafkaesque.broker.machine_hosting.machine_follower:MachineFollower"
+_REFUSALS = "kafkaesque.broker.partition.refusals:Refusals"
+_PARTITION = "kafkaesque.broker.partition.partition:Partition"
+_IN_SYNC = "kafkaesque.broker.replication.in_sync:InSync"
 
 CLUSTER_MUTANTS = (
     Mutant(
@@ -26,7 +26,7 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="one that restarted is still taken for the leader of what it led",
-        target=f"{_LEADERS}._begin_anew",
+        target=f"{_LEADERS}._start_over",
         old="self._set(group, Leader(self._known[group].term, None))",
         new="pass",
         world=Kind.BROKERS,
@@ -40,14 +40,14 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="a message is taken before what was gathered is in the log",
-        target="kafkaesque.broker.replica:Replica._step_core",
+        target="kafkaesque.broker.replication.replica:Replica._step_core",
         old="self._carry_out_gathered()",
         new="pass",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="what was gathered counts as written before it is",
-        target="kafkaesque.broker.replica:Replica.gather",
+        target="kafkaesque.broker.replication.replica:Replica.gather",
         old="return offset",
         new="done(Outcome.COMMITTED)\n    return offset",
         world=Kind.BROKERS,
@@ -61,7 +61,7 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="a question that was given up proves the end to somebody else",
-        target="kafkaesque.broker.end_proof:EndProof.check",
+        target="kafkaesque.broker.replication.end_proof:EndProof.check",
         old="if now_ms - last_ms > GIVEN_UP_MS:",
         new="if False:",
         world=Kind.BROKERS,
@@ -69,63 +69,77 @@ CLUSTER_MUTANTS = (
     Mutant(
         name="a copy of the catalog shows what is not committed",
         target=f"{_COPY}.catch_up",
-        old="self._replica.log, self._replica.raft.commit",
-        new="self._replica.log, self._replica.log.end",
+        old="self._replay, self._replica.raft.commit",
+        new="self._replay, self._replica.log.end",
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="a snapshot claims more than the copy holds",
-        target=f"{_COPY}.tick",
-        old="self._snapshots.begin(self.applied,",
-        new="self._snapshots.begin(self._replica.log.end_offset,",
+        name="a snapshot claims more than it holds",
+        target="kafkaesque.broker.machine_hosting.machine_saver:MachineSaver._save",
+        old="offset = log.offset_at(replay.next)",
+        new="offset = log.end_offset",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a snapshot holds what is not committed",
+        target="kafkaesque.broker.machine_hosting.machine_saver:MachineSaver._save",
+        old="stop = min(self._replica.raft.commit, log.stable)",
+        new="stop = log.end",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a leader that is replaced goes on rebuilding its machine",
+        target="kafkaesque.broker.machine_hosting.machine_host:MachineHost._drop",
+        old="self._rebuilding.close()",
+        new="pass",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="a saved copy begins behind marks that are not committed",
-        target=f"{_COPY}._load",
+        target="kafkaesque.broker.machine_hosting.replay:Replay.loaded",
         old="log.index_at(offset - 1) + 1",
         new="log.index_at(offset)",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="a change of which nobody knows is called done",
-        target="kafkaesque.broker.changes:Changes.decide",
+        target="kafkaesque.broker.cluster.catalog_changes:Changes.decide",
         old="if outcome is Outcome.COMMITTED:",
         new="if True:",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="a partition's replicas do not know of each other",
-        target="kafkaesque.broker.replica_set:first_voters",
+        target="kafkaesque.broker.cluster.replica_set:first_voters",
         old="voters=tuple(sorted(topic.replicas[index]))",
         new="voters=(node,)",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="all brokers are given the same producer ids",
-        target="kafkaesque.machines.catalog:Catalog.give_producer_ids",
+        target="kafkaesque.machines.catalog.catalog:Catalog.give_producer_ids",
         old="self.next_producer_id + count",
         new="count",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="a new coordinator begins without what the log says",
-        target="kafkaesque.broker.machine_host:MachineHost._rebuilt",
-        old="while first < log.end:",
-        new="while False:",
+        target="kafkaesque.broker.machine_hosting.machine_host:MachineHost._rebuild",
+        old="yield from replay.advance(lambda: self._replica.log.end)",
+        new="pass",
         world=Kind.BROKERS,
     ),
     # ── acknowledgement, in-sync sets, reads from followers ──────────────────────────────────
     Mutant(
         name="a majority is enough although the topic wants more copies",
-        target="kafkaesque.broker.watermark:Copies.reached",
+        target="kafkaesque.broker.replication.watermark:Copies.reached",
         old="min(commit, held_by(count)) < end",
         new="commit < end",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="copies count before they are committed",
-        target="kafkaesque.broker.watermark:Copies.reached",
+        target="kafkaesque.broker.replication.watermark:Copies.reached",
         old="min(commit, held_by(count)) < end",
         new="held_by(count - 1) < end",
         world=Kind.BROKERS,
@@ -146,7 +160,7 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="whoever waits is not told that too few are left in sync",
-        target="kafkaesque.broker.replica:Replica.look_in_sync",
+        target="kafkaesque.broker.replication.replica:Replica.look_in_sync",
         old="self._copies.too_few(len(self.in_sync.nodes))",
         new="pass",
         world=Kind.BROKERS,
@@ -167,7 +181,7 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="a group goes to rest before anybody has looked who is in sync",
-        target="kafkaesque.broker.replica_set:ReplicaSet.tick",
+        target="kafkaesque.broker.cluster.replica_set:ReplicaSet.tick",
         old="self._look_in_sync()  #",
         new="pass  #",
         world=Kind.BROKERS,
@@ -188,7 +202,7 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="a broker goes on without a replica whose disk failed it",
-        target="kafkaesque.broker.hosting:Hosting._on_stopped",
+        target="kafkaesque.broker.topic_hosting:Hosting._on_stopped",
         old="not self._is_alone",
         new="False",
         world=Kind.BROKERS,
@@ -223,7 +237,7 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="consumers are sent to replicas that are not in sync",
-        target="kafkaesque.broker.nearby:Nearby.better",
+        target="kafkaesque.broker.rack_reads:Nearby.better",
         old="for node in in_sync.nodes",
         new="for node in replica.raft.voters.voters",
         world=Kind.BROKERS,

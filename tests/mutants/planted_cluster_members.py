@@ -3,7 +3,7 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_GROUP = "kafkaesque.machines.consumer_group:ConsumerGroup"
+_GROUP = "kafkaesque.machines.groups.consumer_group:ConsumerGroup"
 
 CLUSTER_MEMBER_MUTANTS = (
     Mutant(
@@ -14,15 +14,8 @@ CLUSTER_MEMBER_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="members are told before it is committed",
-        target="kafkaesque.broker.group_coordinator:GroupCoordinator._carry_out",
-        old="self._host.write(last, done)",
-        new="self._host.write(last, _ignore), done(Outcome.COMMITTED)",
-        world=Kind.BROKERS,
-    ),
-    Mutant(
         name="the epoch does not rise when a member is gone",
-        target="kafkaesque.machines.consumer_draft:Draft.retarget",
+        target="kafkaesque.machines.groups.consumer_draft:Draft.retarget",
         old="epoch=self.epoch + 1",
         new="epoch=self.epoch + (len(self.members) >= len(self._before))",
         world=Kind.BROKERS,

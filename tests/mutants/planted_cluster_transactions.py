@@ -3,14 +3,14 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_CARRIER = "kafkaesque.broker.transaction_carrier:TransactionCarrier"
-_COORDINATOR = "kafkaesque.broker.transaction_coordinator:TransactionCoordinator"
-_BROKER = "kafkaesque.broker.transactions:BrokerTransactions"
+_CARRIER = "kafkaesque.broker.coordination.transaction_carrier:TransactionCarrier"
+_COORDINATOR = "kafkaesque.broker.coordination.transaction_coordinator:TransactionCoordinator"
+_BROKER = "kafkaesque.broker.coordination.transactions:BrokerTransactions"
 
 CLUSTER_TRANSACTION_MUTANTS = (
     Mutant(
         name="only the first partition of a transaction is told of its end",
-        target="kafkaesque.broker.transaction_coordinator:_Ending.__init__",
+        target="kafkaesque.broker.coordination.transaction_coordinator:_Ending.__init__",
         old="set(places)",
         new="set(places[:1])",
         world=Kind.BROKERS,
@@ -30,15 +30,15 @@ CLUSTER_TRANSACTION_MUTANTS = (
         world=Kind.BROKERS,
     ),
     Mutant(
-        name="an end is told before it is committed",
-        target=f"{_COORDINATOR}._carry_out",
-        old="self._host.write(records, done)",
-        new="self._host.write(records, lambda _: None), done(Outcome.COMMITTED)",
+        name="a coordinator answers before it is committed",
+        target="kafkaesque.broker.coordination.coordinator:Coordinator._carry_out",
+        old="self._host.write(last, done)",
+        new="self._host.write(last, _ignore), done(Outcome.COMMITTED)",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="the next coordinator does not look for what is decided",
-        target=f"{_COORDINATOR}.tick",
+        target=f"{_COORDINATOR}._pass_time",
         old="self._look_for_ends()",
         new="pass",
         world=Kind.BROKERS,
@@ -66,14 +66,14 @@ CLUSTER_TRANSACTION_MUTANTS = (
     ),
     Mutant(
         name="B26: a late end of one transaction ends the next",
-        target="kafkaesque.machines.transaction:end",
+        target="kafkaesque.machines.transactions.transaction:end",
         old="return _raised(decided, command.fresh_id) if command.bumps_epoch else decided",
         new="return decided",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="B29: to end a transaction a second time is refused",
-        target="kafkaesque.machines.transaction:end",
+        target="kafkaesque.machines.transactions.transaction:end",
         old="if command.bumps_epoch and known is not None and _is_last(known, command.producer):",
         new="if False:",
         world=Kind.BROKERS,

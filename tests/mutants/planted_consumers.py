@@ -2,8 +2,8 @@
 
 from tests.mutants.mutation import Mutant
 
-_GROUP = "kafkaesque.machines.consumer_group:ConsumerGroup"
-_RECONCILED = "kafkaesque.machines.consumer_group:reconciled"
+_GROUP = "kafkaesque.machines.groups.consumer_group:ConsumerGroup"
+_RECONCILED = "kafkaesque.machines.groups.consumer_group:reconciled"
 
 CONSUMER_MUTANTS = (
     Mutant(

@@ -4,7 +4,7 @@ from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
 _INCOMING = "kafkaesque.log.snapshot_pieces:IncomingSnapshot"
-_REPLICA = "kafkaesque.broker.replica:Replica"
+_REPLICA = "kafkaesque.broker.replication.replica:Replica"
 
 INSTALL_MUTANTS = (
     Mutant(
@@ -39,20 +39,20 @@ INSTALL_MUTANTS = (
     ),
     Mutant(
         name="a copy goes on as if its log had not begun anew",
-        target="kafkaesque.broker.machine_follower:MachineFollower._installed",
+        target="kafkaesque.broker.machine_hosting.machine_follower:MachineFollower._installed",
         old="self._load()",
         new="pass",
         world=Kind.BROKERS,
     ),
     Mutant(
         name="a machine's log is dropped behind its newest snapshot alone",
-        target="kafkaesque.broker.machine_snapshots:MachineSnapshots.needed_from",
+        target="kafkaesque.broker.machine_hosting.machine_snapshots:MachineSnapshots.needed_from",
         old="[-KEPT]",
         new="[-1]",
     ),
     Mutant(
         name="who begins anew knows nothing of producers before",
-        target="kafkaesque.broker.producer_keeper:ProducerKeeper.offer",
+        target="kafkaesque.broker.partition.producer_keeper:ProducerKeeper.offer",
         old="if not state:",
         new="if True:",
     ),
@@ -85,25 +85,25 @@ INSTALL_MUTANTS = (
     ),
     Mutant(
         name="a replica votes that may have forgotten what it acknowledged",
-        target="kafkaesque.broker.store:_begin_run",
+        target="kafkaesque.broker.storage.store:_begin_run",
         old="if has_lost_power else ()",
         new="if False else ()",
     ),
     Mutant(
         name="one that forgot stays in its term",
-        target="kafkaesque.broker.aside:distrust",
+        target="kafkaesque.broker.storage.aside:distrust",
         old="journal.add(StateSaved(group=group, term=term, vote=None))",
         new="pass",
     ),
     Mutant(
         name="one that forgets again before it has caught up stays in its term",
-        target="kafkaesque.broker.store:_begin_run",
+        target="kafkaesque.broker.storage.store:_begin_run",
         old="if state.may_lose and",
         new="if state.may_lose and not state.is_recovering and",
     ),
     Mutant(
         name="a start is not noted before batches count unsynced",
-        target="kafkaesque.broker.store:_begin_run",
+        target="kafkaesque.broker.storage.store:_begin_run",
         old="        journal.write_now()\n",
         new="        pass\n",
     ),

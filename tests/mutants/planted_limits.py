@@ -5,7 +5,7 @@ from tests.mutants.mutation import Mutant
 LIMIT_MUTANTS = (
     Mutant(
         name="a note beside an offset counts as its encoded bytes",
-        target="kafkaesque.machines.group_offsets:size_of",
+        target="kafkaesque.machines.groups.group_offsets:size_of",
         old="chars_bytes(value.metadata)",
         new="len(value.metadata.encode())",
     ),

@@ -2,8 +2,8 @@
 
 from tests.mutants.mutation import Mutant
 
-_MIXED = "kafkaesque.machines.mixed_group:MixedGroup"
-_UPGRADED = "kafkaesque.machines.groups:upgraded"
+_MIXED = "kafkaesque.machines.groups.mixed_group:MixedGroup"
+_UPGRADED = "kafkaesque.machines.groups.groups:upgraded"
 
 MIGRATION_MUTANTS = (
     Mutant(
@@ -26,7 +26,7 @@ MIGRATION_MUTANTS = (
     ),
     Mutant(
         name="a group of classic members stays what it was",
-        target="kafkaesque.machines.consumer_group:ConsumerGroup._remove",
+        target="kafkaesque.machines.groups.consumer_group:ConsumerGroup._remove",
         old="if self._is_classic_now(draft.members):",
         new="if False:",
     ),
@@ -38,7 +38,7 @@ MIGRATION_MUTANTS = (
     ),
     Mutant(
         name="nobody is asked to join after a downgrade",
-        target="kafkaesque.machines.group_life:GroupLife.tick",
+        target="kafkaesque.machines.groups.group_life:GroupLife.tick",
         old="if overdue or not is_led:",
         new="if overdue:",
     ),

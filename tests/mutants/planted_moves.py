@@ -3,11 +3,11 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_MOVER = "kafkaesque.broker.mover:Mover"
-_MOVES = "kafkaesque.machines.catalog_moves"
-_FOLDERS = "kafkaesque.broker.topic_folders:TopicFolders"
-_STORE = "kafkaesque.broker.store:Store"
-_COORDINATORS = "kafkaesque.broker.coordinators:Coordinators"
+_MOVER = "kafkaesque.broker.cluster.mover:Mover"
+_MOVES = "kafkaesque.machines.catalog.catalog_moves"
+_FOLDERS = "kafkaesque.broker.storage.topic_folders:TopicFolders"
+_STORE = "kafkaesque.broker.storage.store:Store"
+_COORDINATORS = "kafkaesque.broker.coordination.coordinators:Coordinators"
 
 MOVE_MUTANTS = (
     Mutant(
@@ -40,7 +40,7 @@ MOVE_MUTANTS = (
     ),
     Mutant(
         name="a replica that begins later believes that it knows who votes",
-        target="kafkaesque.broker.replica_set:first_voters",
+        target="kafkaesque.broker.cluster.replica_set:first_voters",
         old="if not topic.is_birthplace(index, node):",
         new="if False:",
         world=Kind.BROKERS,
@@ -138,7 +138,7 @@ MOVE_MUTANTS = (
     ),
     Mutant(
         name="a broker that is drained is taken for new partitions",
-        target="kafkaesque.broker.changes:Changes._racks",
+        target="kafkaesque.broker.cluster.catalog_changes:Changes._racks",
         old=" and not b.is_draining",
         new="",
         world=Kind.BROKERS,

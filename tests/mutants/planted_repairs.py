@@ -3,11 +3,11 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_RANGES = "kafkaesque.broker.ranges"
-_REPAIRS = "kafkaesque.broker.repairs"
-_COPIES = "kafkaesque.broker.copies"
-_REFILLS = "kafkaesque.broker.refills:Refills"
-_MENDING = "kafkaesque.log.mending:Mending"
+_RANGES = "kafkaesque.broker.replication.repair_ranges"
+_REPAIRS = "kafkaesque.broker.cluster.repairs"
+_COPIES = "kafkaesque.broker.replication.copy_query"
+_REFILLS = "kafkaesque.broker.cluster.refills:Refills"
+_MENDING = "kafkaesque.log.segment_repair:Mending"
 
 REPAIR_MUTANTS = (
     Mutant(
@@ -61,7 +61,7 @@ REPAIR_MUTANTS = (
     ),
     Mutant(
         name="a replica leads again while some of its damage is left",
-        target="kafkaesque.broker.replica:Replica.mended",
+        target="kafkaesque.broker.replication.replica:Replica.mended",
         old="not self.damage.found",
         new="True",
         world=Kind.ROT,
@@ -75,14 +75,14 @@ REPAIR_MUTANTS = (
     ),
     Mutant(
         name="good batches behind a bad one are given up, too",
-        target="kafkaesque.log.giving_up:_Scan._candidates",
+        target="kafkaesque.log.log_salvage:_Scan._candidates",
         old="at = position + _MAGIC_AT",
         new="at = self._size",
         world=Kind.ROT,
     ),
     Mutant(
         name="a damaged file is not kept when what is good of it is written anew",
-        target="kafkaesque.log.giving_up:_rewrite",
+        target="kafkaesque.log.log_salvage:_rewrite",
         old="_put_aside(disk, group, name)",
         new="disk.remove(path)",
         world=Kind.ROT,

@@ -5,7 +5,7 @@ from tests.mutants.mutation import Mutant
 _SEALS = "kafkaesque.log.seals"
 _SEGMENTS = "kafkaesque.log.segments:Segments"
 _KNOWN = "kafkaesque.log.known_segments:KnownSegments"
-_KEEPER = "kafkaesque.broker.producer_keeper:ProducerKeeper"
+_KEEPER = "kafkaesque.broker.partition.producer_keeper:ProducerKeeper"
 
 SEAL_MUTANTS = (
     Mutant(
@@ -52,7 +52,7 @@ SEAL_MUTANTS = (
     ),
     Mutant(
         name="the scrub tells nobody what it found",
-        target="kafkaesque.broker.scrub:Scrubber._found",
+        target="kafkaesque.broker.replication.scrubber:Scrubber._found",
         old="replica.damaged(error, bad.offset)",
         new="pass",
     ),
@@ -66,7 +66,7 @@ SEAL_MUTANTS = (
         name="a follower that finds damage votes no more",
         target=f"{_KEEPER}._follow_on",
         old="self._stuck_at = self._applied",
-        new="self._stop(error)",
+        new="self._replica.stop(error)",
     ),
     Mutant(
         name="the only replica does not lead if it cannot read of all producers",

@@ -2,10 +2,10 @@
 
 from tests.mutants.mutation import Mutant
 
-_CONTROLLERS = "kafkaesque.server.controllers:Controllers.look"
+_CONTROLLERS = "kafkaesque.server.edge.controllers:Controllers.look"
 _METADATA = "kafkaesque.server.handlers.metadata"
 _PRODUCERS = "kafkaesque.server.handlers.describe_producers"
-_ADMISSION = "kafkaesque.broker.admission:Admission"
+_ADMISSION = "kafkaesque.broker.partition.admission:Admission"
 
 SERVER_MUTANTS = (
     # ── controllers that are lost ────────────────────────────────────────────────────────────

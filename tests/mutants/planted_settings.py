@@ -3,7 +3,7 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_SETTINGS = "kafkaesque.machines.broker_settings"
+_SETTINGS = "kafkaesque.machines.catalog.broker_settings"
 _BROKER = "kafkaesque.broker.broker:Broker"
 
 SETTING_MUTANTS = (
@@ -16,7 +16,7 @@ SETTING_MUTANTS = (
     ),
     Mutant(
         name="a catalog that is saved forgets what was set for brokers",
-        target="kafkaesque.machines.catalog:Catalog.records",
+        target="kafkaesque.machines.catalog.catalog:Catalog.records",
         old="in self.broker_settings.items()",
         new="in {}.items()",
         world=Kind.SETTINGS,
@@ -37,7 +37,7 @@ SETTING_MUTANTS = (
     ),
     Mutant(
         name="the settings of a removed broker stay",
-        target="kafkaesque.machines.catalog_moves:remove_broker",
+        target="kafkaesque.machines.catalog.catalog_moves:remove_broker",
         old="if node in catalog.broker_settings:",
         new="if False:",
         world=Kind.SETTINGS,

@@ -6,7 +6,7 @@ from tests.mutants.mutation import Mutant
 TAIL_MUTANTS = (
     Mutant(
         name="a follower does not look at what its leader counts",
-        target="kafkaesque.raft.following:Following.take_heartbeat",
+        target="kafkaesque.raft.follower:Following.take_heartbeat",
         old="if heartbeat.matched > raft.end:",
         new="if False:",
         world=Kind.TAILS,
@@ -34,7 +34,7 @@ TAIL_MUTANTS = (
     ),
     Mutant(
         name="that a replica lost its tail is forgotten at a restart",
-        target="kafkaesque.broker.replica:Replica._carry_out",
+        target="kafkaesque.broker.replication.replica:Replica._carry_out",
         old="self._journal.add(RecoverySet(group=self.group, is_recovering=True))",
         new="pass",
         world=Kind.TAILS,

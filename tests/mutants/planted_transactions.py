@@ -2,10 +2,10 @@
 
 from tests.mutants.mutation import Mutant
 
-_PARTITION = "kafkaesque.broker.partition:Partition"
-_INDEX = "kafkaesque.broker.partition_transactions:PartitionTransactions"
-_COORDINATOR = "kafkaesque.broker.transaction_coordinator:TransactionCoordinator"
-_LIFE = "kafkaesque.machines.transaction"
+_PARTITION = "kafkaesque.broker.partition.partition:Partition"
+_INDEX = "kafkaesque.broker.partition.partition_transactions:PartitionTransactions"
+_COORDINATOR = "kafkaesque.broker.coordination.transaction_coordinator:TransactionCoordinator"
+_LIFE = "kafkaesque.machines.transactions.transaction"
 
 TRANSACTION_MUTANTS = (
     Mutant(
@@ -34,7 +34,7 @@ TRANSACTION_MUTANTS = (
     ),
     Mutant(
         name="what was decided before a crash is not looked for",
-        target=f"{_COORDINATOR}.tick",
+        target=f"{_COORDINATOR}._pass_time",
         old="self._look_for_ends()",
         new="pass",
     ),
@@ -46,7 +46,7 @@ TRANSACTION_MUTANTS = (
     ),
     Mutant(
         name="nothing times out",
-        target="kafkaesque.machines.transactions:Transactions._left_ms",
+        target="kafkaesque.machines.transactions.transactions:Transactions._left_ms",
         old="return min(max(",
         new="return 10**9 + min(max(",
     ),

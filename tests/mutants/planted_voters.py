@@ -3,9 +3,9 @@
 from kafkaesque.sim.many import Kind
 from tests.mutants.mutation import Mutant
 
-_CHOICE = "kafkaesque.machines.voter_choice:_Choice"
-_VOTERS = "kafkaesque.broker.catalog_voters:CatalogVoters"
-_PLANNER = "kafkaesque.machines.planning:_Planner"
+_CHOICE = "kafkaesque.machines.catalog.voter_choice:_Choice"
+_VOTERS = "kafkaesque.broker.cluster.catalog_voters:CatalogVoters"
+_PLANNER = "kafkaesque.machines.catalog.move_planning:_Planner"
 
 VOTER_MUTANTS = (
     Mutant(
@@ -24,7 +24,7 @@ VOTER_MUTANTS = (
     ),
     Mutant(
         name="a broker may vote before it has caught up",
-        target="kafkaesque.broker.catalog_voters:_has",
+        target="kafkaesque.broker.cluster.catalog_voters:_has",
         old="return progress.match >= commit and progress.commit >= commit",
         new="return True",
         world=Kind.BROKERS,
@@ -73,7 +73,7 @@ VOTER_MUTANTS = (
     ),
     Mutant(
         name="the replicas of a broker that is away are replaced at once",
-        target="kafkaesque.broker.caretaker:Caretaker._hosts",
+        target="kafkaesque.broker.cluster.caretaker:Caretaker._hosts",
         old="is_lost=self.absences.absent_ms(broker.node) >= lost_ms",
         new="is_lost=not self.absences.is_live(broker.node)",
         world=Kind.BROKERS,

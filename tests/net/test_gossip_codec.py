@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import MalformedLink
 from kafkaesque.gossip.messages import (
     Ack,
     Member,
@@ -17,6 +16,7 @@ from kafkaesque.gossip.messages import (
     State,
     Sync,
 )
+from kafkaesque.net.errors import MalformedLink
 from kafkaesque.net.gossip_codec import decode_packet, encode_packet
 from tests.net.messages import naturals
 

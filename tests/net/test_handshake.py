@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import LinkRefused, MalformedLink
 from kafkaesque.net import handshake
+from kafkaesque.net.errors import LinkRefused, MalformedLink
 from kafkaesque.net.handshake import NONCE_BYTES, Admits, Handshake, Identity, refusal_frame
 from tests.net.identities import an_identity, anyone
 
@@ -78,8 +78,8 @@ def test_another_secret_is_refused(secret: bytes, is_dialer_wrong: bool) -> None
     ("dialer", "acceptor", "wanted", "sentence"),
     [
         (an_identity(1), an_identity(2, cluster="garden"), 2, "kitchen, the other to garden"),
-        (an_identity(1), an_identity(2), 3, "node 3 was wanted, but node 2 is here"),
-        (an_identity(1), an_identity(1), 1, "both sides say that they are node 1"),
+        (an_identity(1), an_identity(2), 3, "expected node 3, but reached node 2"),
+        (an_identity(1), an_identity(1), 1, "both sides claim to be node 1"),
         (an_identity(None, cluster="x"), an_identity(2), None, "cluster x, the other to kitchen"),
     ],
 )

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.net.codec import Call, Decoder
-from kafkaesque.net.framing import frame
+from kafkaesque.net.frame_reader import SLAB_BYTES, Receiver
+from kafkaesque.net.link_frame import frame
 from kafkaesque.net.outbox import Outbox, Sort
 from kafkaesque.net.pieces import Gathering
-from kafkaesque.net.receiving import SLAB_BYTES, Receiver
 from kafkaesque.types import Buffer
 
 BULK = bytes(10_000)

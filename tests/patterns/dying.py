@@ -13,10 +13,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kafkaesque.patterns import Delivery, RetryPlan, WorkerSettings, redriving, reply, worker
+from kafkaesque.patterns import (
+    Delivery,
+    RetryPlan,
+    WorkerSettings,
+    dead_letter_redrive,
+    reply,
+    worker,
+)
 from kafkaesque.patterns.committer import Committer
+from kafkaesque.patterns.dead_letter_redrive import Redriver, RedriveSettings
 from kafkaesque.patterns.engine import EngineSettings
-from kafkaesque.patterns.redriving import Redriver, RedriveSettings
 from kafkaesque.patterns.sender import Sender
 
 STEPS = ("handling", "handled", "before-copy", "after-copy", "before-commit", "after-commit")
@@ -82,7 +89,7 @@ class DyingRedriver(Redriver):
 
 async def work(kind: str, bootstrap: str, topic: str, step: str, journal: Path) -> None:
     """Work until killed."""
-    # Static membership: whoever comes next takes over at once, not after a session time-out.
+    # Static membership: whoever comes next takes over at once, not after a session timeout.
     client = {"bootstrap.servers": bootstrap, "group.instance.id": "one"}
     handled = 0
 
@@ -122,7 +129,7 @@ async def work(kind: str, bootstrap: str, topic: str, step: str, journal: Path) 
 
 def redrive(bootstrap: str, topic: str, step: str) -> None:
     """Send dead letters back until killed, or until all are sent."""
-    redriving.MARK_EVERY, redriving._POLL_EVERY = MARK_EVERY, 1
+    dead_letter_redrive.MARK_EVERY, dead_letter_redrive._POLL_EVERY = MARK_EVERY, 1
     DyingRedriver.step = step
     DyingRedriver(bootstrap, topic, RedriveSettings()).run()
 

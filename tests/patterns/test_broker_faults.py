@@ -14,9 +14,9 @@ from kafkaesque.patterns import (
     RedriveSettings,
     RetryPlan,
     WorkerSettings,
+    dead_letter_redrive,
     publish,
     redrive,
-    redriving,
     reply,
     request,
     scatter,
@@ -259,15 +259,15 @@ def test_a_redrive_goes_on_when_a_broker_dies(
     cluster: Cluster, topic: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, dead = cluster.bootstrap, f"{topic}.dlq"
-    monkeypatch.setattr(redriving, "MARK_EVERY", 10)
-    monkeypatch.setattr(redriving, "_PROGRESS_EVERY", 1)
+    monkeypatch.setattr(dead_letter_redrive, "MARK_EVERY", 10)
+    monkeypatch.setattr(dead_letter_redrive, "_PROGRESS_EVERY", 1)
     wanted = [str(number) for number in range(60)]
     lost = Message(topic=topic, partition=0, offset=0, timestamp_ms=1, key=None, value=None)
     headers = dead_headers(lost, failure_of(ValueError()), attempts=1, group="g", now_ms=1)
     hurt: list[str] = []
     victims = {"letters": dead, "origin": topic, "marks": f"{dead}.redriven"}
 
-    def watch(state: redriving.Redriven) -> None:
+    def watch(state: dead_letter_redrive.Redriven) -> None:
         if state.moved == 25 and not hurt:
             hurt.append(who)
             cluster.kill(cluster.leader(victims[who]))
@@ -283,7 +283,7 @@ def test_a_redrive_goes_on_when_a_broker_dies(
     back = Counter(message.text for message in read_all(at, topic))
     assert set(back) == set(wanted)
     # A redrive's sender is not idempotent: what was in flight may be there twice.
-    assert sum(back.values()) <= len(wanted) + 3 * redriving.MARK_EVERY
+    assert sum(back.values()) <= len(wanted) + 3 * dead_letter_redrive.MARK_EVERY
 
 
 @pytest.mark.requirement("PAT-2")

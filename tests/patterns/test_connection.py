@@ -51,6 +51,6 @@ def test_a_topic_that_was_perhaps_made_is_asked_for_again(
 
 def test_a_topic_that_is_refused_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = AnAdmin(KafkaError.INVALID_CONFIG, None)
-    with pytest.raises(PatternError, match="topic orders cannot be made"):
+    with pytest.raises(PatternError, match="topic orders cannot be created"):
         made(monkeypatch, admin)
     assert admin.errors == [None]

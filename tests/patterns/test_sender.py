@@ -35,6 +35,8 @@ def test_who_is_cancelled_while_the_queue_is_full_leaves_no_place_taken() -> Non
             for one in sending:
                 one.cancel()
             await asyncio.wait(sending)
+            assert sender._in_flight < FITTING + 2
             sender.post("t", b"", key=None, headers=(), report=lambda *_: None)
+        assert sender._in_flight == 0
 
     run(story())

@@ -4,7 +4,8 @@ import pytest
 
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Entry, Voters
-from kafkaesque.errors import ChangeInProgress, InvalidChange, LeaderNotReady
+from kafkaesque.errors import ChangeInProgress, LeaderNotReady
+from kafkaesque.raft.leadership import InvalidChange
 from kafkaesque.raft.messages import (
     AppendRejected,
     AppendRequest,
@@ -189,7 +190,7 @@ def test_a_follower_with_another_history_is_found_in_few_round_trips() -> None:
     assert trips <= 3
 
 
-def test_a_follower_that_needs_what_was_trimmed_is_told_to_begin_anew() -> None:
+def test_a_follower_that_needs_what_was_trimmed_is_told_to_start_over() -> None:
     log = [opened(0, 1), *(batch(index, 1) for index in range(1, 9))]
     leader = a_leader(log)
     leader.log.trim(6)

@@ -3,7 +3,7 @@
 import pytest
 
 from kafkaesque.entry import Voters
-from kafkaesque.errors import InvalidChange
+from kafkaesque.raft.leadership import InvalidChange
 from kafkaesque.raft.messages import (
     AppendRequest,
     Heartbeat,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.config import RecordLimits
-from kafkaesque.errors import MalformedBatch, OversizedBatch
 from kafkaesque.record.compression import compress, decompress
+from kafkaesque.record.errors import MalformedBatch, OversizedBatch
 from kafkaesque.record.view import Codec
 
 LIMITS = RecordLimits()

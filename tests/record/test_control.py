@@ -1,9 +1,9 @@
 import pytest
 from aiokafka.record.control_record import ABORT_MARKER, COMMIT_MARKER, ControlRecord
 
-from kafkaesque.errors import MalformedBatch, UnsupportedBatch
 from kafkaesque.record.build import BatchTraits, build_batch
 from kafkaesque.record.control import Control, ControlType, build_control_batch, read_control
+from kafkaesque.record.errors import MalformedBatch, UnsupportedBatch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView

@@ -3,7 +3,7 @@ from aiokafka.record.util import encode_varint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import MalformedBatch
+from kafkaesque.record.errors import MalformedBatch
 from kafkaesque.record.varint import read_varint, read_varlong, write_varint, write_varlong
 
 EXAMPLES = [

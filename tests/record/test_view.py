@@ -2,8 +2,8 @@ import struct
 
 import pytest
 
-from kafkaesque.errors import CorruptBatch, MalformedBatch, UnsupportedBatch
 from kafkaesque.record.build import build_batch
+from kafkaesque.record.errors import CorruptBatch, MalformedBatch, UnsupportedBatch
 from kafkaesque.record.view import (
     HEADER_BYTES,
     BatchView,

@@ -5,17 +5,18 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.store import Store
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.config import BrokerConfig, LogConfig
 from kafkaesque.errors import KafkaesqueError, LogError
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.server.handlers import fetch
-from kafkaesque.server.session import Session
+from kafkaesque.server.requests.session import Session
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.wire.messages.fetch import FetchRequest, FetchResponse
+from tests.heard import Heard
 from tests.log.logs import START_MS, TINY, HandClock
 from tests.sim.disks import SMALL_PAGES, Later
 
@@ -30,7 +31,9 @@ class MemoryBroker:
         self.failures: list[LogError] = []
         disk = SimDisk(random.Random(1), self.later, SMALL_PAGES)
         clock = HandClock()
-        store = Store.open(disk, log, clock, 1, self.failures.append)
+        self.heard = Heard(clock)
+        store = Store.open(disk, log, clock, 1, self.failures.append, self.heard)
+        self.later.take_slices(store.slices)
         self.broker = Broker(
             1, store, clock, random.Random(1), BrokerConfig(), self.failures.append
         )

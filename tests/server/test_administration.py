@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.server.waiting import CHANGES_AT_ONCE_MAX
-from kafkaesque.topic_settings import NAMES
+from kafkaesque.server.requests.callback_waits import CHANGES_AT_ONCE_MAX
+from kafkaesque.topic_settings import TOPIC_SETTINGS
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.create_topics import (
     CreatableTopic,
@@ -55,7 +55,7 @@ def test_a_new_topic_is_answered_with_all_its_settings(tmp_path: Path) -> None:
         assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 3, 1)
         assert made.configs is not None
         told = {c.name: (c.value, c.config_source) for c in made.configs}
-        assert told.keys() == set(NAMES)
+        assert told.keys() == TOPIC_SETTINGS.keys()
         assert told["retention.ms"] == ("1000", 1)
         assert told["max.message.bytes"] == ("1048588", 5)
         (topic,) = (await admin.metadata("orders")).topics

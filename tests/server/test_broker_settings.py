@@ -107,23 +107,31 @@ def test_what_is_set_for_all_is_described_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
-        (("log.dirs", SET, "/tmp"), ErrorCode.INVALID_REQUEST, "log.dirs cannot be changed while"),
-        (("node.id", DELETE, None), ErrorCode.INVALID_REQUEST, "node.id cannot be changed while"),
+        (
+            ("log.dirs", SET, "/tmp"),
+            ErrorCode.INVALID_REQUEST,
+            "log.dirs cannot be changed at run time",
+        ),
+        (
+            ("node.id", DELETE, None),
+            ErrorCode.INVALID_REQUEST,
+            "node.id cannot be changed at run time",
+        ),
         (
             ("raft.election_ticks", SET, "5"),
             ErrorCode.INVALID_REQUEST,
             "raft.election_ticks cannot",
         ),
         (("socket.request.max.bytes", SET, "5"), ErrorCode.INVALID_REQUEST, "cannot be changed"),
-        (("no.such", SET, "5"), ErrorCode.INVALID_CONFIG, "no setting 'no.such'"),
-        (("no.such", DELETE, None), ErrorCode.INVALID_CONFIG, "no setting 'no.such'"),
-        ((SIZE, SET, "few"), ErrorCode.INVALID_CONFIG, "group.max.size is a whole number"),
-        ((SIZE, SET, "0"), ErrorCode.INVALID_CONFIG, "group.max.size is from 1 to"),
-        ((SIZE, SET, "1" * 30_000), ErrorCode.INVALID_CONFIG, "has at most 100 characters"),
-        (("x" * 30_000, SET, "1"), ErrorCode.INVALID_CONFIG, "no setting 'xxx"),
+        (("no.such", SET, "5"), ErrorCode.INVALID_CONFIG, "setting 'no.such'"),
+        (("no.such", DELETE, None), ErrorCode.INVALID_CONFIG, "setting 'no.such'"),
+        ((SIZE, SET, "few"), ErrorCode.INVALID_CONFIG, "group.max.size must be a whole number"),
+        ((SIZE, SET, "0"), ErrorCode.INVALID_CONFIG, "group.max.size must be from 1 to"),
+        ((SIZE, SET, "1" * 30_000), ErrorCode.INVALID_CONFIG, "takes at most 100 characters"),
+        (("x" * 30_000, SET, "1"), ErrorCode.INVALID_CONFIG, "setting 'xxx"),
         ((SIZE, SET, None), ErrorCode.INVALID_REQUEST, "group.max.size needs a value"),
-        ((SIZE, APPEND, "5"), ErrorCode.INVALID_CONFIG, "group.max.size is no list"),
-        ((SIZE, 9, "5"), ErrorCode.INVALID_REQUEST, "no operation 9"),
+        ((SIZE, APPEND, "5"), ErrorCode.INVALID_CONFIG, "group.max.size is not a list"),
+        ((SIZE, 9, "5"), ErrorCode.INVALID_REQUEST, "unknown operation 9"),
         (
             ("group.min.session.timeout.ms", SET, "1800001"),
             ErrorCode.INVALID_CONFIG,
@@ -254,7 +262,7 @@ def test_every_setting_is_set_described_and_dropped_again(tmp_path: Path) -> Non
 @pytest.fixture
 def levels() -> Iterator[None]:
     """Give all loggers their levels back."""
-    names = ["root", "kafkaesque", "kafkaesque.server.doorkeeper", "kafkaesque.server.connection"]
+    names = ["root", "kafkaesque", "kafkaesque.events.clients", "kafkaesque.server.edge.connection"]
     before = {name: logging.getLogger(name).level for name in names if name != "root"}
     root = logging.root.level
     yield
@@ -265,7 +273,7 @@ def levels() -> Iterator[None]:
 
 @pytest.mark.usefixtures("levels")
 def test_levels_of_loggers_are_changed_at_once_and_fall_back(tmp_path: Path) -> None:
-    name = "kafkaesque.server.doorkeeper"
+    name = "kafkaesque.events.clients"
     found = logging.getLogger(name)
 
     async def level(admin: Admin, logger: str = name) -> str | None:
@@ -281,7 +289,7 @@ def test_levels_of_loggers_are_changed_at_once_and_fall_back(tmp_path: Path) -> 
             assert await level(admin) == text
             assert found.level == number
         assert found.isEnabledFor(logging.DEBUG)
-        assert await level(admin, "kafkaesque.server.connection") == "INFO"
+        assert await level(admin, "kafkaesque.server.edge.connection") == "INFO"
         await admin.alter((name, SET, "ERROR"), topic=ONE, resource_type=LOGGER, is_dry_run=True)
         assert await level(admin) == "TRACE"
         assert await admin.alter((name, DELETE, None), topic=ONE, resource_type=LOGGER) == (0, None)
@@ -304,7 +312,7 @@ def test_levels_of_loggers_are_changed_at_once_and_fall_back(tmp_path: Path) -> 
 def test_a_level_that_cannot_be_changes_nothing(
     tmp_path: Path, change: tuple[str, int, str | None], code: ErrorCode
 ) -> None:
-    name = "kafkaesque.server.doorkeeper"
+    name = "kafkaesque.events.clients"
 
     async def go(admin: Admin) -> None:
         before = logging.getLogger(name).level

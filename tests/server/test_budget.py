@@ -1,6 +1,6 @@
 """The bytes in flight: who waits, who goes on, and that somebody always does."""
 
-from kafkaesque.server.budget import FREE_BYTES, RESUMED_BYTES, Budget
+from kafkaesque.server.edge.budget import FREE_BYTES, RESUMED_BYTES, Budget
 
 
 class AReader:

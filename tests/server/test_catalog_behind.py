@@ -2,13 +2,14 @@
 
 from msgspec.structs import replace
 
-from kafkaesque.broker.broker import CATALOG_GROUP
-from kafkaesque.broker.confirming import Confirming
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC
-from kafkaesque.broker.peers import ReplyTo
-from kafkaesque.broker.serving_waits import VACANT_TICKS_MAX
-from kafkaesque.errors import NotHere
-from kafkaesque.machines.catalog_commands import Command
+from kafkaesque.broker.cluster.catalog_freshness import Confirming
+from kafkaesque.broker.cluster.peers import ReplyTo
+from kafkaesque.broker.cluster.serving_waits import VACANT_TICKS_MAX
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC
+from kafkaesque.broker.partition.partition_errors import NotHere
+from kafkaesque.machines.catalog.catalog_commands import Command
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
+from kafkaesque.server.answers.partition_facts import slots_of
 from kafkaesque.server.handlers import (
     describe_topic_partitions,
     list_offsets,
@@ -16,7 +17,6 @@ from kafkaesque.server.handlers import (
     offset_commit,
     offset_fetch,
 )
-from kafkaesque.server.partition_facts import slots_of
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId

@@ -4,10 +4,11 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.presence import is_cut_off
-from kafkaesque.machines.transaction_commands import Producer
-from kafkaesque.server.controllers import LOOKS_APART, Controllers
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
+from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.server.edge.controllers import LOOKS_APART, Controllers
 from kafkaesque.server.handlers import (
     create_topics,
     describe_cluster,
@@ -17,7 +18,7 @@ from kafkaesque.server.handlers import (
     list_offsets,
     metadata,
 )
-from kafkaesque.server.session import Session
+from kafkaesque.server.requests.session import Session
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId

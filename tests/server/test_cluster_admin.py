@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.server.handlers import (
     alter_partition_reassignments,
     create_partitions,
@@ -16,8 +16,8 @@ from kafkaesque.server.handlers import (
     list_partition_reassignments,
     unregister_broker,
 )
-from kafkaesque.server.local_channel import LocalChannel
-from kafkaesque.server.session import Session
+from kafkaesque.server.peers.local_channel import LocalChannel
+from kafkaesque.server.requests.session import Session
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId

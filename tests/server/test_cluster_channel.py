@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.cluster.calls import COMMAND
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import LimitsConfig
 from kafkaesque.errors import PeerUnreachable
@@ -18,7 +19,8 @@ from kafkaesque.gateway.text_publish import publish
 from kafkaesque.net.codec import Failure, Reply
 from kafkaesque.net.ports import Question
 from kafkaesque.record.key_partition import partition_of
-from kafkaesque.server.cluster_channel import (
+from kafkaesque.server.edge.edge import Edge
+from kafkaesque.server.peers.cluster_channel import (
     ONE_LEADER_WAIT_MS_MAX,
     REQUESTS_PENDING_MAX,
     SEVERAL_LEADERS_WAIT_MS_MAX,
@@ -26,9 +28,8 @@ from kafkaesque.server.cluster_channel import (
     Forwarded,
     hand_on,
 )
-from kafkaesque.server.edge import Edge
-from kafkaesque.server.local_channel import LocalChannel
-from kafkaesque.server.peering import Ask
+from kafkaesque.server.peers.local_channel import LocalChannel
+from kafkaesque.server.peers.peering import Ask
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId
@@ -205,7 +206,7 @@ def test_requests_that_wait_leave_room_on_the_link_for_other_calls() -> None:
             await until(lambda: len(other.asked) == REQUESTS_PENDING_MAX)
             with pytest.raises(PeerUnreachable, match="wait for answers"):
                 await hand_on(found.links, 2, request, FETCH_VERSION)
-            assert bytes(await found.links.call(2, Ask.COMMAND, b"")) == b"other"
+            assert bytes(await found.links.call(2, COMMAND.number, b"")) == b"other"
             for one in waiting:
                 one.cancel()
             await asyncio.wait(waiting)

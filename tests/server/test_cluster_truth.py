@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.server.handlers import (
     describe_topic_partitions,
     fetch,
@@ -12,7 +12,7 @@ from kafkaesque.server.handlers import (
     metadata,
     produce,
 )
-from kafkaesque.server.session import Session
+from kafkaesque.server.requests.session import Session
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.server.counters import Kind, Refusal
-from kafkaesque.server.door import Door, kind_of
+from kafkaesque.server.edge.counters import Kind, Refusal
+from kafkaesque.server.edge.door import Door, kind_of
 from tests.net.linking import linked, some_ends, until
 from tests.server.running import LOOPS, an_api_versions, run_on, running
 
@@ -50,7 +50,7 @@ def test_three_protocols_share_the_port(tmp_path: Path, loop: str) -> None:
             kafka.send(an_api_versions(1) + an_api_versions(2))
             assert [await kafka.correlation(), await kafka.correlation()] == [1, 2]
             assert (await http.rest()).startswith(b"HTTP/1.1 200 OK\r\n")
-            assert b"no command hello" in await text.line()
+            assert b"unknown command hello" in await text.line()
             kafka.send(an_api_versions(3))
             assert await kafka.correlation() == 3
 
@@ -73,7 +73,7 @@ def test_clients_who_come_before_the_broker_is_ready_wait_and_are_served(
             await broker.until(lambda: edge.waiting == 2)
             edge.open()
             assert await kafka.correlation() == 1
-            assert b"no command hello" in await text.line()
+            assert b"unknown command hello" in await text.line()
             kafka.send(an_api_versions(2))
             assert await kafka.correlation() == 2
 

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from kafkaesque.config import LimitsConfig
-from kafkaesque.server.counters import Counters, Refusal
-from kafkaesque.server.doorkeeper import Doorkeeper, is_loopback
+from kafkaesque.server.edge.counters import Counters, Refusal
+from kafkaesque.server.edge.doorkeeper import Doorkeeper
+from kafkaesque.server.requests.addresses import is_loopback
+from tests.heard import Heard
 from tests.server.running import ManualClock
 
 
@@ -24,7 +26,7 @@ class AGuest:
 
 def a_doorkeeper(clock: ManualClock, **limits: Any) -> tuple[Doorkeeper, Counters]:
     counters = Counters()
-    return Doorkeeper(LimitsConfig(**limits), clock, counters), counters
+    return Doorkeeper(LimitsConfig(**limits), clock, counters, Heard(clock)), counters
 
 
 @pytest.mark.complains(

@@ -1,7 +1,8 @@
 """Levels of features as Kafka's clients see and change them: all or none, through any broker."""
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.server.handlers import api_versions, update_features
+from kafkaesque.server.edge import api_versions
+from kafkaesque.server.handlers import update_features
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode

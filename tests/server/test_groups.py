@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from kafkaesque.broker.machine_snapshots import KEPT
+from kafkaesque.broker.machine_hosting.machine_snapshots import KEPT
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kafkaesque.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.broker.problems import Problem, ProblemKind
 from kafkaesque.config import LimitsConfig
 from kafkaesque.errors import LogError
-from kafkaesque.server.counters import Refusal
-from kafkaesque.server.guest import GuestProtocol
-from kafkaesque.server.http import BadRequest, HttpConnection, parse
-from tests.server.running import LOOPS, a_metadata, a_produce, run_on, running
+from kafkaesque.server.edge.counters import Refusal
+from kafkaesque.server.edge.limited_protocol import GuestProtocol
+from kafkaesque.server.http.http import BadRequest, HttpConnection, parse
+from tests.server.running import LOOPS, Running, a_metadata, a_produce, run_on, running
 
 HOST = b"Host: broker\r\n"
 
@@ -56,12 +57,12 @@ def test_a_connection_is_kept_for_the_next_request(tmp_path: Path, loop: str) ->
 )
 @pytest.mark.complains(
     "connection_closed reason=request peer=*: a header is malformed",
-    "connection_closed reason=request peer=*: headers of more than 8192 bytes are not taken",
-    "connection_closed reason=request peer=*: requests with a body are not taken",
-    "connection_closed reason=request peer=*: the header content-length is there twice",
+    "connection_closed reason=request peer=*: headers of more than 8192 bytes are not accepted",
+    "connection_closed reason=request peer=*: requests with a body are not accepted",
+    "connection_closed reason=request peer=*: the header content-length appears twice",
     "connection_closed reason=request peer=*: the header host is missing",
-    "connection_closed reason=request peer=*: the header host is there twice",
-    "connection_closed reason=request peer=*: this is no request line",
+    "connection_closed reason=request peer=*: the header host appears twice",
+    "connection_closed reason=request peer=*: the request line is malformed",
 )
 def test_what_is_refused_is_answered_once_and_closed(
     tmp_path: Path, data: bytes, status: bytes
@@ -147,6 +148,41 @@ def test_a_broker_that_stops_is_not_healthy(tmp_path: Path) -> None:
             answer = await peer.rest()
             assert answer.startswith(b"HTTP/1.1 503 ")
             assert answer.endswith(b"the broker is stopping\n")
+
+    run_on("uvloop", go())
+
+
+async def page(broker: Running, path: bytes) -> tuple[int, str]:
+    """Return the status and the content of a page."""
+    peer = await broker.connect()
+    peer.send(get(path, HOST + b"Connection: close\r\n"))
+    head, _, content = (await peer.rest()).partition(b"\r\n\r\n")
+    return int(head.split()[1]), content.decode()
+
+
+def test_a_supervisor_learns_whether_it_lives_and_whether_it_serves(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with running(tmp_path) as broker:
+            node, edge = broker.node, broker.node.edge
+
+            async def ready() -> tuple[int, str]:
+                assert await page(broker, b"/health/live") == (200, "ok\n")
+                return await page(broker, b"/health/ready")
+
+            assert await ready() == (200, "ok\n")
+            edge.is_open = False
+            assert await ready() == (503, "the broker is catching up with its cluster\n")
+            edge.is_open = True
+            crowded = Problem(kind=ProblemKind.CROWDED, text="nearly full")
+            full = Problem(kind=ProblemKind.DISK_FULL, text="no room")
+            edge.watch._lasting = {one.kind: one for one in (crowded, full)}
+            assert await ready() == (503, "no room\n")
+            edge.watch._lasting = {crowded.kind: crowded}
+            assert await ready() == (200, "ok\n"), "clients are served all the same"
+            edge.stopping.begin()
+            assert await ready() == (503, "the broker is stopping\n")
+            node.failure.set_result(LogError("the disk is gone"))
+            assert await ready() == (503, "the broker stops: the disk is gone\n")
 
     run_on("uvloop", go())
 

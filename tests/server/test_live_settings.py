@@ -16,7 +16,7 @@ from kafkaesque.dynamic_settings import ROWS
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.record import Record
-from kafkaesque.topic_settings import DEFAULTS, Never, kind_of, value_text
+from kafkaesque.topic_settings import DEFAULTS, TOPIC_SETTINGS, Never, value_text
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kafkaesque.wire.messages.describe_transactions import (
@@ -459,7 +459,7 @@ def test_each_setting_of_the_configuration_is_shown_to_act() -> None:
 
 def another(topic_setting: str) -> str:
     """Return a value that is not the default."""
-    default, kind = value_text(DEFAULTS, topic_setting), kind_of(topic_setting)
+    default, kind = value_text(DEFAULTS, topic_setting), TOPIC_SETTINGS[topic_setting].kind
     if kind is float:
         return "0.25"
     if kind is not int:
@@ -474,7 +474,7 @@ FIXED = {"unclean.leader.election.enable"}
 
 def test_a_default_of_topics_that_has_one_value_takes_no_other(tmp_path: Path) -> None:
     assert {
-        name for name, row in ROWS.items() if row.topic and kind_of(row.topic) is Never
+        name for name, row in ROWS.items() if row.topic and TOPIC_SETTINGS[row.topic].kind is Never
     } == FIXED
 
     async def show(stage: Stage) -> None:

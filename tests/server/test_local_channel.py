@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.errors import ApiNotServed
 from kafkaesque.node import Node, NodeSettings
-from kafkaesque.server.local_channel import LocalChannel
+from kafkaesque.server.peers.local_channel import LocalChannel
+from kafkaesque.wire.errors import ApiNotServed
 from kafkaesque.wire.message import Api, message
 from kafkaesque.wire.messages.metadata import (
     MetadataRequest,

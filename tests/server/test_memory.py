@@ -1,6 +1,6 @@
 """What a broker holds on to: nothing of a request that was answered, or that will never be whole.
 
-The collector of cycles comes late (`server/memory.py`), so here it does not come at all.
+The collector of cycles comes late (`server/edge/memory.py`), so here it does not come at all.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.server.counters import Kind
+from kafkaesque.server.edge.counters import Kind
 from kafkaesque.server.handlers import produce
-from kafkaesque.server.session import Session
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

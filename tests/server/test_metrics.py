@@ -1,10 +1,10 @@
 """What a broker of several tells Prometheus of the partitions that it has."""
 
-from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import LimitsConfig
-from kafkaesque.server.edge import Edge
-from kafkaesque.server.metrics import METRICS
+from kafkaesque.server.edge.edge import Edge
+from kafkaesque.server.http.metrics import METRICS
 from kafkaesque.sim.broker_run import is_of_one_mind
 from tests.sim.test_broker_world import broker_of, create, ready_world, wait
 

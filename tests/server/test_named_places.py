@@ -1,6 +1,6 @@
 """Partitions by their topics' names."""
 
-from kafkaesque.server.named_places import named_places
+from kafkaesque.server.answers.named_places import named_places
 from tests.server.memory_broker import MemoryBroker
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kafkaesque.clock import SystemClock
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.server.handlers import init_producer_id, produce
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import topic_created
+from kafkaesque.server.requests.callback_waits import topic_created
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafkaesque.wire.messages.produce import (
@@ -80,7 +81,7 @@ def a_batch(sequence: int | None = None, producer_id: int = 0, key: bytes | None
     stamp = None
     if sequence is not None:
         stamp = ProducerStamp(producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
-    record = Record(offset=0, timestamp_ms=5, key=key, value=b"v")
+    record = Record(offset=0, timestamp_ms=SystemClock().now_ms(), key=key, value=b"v")
     return bytes(build_batch([record], producer=stamp))
 
 
@@ -159,6 +160,7 @@ def test_the_producers_time_is_not_told_back(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.setting("min.insync.replicas")
 def test_more_replicas_than_there_are_can_only_be_had_by_asking_for_less(tmp_path: Path) -> None:
     async def story(door: Door) -> None:
         await door.create(min_insync_replicas="2")
@@ -171,14 +173,16 @@ def test_more_replicas_than_there_are_can_only_be_had_by_asking_for_less(tmp_pat
 def test_a_batch_of_a_transaction_is_refused(tmp_path: Path) -> None:
     async def story(door: Door) -> None:
         await door.create()
-        record = Record(offset=0, timestamp_ms=5, key=None, value=b"v")
+        record = Record(offset=0, timestamp_ms=SystemClock().now_ms(), key=None, value=b"v")
         batch = bytes(build_batch([record], traits=BatchTraits(is_transactional=True)))
         assert (await door.produce(batch)).error_code == ErrorCode.INVALID_TXN_STATE
 
     play(tmp_path, story)
 
 
-@pytest.mark.parametrize("records", [None, b"", b"\0" * 10, a_batch() + a_batch()])
+@pytest.mark.parametrize(
+    "records", [None, b"", b"\0" * 10, a_batch() + a_batch()], ids=["none", "empty", "zeros", "two"]
+)
 def test_anything_but_one_batch_is_refused(tmp_path: Path, records: bytes | None) -> None:
     async def story(door: Door) -> None:
         await door.create()

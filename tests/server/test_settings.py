@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.dynamic_settings import ROWS
-from kafkaesque.topic_settings import NAMES
+from kafkaesque.topic_settings import TOPIC_SETTINGS
 from kafkaesque.wire.error_codes import ErrorCode
 from tests.server.admins import APPEND, BROKER, DELETE, GROUP, SET, SUBTRACT, TOPIC, Admin, serve
 
@@ -14,7 +14,7 @@ def test_every_setting_of_a_topic_is_described_with_its_source(tmp_path: Path) -
     async def go(admin: Admin) -> None:
         await admin.create("orders", settings=[("cleanup.policy", "compact")])
         found = {c.name: c for c in (await admin.describe(TOPIC, "orders")).configs}
-        assert found.keys() == set(NAMES)
+        assert found.keys() == TOPIC_SETTINGS.keys()
         policy = found["cleanup.policy"]
         assert (policy.value, policy.config_source, policy.config_type) == ("compact", 1, 7)
         told = [(s.name, s.value, s.source) for s in policy.synonyms]

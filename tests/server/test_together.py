@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from kafkaesque.server.handlers import create_topics, delete_topics
-from kafkaesque.server.waiting import CHANGES_AT_ONCE_MAX
+from kafkaesque.server.requests.callback_waits import CHANGES_AT_ONCE_MAX
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.create_topics import (
     CreatableTopic,

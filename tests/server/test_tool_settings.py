@@ -112,7 +112,7 @@ def test_groups_and_loggers_have_settings(tmp_path: Path) -> None:
         loggers = await admin.describe(BROKER_LOGGER, "1")
         levels = {c.name: c.value for c in loggers.configs}
         assert "root" in levels
-        assert "kafkaesque.server.connection" in levels
+        assert "kafkaesque.server.edge.connection" in levels
         missing = await admin.describe(BROKER_LOGGER, "7")
         assert missing.error_code == ErrorCode.INVALID_REQUEST
 

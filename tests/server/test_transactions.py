@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kafkaesque.clock import SystemClock
-from kafkaesque.machines.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_commands import Producer
 from kafkaesque.record.view import split_batches
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.add_offsets_to_txn import (

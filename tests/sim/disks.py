@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 from kafkaesque.sim.disk import DiskFaults, SimDisk
+from kafkaesque.slices import Slices
 
 SMALL_PAGES = DiskFaults(page_bytes=64)
 
@@ -19,6 +20,10 @@ class Later:
 
     def play(self, number: int = 0) -> None:
         self.waiting.pop(number)[1]()
+
+    def take_slices(self, slices: Slices) -> None:
+        """Let slices of long work wait here, too."""
+        slices.on_wanted = lambda: self(0, slices.run)
 
 
 def new_disk(seed: int = 1, faults: DiskFaults = SMALL_PAGES) -> SimDisk:

@@ -6,7 +6,7 @@
 import hashlib
 import sys
 
-from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.sim.checks import digest
 from kafkaesque.sim.mischief import Mischief
 from kafkaesque.sim.run import make_peace

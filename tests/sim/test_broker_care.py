@@ -1,16 +1,18 @@
 """A cluster that looks after itself: what is lost is replaced, what is drained is emptied."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.cluster_config import ClusterConfig
 from kafkaesque.config import BrokerConfig
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.catalog import Topic
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -68,6 +70,20 @@ def test_a_drained_broker_is_emptied_and_nothing_is_lost() -> None:
     assert broker_of(world, leader.node).partition("orders", 3).high_watermark == 1
 
 
+@pytest.mark.complains("disk_full folder=simulated free_bytes=*")
+@pytest.mark.event("moves_not_begun", "moves_begun")
+def test_moves_that_cannot_be_begun_for_want_of_room_begin_when_there_is_some() -> None:
+    world = a_world(4)
+    drain(world, 2)
+    catalog = world.leading(CATALOG_GROUP)
+    assert catalog is not None
+    machine = world.nodes[catalog.raft.node]
+    machine.disk.faults = replace(machine.disk.faults, full_at_bytes=machine.disk.used_bytes)
+    wait(world, lambda: machine.events.counts["moves_not_begun"] > 0)
+    machine.disk.faults = replace(machine.disk.faults, full_at_bytes=None)
+    wait(world, lambda: holds(world)[2] == 0 and is_of_one_mind(world))
+
+
 def test_the_replicas_of_a_broker_that_stays_away_are_replaced_and_not_before() -> None:
     world = a_world(4)
     before = topic(world).replicas
@@ -81,6 +97,7 @@ def test_the_replicas_of_a_broker_that_stays_away_are_replaced_and_not_before() 
     wait(world, lambda: is_of_one_mind(world))
 
 
+@pytest.mark.event("moves_begun")
 @pytest.mark.requirement("CORE-8")
 def test_a_broker_that_is_added_gets_its_share_a_few_partitions_at_a_time() -> None:
     world = a_world(3, moves_max=2)

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.broker import Broker
 from kafkaesque.cluster_config import ClusterConfig
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import BrokerInUse
-from kafkaesque.machines.catalog_commands import (
+from kafkaesque.machines.catalog.catalog_commands import (
     AdmitBroker,
     Carried,
     Command,
@@ -19,7 +18,9 @@ from kafkaesque.machines.catalog_commands import (
     RemoveBroker,
     Reply,
 )
-from kafkaesque.machines.features import supported
+from kafkaesque.machines.catalog.catalog_errors import BrokerInUse
+from kafkaesque.machines.catalog.features import supported
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.broker_growth import VoterChecks, has_right_voters
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld

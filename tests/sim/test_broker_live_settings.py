@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from kafkaesque.broker.broker import CATALOG_GROUP
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.broker_settings import ALL_BROKERS
+from kafkaesque.machines.catalog.broker_settings import ALL_BROKERS
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId

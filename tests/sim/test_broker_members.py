@@ -6,7 +6,7 @@ import pytest
 
 from kafkaesque.config import BrokerConfig
 from kafkaesque.coordinator_config import GroupConfig
-from kafkaesque.machines.consumer_commands import ConsumerTold
+from kafkaesque.machines.groups.consumer_commands import ConsumerTold
 from kafkaesque.sim.broker_members import SESSION_MS, GivenOut
 from kafkaesque.sim.broker_run import run_brokers
 from kafkaesque.sim.broker_settings import BrokerSettings

@@ -1,19 +1,22 @@
 """Partitions are moved while everything runs: records, files and coordinators go with them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.preferred import TICKS_BETWEEN as PREFERRED_TICKS
-from kafkaesque.broker.topics import group_of
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.partition.partition_errors import NotHere
+from kafkaesque.broker.replication.preferred_leaders import TICKS_BETWEEN as PREFERRED_TICKS
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.cluster_config import MoveConfig
 from kafkaesque.config import BrokerConfig, RaftConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import BrokerInUse, InvalidAssignment, KafkaesqueError, NotHere
-from kafkaesque.machines.catalog import Topic
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.catalog.catalog_errors import BrokerInUse, InvalidAssignment
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.sim.broker_run import check_holdings, is_of_one_mind
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -75,6 +78,7 @@ def holders(world: BrokerWorld, index: int = 0) -> list[NodeId]:
     return [n for n in world.nodes if group in broker_of(world, n).replicas.by_group]
 
 
+@pytest.mark.event("move_begun", "voters_changed", "move_ended")
 def test_a_partition_goes_to_other_brokers_with_all_its_records() -> None:
     world = a_world()
     fill(world)
@@ -88,6 +92,21 @@ def test_a_partition_goes_to_other_brokers_with_all_its_records() -> None:
     assert broker_of(world, 4).partition("orders", 0).high_watermark == 20
     with pytest.raises(NotHere):
         broker_of(world, 1).partition("orders", 0)
+
+
+@pytest.mark.event("move_begun", "move_ended")
+def test_whoever_holds_a_partition_tells_that_it_moves_and_where_it_is_then(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = a_world()
+    assert move(world, [4, 5, 3]) is None
+    wait(world, lambda: is_settled(world))
+    told = Counter(text for text in caplog.messages if text.startswith("move_"))
+    group = group_of(orders(world), 0)
+    assert told == {
+        f"move_begun partition={group} from=1,2,3 to=4,5,3": 5,
+        f"move_ended partition={group} nodes=4,5,3": 5,
+    }
 
 
 def test_a_new_replica_begins_without_knowing_who_votes() -> None:

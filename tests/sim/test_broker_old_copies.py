@@ -2,12 +2,11 @@
 
 import pytest
 
-from kafkaesque.broker.aside import LEAP
-from kafkaesque.broker.broker import CATALOG_GROUP
 from kafkaesque.broker.problems import ProblemKind, problems
-from kafkaesque.broker.topics import group_of
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.broker.storage.aside import LEAP
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -26,8 +25,8 @@ from tests.sim.test_broker_world import (
 
 OLD = 3
 pytestmark = pytest.mark.complains(
-    "old_copy peer=*: broker * remembers more of this data folder *",
-    "tail_lost partition=* offset=*: the disk has lost what was synced *",  # leaders notice, too
+    "old_copy peer=*: broker * remembers newer data than *",
+    "tail_lost partition=* offset=*: the disk lost synced *",  # leaders notice, too
 )
 
 
@@ -249,6 +248,7 @@ def alone_on_the_old(world: BrokerWorld) -> int:
     return next(index for index, nodes in enumerate(replicas) if nodes == (OLD,))
 
 
+@pytest.mark.event("old_copy")
 def test_where_it_is_alone_it_goes_on_with_what_is_there_and_says_so() -> None:
     world = a_world()
     index = alone_on_the_old(world)

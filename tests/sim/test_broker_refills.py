@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.record.view import split_batches
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -96,6 +96,7 @@ def check_all(world: BrokerWorld, group: GroupId) -> None:
         world.groups[group].holds_everything(replica)
 
 
+@pytest.mark.event("refill_begun", "replica_recovered")
 @pytest.mark.parametrize("is_catalog", [False, True])
 def test_one_of_three_copies_with_a_damaged_end_is_filled_by_the_others(is_catalog: bool) -> None:
     world = filled_world()
@@ -110,6 +111,7 @@ def test_one_of_three_copies_with_a_damaged_end_is_filled_by_the_others(is_catal
     check_all(world, group)
 
 
+@pytest.mark.event("refill_waits")
 @pytest.mark.parametrize("is_catalog", [False, True])
 @pytest.mark.parametrize("nodes", [[1, 2], [2, 3], [1, 2, 3]])
 def test_copies_with_damaged_ends_stay_as_they_are_while_most_are_not_whole(
@@ -136,6 +138,7 @@ def test_copies_with_damaged_ends_stay_as_they_are_while_most_are_not_whole(
     assert all(broker_of(world, node).refills.done == 0 for node in nodes[1:])
 
 
+@pytest.mark.complains("replica_stopped partition=orders.*")
 def test_a_copy_that_cannot_be_cut_for_damage_is_filled_anew_while_its_broker_runs() -> None:
     world = filled_world()
     machine = leader_of(world, "orders")

@@ -2,13 +2,14 @@
 
 import pytest
 
-from kafkaesque.broker.aside import LEAP
-from kafkaesque.broker.broker import CATALOG_GROUP
-from kafkaesque.broker.identity import FolderIdentity
-from kafkaesque.broker.salvage import Remembered, has_journal, rejoin
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import JournalLost, LogError
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.broker.storage.aside import LEAP
+from kafkaesque.broker.storage.identity import FolderIdentity
+from kafkaesque.broker.storage.salvage import Remembered, has_journal, rejoin
+from kafkaesque.broker.storage.storage_errors import JournalLost
+from kafkaesque.errors import LogError
 from kafkaesque.log.journal import PATH
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.disk import PowerLost
 from tests.sim.test_broker_growth import pass_ms
@@ -99,7 +100,8 @@ def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() ->
     assert broker_of(world, 2).partition("orders", 0).high_watermark == 2
 
 
-@pytest.mark.complains("log_rebuilt partition=single.* end=1 *: it goes on from its segments")
+@pytest.mark.event("log_rebuilt")
+@pytest.mark.complains("log_rebuilt partition=single.* end=1 *: no other broker holds *")
 def test_where_it_is_alone_it_goes_on_from_its_segments() -> None:
     world = a_world()
     index = alone_on_the_old(world)
@@ -147,6 +149,6 @@ def test_the_only_one_that_votes_on_the_catalog_cannot_be_given_it_again() -> No
     world = a_world()
     lose_journal(world)
     alone = Remembered(run=1, round=1, term=1, voters=(OLD,))
-    with pytest.raises(LogError, match="nobody but this broker votes on the catalog"):
+    with pytest.raises(LogError, match="only this broker votes on the catalog"):
         rejoin(world.nodes[OLD].disk, world.settings.log, ME, [alone])
     assert is_found(world)

@@ -5,21 +5,23 @@ from dataclasses import replace
 import pytest
 
 from kafkaesque.ages import Ages
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.topics import group_of
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.config import BrokerConfig, HousekeepingConfig, LogConfig
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.log.compaction import CompactionRules, compact
+from kafkaesque.log.errors import CorruptLog
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.sim.broker_rot import Rotting, closed_segments, is_sound
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_settings import BrokerSettings
 from kafkaesque.sim.broker_world import BrokerWorld
-from kafkaesque.sim.many import Failure, Kind, try_seed
+from kafkaesque.sim.many import Kind
 from kafkaesque.types import NodeId
+from tests.sim.seeds import play_seeds
 from tests.sim.test_broker_world import broker_of, create, leader_of, takes, wait, write
 
 pytestmark = [
@@ -67,6 +69,7 @@ def are_mended(world: BrokerWorld, rotting: Rotting) -> bool:
     return rotting.look_through() and is_of_one_mind(world)
 
 
+@pytest.mark.event("repair_begun", "repair_done")
 def test_two_of_three_copies_that_are_damaged_in_different_places_mend_each_other() -> None:
     world = filled_world()
     rotting = Rotting(world)
@@ -225,6 +228,18 @@ def test_a_log_that_cannot_be_mended_yet_does_not_keep_others_from_it() -> None:
     wait(world, lambda: are_mended(world, rotting))
 
 
+@pytest.mark.event("repair_failed")
+def test_damage_that_nobody_can_mend_is_told_with_the_reason() -> None:
+    world = filled_world()
+    for node in (2, 3):
+        world.nodes[node].kill()
+    machine, replica = world.nodes[1], copy(world, 1)
+    segment, _ = closed_segments(replica)[1]
+    error = CorruptLog(segment.path, 100, "a bit flipped", offset=segment.base)
+    world.act(machine, lambda: replica.damaged(error, segment.base))
+    wait(world, lambda: machine.events.counts["repair_failed"] > 0)
+
+
 def create_at(world: BrokerWorld, name: str, nodes: tuple[NodeId, ...]) -> None:
     answers: list[KafkaesqueError | None] = []
 
@@ -256,11 +271,8 @@ def test_a_leader_that_reads_its_damage_hands_over_is_mended_and_may_lead_again(
     wait(world, lambda: copy(world, node).is_serving)
 
 
-@pytest.mark.parametrize("seed", [9, 21])
-def test_damage_to_any_minority_is_found_and_mended(seed: int) -> None:
-    result = try_seed(seed, 6_000, Kind.ROT)
-    assert not isinstance(result, Failure), result.trace
-    assert result.counts["segments damaged"] > 0
+def test_damage_to_any_minority_is_found_and_mended() -> None:
+    assert play_seeds(Kind.ROT, [9, 21])["segments damaged"] > 0
 
 
 def test_a_broker_that_meets_damage_while_it_moves_a_partition_goes_on_with_all_others() -> None:

@@ -2,15 +2,11 @@
 
 import pytest
 
-from kafkaesque.sim.many import Failure, Kind, try_seed
+from kafkaesque.sim.many import Kind
+from tests.sim.seeds import play_seeds
 
 pytestmark = pytest.mark.simulation
 
-STEPS = 6_000
 
-
-@pytest.mark.parametrize("seed", range(3))
-def test_what_was_set_last_holds_in_the_end(seed: int) -> None:
-    result = try_seed(seed, STEPS, Kind.SETTINGS)
-    assert not isinstance(result, Failure), result.trace
-    assert result.counts["settings changed"] > 0
+def test_what_was_set_last_holds_in_the_end() -> None:
+    assert play_seeds(Kind.SETTINGS, range(3))["settings changed"] > 0

@@ -5,19 +5,13 @@ from collections.abc import Callable, Mapping
 import pytest
 from msgspec.structs import replace
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.topics import group_of
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import (
-    DiskFailed,
-    KafkaesqueError,
-    NotHere,
-    NotLeader,
-    OutcomeUnknown,
-    RaftError,
-    SettingsChanged,
-    TopicExists,
-)
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.partition.partition_errors import NotHere
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import KafkaesqueError, NotLeader, OutcomeUnknown, RaftError, TopicExists
+from kafkaesque.log.errors import DiskFailed
+from kafkaesque.machines.catalog.catalog_errors import SettingsChanged
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.sim.broker_node import BrokerNode
@@ -223,7 +217,7 @@ def test_a_change_whose_leader_dies_has_an_unknown_outcome() -> None:
     )
     world.nodes[leader].kill()
     wait(world, lambda: bool(answers))
-    assert "ask again whether it was done" in str(answers[0])
+    assert "check whether the change was made" in str(answers[0])
 
 
 def test_a_broker_with_another_disk_under_an_old_id_is_refused() -> None:
@@ -307,6 +301,7 @@ def test_a_leader_that_comes_back_from_a_pause_serves_nothing_of_its_old_term() 
     assert broker_of(world, paused.node).partition("orders", 0).high_watermark == 2
 
 
+@pytest.mark.complains("replica_stopped partition=* reason=a sync failed *")
 @pytest.mark.parametrize("is_catalog", [True, False])
 def test_a_broker_whose_disk_fails_one_log_ends_and_comes_back_with_all_of_them(
     *, is_catalog: bool

@@ -5,17 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.topics import group_of
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.partition.partition_errors import NotEnoughReplicas, OffsetNotAvailable
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.config import BrokerConfig, RaftConfig
-from kafkaesque.errors import (
-    KafkaesqueError,
-    NotEnoughReplicas,
-    NotLeader,
-    OffsetNotAvailable,
-    OffsetOutOfRange,
-)
+from kafkaesque.errors import KafkaesqueError, NotLeader
+from kafkaesque.log.errors import OffsetOutOfRange
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.sim.broker_node import BrokerNode

@@ -3,10 +3,11 @@
 import pytest
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.end_proof import GIVEN_UP_MS, QUESTIONS_MAX
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import KafkaesqueError, NotLeader, OffsetOutOfRange
+from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.replication.end_proof import GIVEN_UP_MS, QUESTIONS_MAX
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import KafkaesqueError, NotLeader
+from kafkaesque.log.errors import OffsetOutOfRange
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId, Offset
 from tests.sim.test_broker_world import broker_of, wait

@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.refusals import FOR_NOW
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.topics import group_of
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.partition.refusals import FOR_NOW
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.errors import RaftError
+from kafkaesque.machines.catalog.group_names import group_of
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record

@@ -1,26 +1,29 @@
 """What brokers of a cluster ask each other about transactions, and when they do not believe it."""
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.topics import group_of
-from kafkaesque.broker.transaction_coordinator import Decide
-from kafkaesque.broker.transaction_ports import Check, Marker
-from kafkaesque.broker.transactions import STATE_TOPIC
+from kafkaesque.broker.cluster.calls import TRANSACTION
+from kafkaesque.broker.coordination.transactions import STATE_TOPIC
+from kafkaesque.broker.partition.transaction_ports import Check, Marker
 from kafkaesque.errors import KafkaesqueError, NotCoordinator, UnknownTopic
-from kafkaesque.machines.catalog_commands import Refused
-from kafkaesque.machines.group_commands import Now
-from kafkaesque.machines.transaction_commands import (
+from kafkaesque.machines.catalog.catalog_commands import Refused
+from kafkaesque.machines.catalog.group_names import group_of
+from kafkaesque.machines.decision import Command
+from kafkaesque.machines.transactions.transaction_commands import (
     Add,
     Added,
-    Decision,
     End,
     Init,
     Inited,
     Producer,
 )
-from kafkaesque.machines.transaction_errors import InvalidProducerMapping
-from kafkaesque.machines.transaction_questions import Answer, CheckThere, EndThere, Marked
-from kafkaesque.machines.transaction_records import Place
-from kafkaesque.machines.transactions import Transactions
+from kafkaesque.machines.transactions.transaction_errors import InvalidProducerMapping
+from kafkaesque.machines.transactions.transaction_questions import (
+    Answer,
+    CheckThere,
+    EndThere,
+    Marked,
+)
+from kafkaesque.machines.transactions.transaction_records import Place
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId, Term
 from tests.sim.test_broker_world import broker_of, create, leader_of, ready_world, wait
@@ -71,7 +74,9 @@ def coordinator(world: BrokerWorld) -> NodeId:
 
 def consult(world: BrokerWorld, node: NodeId, question: EndThere | CheckThere) -> Answer:
     answers: list[Answer] = []
-    world.ask_broker(world.nodes[node], lambda broker: broker.consult(question, answers.append))
+    world.ask_broker(
+        world.nodes[node], lambda broker: broker.answer(TRANSACTION, question, answers.append)
+    )
     wait(world, lambda: bool(answers))
     return answers[0]
 
@@ -175,29 +180,25 @@ def test_an_end_is_not_told_by_a_coordinator_that_cannot_have_it_committed() -> 
     node = coordinator(world)
     answers: list[object] = []
 
-    def ask(decide: Decide) -> None:
+    def ask(command: Command[object]) -> None:
         def question(broker: Broker) -> None:
-            broker.transactions.coordinators.of("t").ask("t", decide, answers.append)
+            broker.transactions.coordinators.of("t").ask(command, answers.append)
 
         world.ask_broker(world.nodes[node], question)
 
-    def come(machine: Transactions, now: Now, fresh_id: int) -> Decision:
-        command = Init(transactional_id="t", timeout_ms=60_000, fresh_id=fresh_id)
-        return machine.init(command, answers.append, now)
-
-    ask(come)
+    ask(Init(transactional_id="t", timeout_ms=60_000))
     wait(world, lambda: bool(answers))
     come_as = answers.pop()
     assert isinstance(come_as, Inited)
     producer = come_as.producer
     add = Add(transactional_id="t", producer=producer, places=((topic_id, 0),))
-    ask(lambda machine, now, _: machine.add(add, answers.append, now))
+    ask(add)
     wait(world, lambda: bool(answers))
     assert isinstance(answers.pop(), Added)
     for other in world.nodes:
         if other != node:
             world.nodes[other].kill()
     end = End(transactional_id="t", producer=producer, is_commit=True, bumps_epoch=False)
-    ask(lambda machine, now, _: machine.end(end, answers.append, now))
+    ask(end)
     wait(world, lambda: bool(answers))
     assert isinstance(answers[0], NotCoordinator)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.config import LogConfig
 from kafkaesque.entry import Voters
 from kafkaesque.sim.mischief import Mischief

@@ -8,7 +8,7 @@ from itertools import count, permutations
 
 import pytest
 
-from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.raft.messages import Heartbeat, Message
 from kafkaesque.raft.roster import Beat
@@ -24,7 +24,7 @@ from tests.net.messages import SOURCE, TARGET, an_append
 GROUP = "group-0"
 NARROW = Narrow()
 ELECTION_MS = 200
-"""The longest time-out of an election: twice ten ticks of ten milliseconds."""
+"""The longest timeout of an election: twice ten ticks of ten milliseconds."""
 
 LARGE = bytes(5 * ELECTION_MS * NARROW.bytes_per_ms)
 STEPS_MAX = 20_000

@@ -51,7 +51,7 @@ def test_members_that_do_not_come_to_agree_have_broken_a_promise(
     assert leader is not None
     behind = next(node for node in world.nodes.values() if node.node != leader.raft.node)
     monkeypatch.setattr(behind, "deliver", lambda group, message: None)  # it is deaf
-    with pytest.raises(Violation, match=r"liveness: the members .* do not come to agree"):
+    with pytest.raises(Violation, match=r"liveness: the members .* never agree"):
         make_peace(world)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkaesque.spark.pipelines.blocks import Place, read_topic, read_whole, stream_to_topic
-from kafkaesque.spark.pipelines.running import run
+from kafkaesque.spark.pipelines.query_runner import run
 from kafkaesque.spark.session import session
 
 SOURCE = "cluster-source"

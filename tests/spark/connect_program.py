@@ -9,7 +9,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from kafkaesque.spark.pipelines.running import run
+from kafkaesque.spark.pipelines.query_runner import run
 
 ROWS = 200
 

@@ -22,7 +22,7 @@ from kafkaesque.spark.datasource import KafkaesqueSource
 from kafkaesque.spark.once_sink import OnceStreamWriter, Prepared
 from kafkaesque.spark.options import Mode, parse_read, parse_write
 from kafkaesque.spark.pipelines.blocks import Place, each_batch, write_table
-from kafkaesque.spark.pipelines.running import run
+from kafkaesque.spark.pipelines.query_runner import run
 from kafkaesque.spark.session import session
 from kafkaesque.spark.sink import StreamWriter, Written
 from kafkaesque.spark.stream import StreamReader

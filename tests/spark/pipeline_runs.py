@@ -11,7 +11,7 @@ from kafkaesque.record.key_partition import partition_of
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.spark.pipelines.messages import Message
-from kafkaesque.spark.pipelines.running import Fare, run
+from kafkaesque.spark.pipelines.query_runner import Fare, run
 from kafkaesque.spark.pipelines.settings import PipelineSettings
 from tests.spark.conftest import Topics
 

@@ -70,7 +70,7 @@ def test_sessions_counters_funnels_and_dead_letters_are_those_of_plain_python(
     letters = records(topics, SETTINGS.dead_letter_topic)
     assert sorted(one.value or b"" for one in letters) == sorted(broken)
     reasons = {dict(one.headers)["reason"] for one in letters}
-    assert reasons == {b"the value is no JSON object", b"the kind is not known"}
+    assert reasons == {b"the value is not a JSON object", b"the kind is not known"}
 
 
 def test_the_same_seed_makes_up_the_same_data() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kafkaesque.errors import BadOption
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.pipelines import archive, replay
 from kafkaesque.spark.pipelines.archive_settings import ArchiveSettings, ReplaySettings
 from kafkaesque.spark.pipelines.blocks import Place, write_table
@@ -78,5 +78,5 @@ def test_an_archive_that_is_not_there_is_named(spark: Any, tmp_path: Path) -> No
     place = Place(bootstrap="localhost:1", folder=tmp_path)
     with pytest.raises(BadOption, match="no archive is there"):
         finish(replay.jobs(spark, place, ReplaySettings(archive=str(tmp_path / "nothing"))))
-    with pytest.raises(BadOption, match="can be parquet or delta"):
+    with pytest.raises(BadOption, match="must be parquet or delta"):
         finish(replay.jobs(spark, place, ReplaySettings(format="csv")))

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.errors import BadOption
 from kafkaesque.record.build import wrap_records
 from kafkaesque.record.key_partition import partition_of
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import BatchView
 from kafkaesque.spark.decode import ARROW_TYPES
 from kafkaesque.spark.encode import encode, places_of_rows, rows_of, topics_of
+from kafkaesque.spark.errors import BadOption
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from kafkaesque.spark.pipelines.exporter import Exporter
-from kafkaesque.spark.pipelines.running import Fare
+from kafkaesque.spark.pipelines.query_runner import Fare
 
 
 def test_each_query_has_its_numbers() -> None:

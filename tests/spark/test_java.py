@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.errors import SparkMissing
+from kafkaesque.spark.errors import SparkMissing
 from kafkaesque.spark.java import java_home
 
 

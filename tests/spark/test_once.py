@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from kafkaesque.client.decision_errors import DriverFenced, OlderBatch
+from kafkaesque.client.errors import DriverFenced, OlderBatch, Refused
 from kafkaesque.client.prepared import TransactionalProducer
 from kafkaesque.client.producer import EncodedRecords
 from kafkaesque.clock import SystemClock
-from kafkaesque.errors import BadOption, Refused
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import HEADER_BYTES
 from kafkaesque.spark.clients import admin_of, forget_all, producer_of
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.once import SINK, Attempted, attempt, decide, register, take_back
 from kafkaesque.spark.options import Mode, WriteOptions, parse_write
 from kafkaesque.transactional_ids import BatchTransactionId
-from kafkaesque.wire.private_keys import PRIVATE_KEY_FIRST
+from kafkaesque.wire.apis import PRIVATE_KEY_FIRST
 from tests.client.fake_broker import ALL_VERSIONS, FakeBroker
 from tests.spark.committed import SECONDS_MAX, committed
 from tests.spark.conftest import Topics
@@ -270,6 +270,6 @@ def test_brokers_that_decide_no_batches_are_refused() -> None:
     with FakeBroker(versions=kafkas) as broker:
         given = {"kafka.bootstrap.servers": broker.bootstrap, "deliveryGuarantee": "exactly-once"}
         options = parse_write({**given, "topic": "t"}, Mode.BATCH)
-        with pytest.raises(BadOption, match="deliveryGuarantee cannot be exactly-once here"):
+        with pytest.raises(BadOption, match="deliveryGuarantee cannot be exactly-once"):
             register(options.cluster, "q")
         forget_all()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.errors import BadOption
 from kafkaesque.record.view import Codec
 from kafkaesque.spark.checkpoint import query_id
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.option_table import REFUSED, TABLE
 from kafkaesque.spark.options import Mode, parse_read, parse_write
 from kafkaesque.spark.positions import Assigned, Beginning, Matching, Subscribed
@@ -53,7 +53,7 @@ def test_offsets_are_given_for_each_partition() -> None:
 @pytest.mark.parametrize(
     ("more", "named"),
     [
-        ({"startingOffset": "earliest"}, "startingOffsets meant"),
+        ({"startingOffset": "earliest"}, "did you mean startingOffsets"),
         ({"subscribePattern": "o.*"}, "subscribe and subscribePattern"),
         ({"startingOffsets": "soon"}, "startingOffsets is 'soon'"),
         ({"startingOffsets": "latest"}, "startingOffsets cannot be latest"),
@@ -75,7 +75,7 @@ def test_offsets_are_given_for_each_partition() -> None:
         ({"kafka.group.id": "g"}, "kafka.group.id is not for batch"),
         ({"groupIdPrefix": "g"}, "name the group with kafka.group.id"),
         ({"kafka.auto.offset.reset": "earliest"}, "startingOffsets"),
-        ({"kafka.linger.ms": "5"}, "kafka.linger.ms cannot be honoured"),
+        ({"kafka.linger.ms": "5"}, "kafka.linger.ms is not supported"),
         ({"kafka.isolation.level": "serializable"}, "kafka.isolation.level"),
         ({"kafka.security.protocol": "SASL_SSL"}, "kafka.security.protocol"),
         ({"kafka.bootstrap.servers": "::nowhere:x/"}, "kafka.bootstrap.servers"),
@@ -98,7 +98,7 @@ def test_a_stream_has_no_end(name: str) -> None:
         (BOOTSTRAP, "give one of subscribe"),
         ({"subscribe": "orders"}, "kafka.bootstrap.servers is missing"),
         ({**BOOTSTRAP, "subscribe": " , "}, "subscribe names no topic"),
-        ({**BOOTSTRAP, "subscribePattern": "("}, "subscribePattern is no regular expression"),
+        ({**BOOTSTRAP, "subscribePattern": "("}, "subscribePattern is not a regular expression"),
         ({**BOOTSTRAP, "assign": "orders"}, "assign is 'orders'"),
         ({**BOOTSTRAP, "assign": "{}"}, "assign names no partition"),
         ({**BOOTSTRAP, "assign": '{"a":"b"}'}, "assign has null"),
@@ -111,7 +111,7 @@ def test_what_shall_be_read_must_be_said(options: dict[str, str], named: str) ->
 
 def test_an_assigned_partition_without_a_starting_offset_is_named() -> None:
     more = {"assign": '{"a":[0,1]}', "startingOffsets": '{"a":{"0":5}}'}
-    with pytest.raises(BadOption, match="leaves out partition 1 of topic a"):
+    with pytest.raises(BadOption, match="lacks partition 1 of topic a"):
         parse_read({**BOOTSTRAP, **more}, Mode.STREAM)
 
 
@@ -127,11 +127,11 @@ def test_a_sink_compresses_as_told_and_ignores_what_spark_adds() -> None:
         ({"kafka.acks": "1"}, "kafka.acks is '1'"),
         ({"kafka.enable.idempotence": "false"}, "kafka.enable.idempotence"),
         ({"deliveryGuarantee": "at-most-once"}, "deliveryGuarantee is 'at-most-once'"),
-        ({"txnAppId": "a"}, "txnAppId is for deliveryGuarantee exactly-once: set that too"),
-        ({**ONCE, "txnAppId": "a/b"}, "txnAppId is 'a/b', and must have 1 to 400 bytes"),
+        ({"txnAppId": "a"}, "txnAppId needs deliveryGuarantee exactly-once: set that too"),
+        ({**ONCE, "txnAppId": "a/b"}, "txnAppId is 'a/b', but must have 1 to 400 bytes"),
         ({**ONCE, "txnAppId": ""}, "txnAppId is ''"),
         ({**ONCE, "txnVersion": "1"}, "txnVersion is not for streams"),
-        ({"kafka.transactional.id": "t"}, "exactly-once names its transactions itself"),
+        ({"kafka.transactional.id": "t"}, "exactly-once names its own transactions"),
         ({"kafka.compression.type": "rar"}, "kafka.compression.type is 'rar'"),
         ({"subscribe": "a"}, "subscribe is an option for reading"),
         ({"topic": ""}, "topic names no topic"),
@@ -147,7 +147,7 @@ def test_a_wrong_option_of_a_sink_is_named(more: dict[str, str], named: str) -> 
     [
         ({"txnAppId": "a"}, "txnAppId and txnVersion belong together in a batch query"),
         ({"txnVersion": "1"}, "txnAppId and txnVersion belong together in a batch query"),
-        ({"txnAppId": "a", "txnVersion": "one"}, "txnVersion is 'one', and must be a whole number"),
+        ({"txnAppId": "a", "txnVersion": "one"}, "txnVersion is 'one', but must be a whole number"),
         ({"txnAppId": "a", "txnVersion": "-1"}, "txnVersion is '-1'"),
     ],
 )
@@ -167,8 +167,8 @@ def test_a_batch_query_that_writes_once_is_known_by_name_and_version() -> None:
     ("location", "named"),
     [
         (None, "checkpointLocation is missing among the query's own options"),
-        ("s3://bucket/here", "is no folder of this machine"),
-        ("/nowhere/at/all", "does not tell the query's id: name the query with txnAppId"),
+        ("s3://bucket/here", "is not a folder on this machine"),
+        ("/nowhere/at/all", "does not contain the query's id: name the query with txnAppId"),
     ],
 )
 def test_a_checkpoint_that_tells_no_id_is_named(location: str | None, named: str) -> None:

@@ -87,7 +87,7 @@ def test_windows_of_metrics_are_those_of_plain_python(
     assert spark.read.parquet(str(place.table("windows"))).count() == len(wanted)
     letters = reasons(topics, settings.dead_letter_topic)
     assert letters.keys() == broken_values(messages)
-    assert set(letters.values()) == {"the value is no JSON object", "there is no service"}
+    assert set(letters.values()) == {"the value is not a JSON object", "there is no service"}
     ends = topics.admin.groups.offsets("pipeline-metrics-windows")
     assert sum(ends.values()) == len(messages)
 
@@ -126,7 +126,10 @@ def test_lines_of_every_format_come_to_what_they_were_made_of(
     }
     letters = reasons(topics, settings.dead_letter_topic)
     assert letters.keys() == broken_values(messages)
-    assert set(letters.values()) == {"the line is of no known format", "the time cannot be read"}
+    assert set(letters.values()) == {
+        "the format of the line is unknown",
+        "the time is not readable",
+    }
 
 
 @pytest.mark.requirement("PIPE-4")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.pipelines.catalog import PIPELINES
 from kafkaesque.spark.pipelines.enrich_events import EnrichSettings
 from kafkaesque.spark.pipelines.metrics_events import MetricsSettings
@@ -17,7 +17,7 @@ def test_settings_are_read_by_their_types() -> None:
 @pytest.mark.parametrize(
     ("word", "named"),
     [
-        ("speed=1", "there is dead_letter_topic"),
+        ("speed=1", "the settings are dead_letter_topic"),
         ("window_s", "sets nothing"),
         ("window_s=x", "'x'"),
     ],

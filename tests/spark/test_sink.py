@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kafkaesque.errors import BadOption
 from kafkaesque.record.key_partition import partition_of
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.options import Mode, parse_write
 from kafkaesque.spark.sink_columns import check_columns
 from kafkaesque.testing import Broker
@@ -109,15 +109,15 @@ def test_the_default_mode_is_refused_by_spark_before_it_asks_us(spark: Any, topi
 
 def test_overwriting_is_refused(spark: Any, topics: Topics) -> None:
     frame = spark.range(1).selectExpr("string(id) as value").write.format("kafkaesque")
-    with pytest.raises(Exception, match="mode overwrite cannot be had"):
+    with pytest.raises(Exception, match="mode overwrite is not supported"):
         frame.options(**topics.options(topic="written")).mode("overwrite").save()
 
 
 @pytest.mark.parametrize(
     ("types", "named"),
     [
-        ({"key": "string"}, "there is no column value"),
-        ({"value": "bigint"}, "column value is of type bigint, and must be string or binary"),
+        ({"key": "string"}, "column value is missing"),
+        ({"value": "bigint"}, "column value is of type bigint, but must be string or binary"),
         ({"value": "string", "key": "int"}, "column key is of type int"),
         ({"value": "string", "partition": "bigint"}, "column partition is of type bigint"),
         ({"value": "string", "headers": "string"}, "column headers is of type string"),

@@ -7,11 +7,13 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from kafkaesque.client.errors import Unreachable
 from kafkaesque.client.topics import Place
 from kafkaesque.clock import SystemClock
-from kafkaesque.errors import BadOption, DataLost, UnknownTopic, Unreachable
+from kafkaesque.errors import UnknownTopic
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import Codec
+from kafkaesque.spark.errors import BadOption, DataLost
 from kafkaesque.spark.options import Mode, parse_read
 from kafkaesque.spark.source import BatchReader
 from tests.spark.conftest import Topics
@@ -118,7 +120,7 @@ def test_a_query_may_name_the_few_columns_that_it_needs(
     source = spark.read.format("kafkaesque").options(**topics.options(subscribe=numbers))
     frame = source.schema("partition int, offset bigint").load()
     assert frame.groupBy("partition").count().orderBy("partition").collect() == [(0, 100), (1, 10)]
-    with pytest.raises(Exception, match="column offset is of type bigint"):
+    with pytest.raises(Exception, match="column offset must be of type bigint"):
         source.schema("offset string").load().count()
 
 
@@ -167,7 +169,7 @@ def test_large_partitions_are_read_by_several_tasks(topics: Topics, numbers: str
     ("start", "end", "named"),
     [
         (50, 101, "endingOffsets: partition 0 of topic numbers ends at 100, before 101"),
-        (60, 50, "startingOffsets: partition 0 of topic numbers would begin at 60, after 50"),
+        (60, 50, "startingOffsets: partition 0 of topic numbers would start at 60, after 50"),
     ],
 )
 def test_offsets_out_of_range_are_named(
@@ -183,7 +185,7 @@ def test_offsets_out_of_range_are_named(
 
 
 def test_a_partition_without_an_offset_is_named(topics: Topics, numbers: str) -> None:
-    with pytest.raises(BadOption, match="startingOffsets leaves out partition 1 of topic numbers"):
+    with pytest.raises(BadOption, match="startingOffsets lacks partition 1 of topic numbers"):
         read(topics, subscribe=numbers, startingOffsets=json.dumps({numbers: {"0": 5}}))
 
 
@@ -203,7 +205,7 @@ def test_records_that_are_gone_are_an_error_unless_told(topics: Topics) -> None:
     topics.count(name, 0, 0, 20, NOW_MS)
     delete_before(topics, name, 0, 15)
     first = json.dumps({name: {"0": 5}})
-    with pytest.raises(DataLost, match="begins at 15, not at 5; set failOnDataLoss to false"):
+    with pytest.raises(DataLost, match="starts at 15, not at 5; set failOnDataLoss to false"):
         read(topics, subscribe=name, startingOffsets=first)
     found = read(topics, subscribe=name, startingOffsets=first, failOnDataLoss="false")
     assert found == {(name, 0): list(range(15, 20))}
@@ -218,7 +220,7 @@ def test_records_that_go_while_a_task_reads_are_an_error_unless_told(topics: Top
         (partition,) = reader.partitions()
         delete_before(topics, name, 0, 10 if is_strict == "true" else 12)
         if is_strict == "true":
-            with pytest.raises(DataLost, match="has lost offset 0, it begins at 10"):
+            with pytest.raises(DataLost, match="has lost offset 0; it starts at 10"):
                 list(reader.read(partition))
         else:
             rows = [row for batch in reader.read(partition) for row in batch.to_pylist()]

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from kafkaesque.clock import SystemClock
-from kafkaesque.errors import DataLost
 from kafkaesque.spark.clients import forget_all
+from kafkaesque.spark.errors import DataLost
 from kafkaesque.spark.options import Mode, parse_read, parse_write
 from kafkaesque.spark.sink import partition_count
 from kafkaesque.spark.stream import StreamReader
@@ -130,7 +130,7 @@ def test_a_truncated_topic_is_an_error_unless_told(topics: Topics) -> None:
     topics.count(name, 0, 0, 20, NOW_MS)
     delete_before(topics, name, 0, 15)
     start, end = {name: {"0": 10}}, {name: {"0": 20}}
-    with pytest.raises(DataLost, match="begins at 15, and offset 10 was to be read"):
+    with pytest.raises(DataLost, match="starts at 15, but offset 10 must be read"):
         a_reader(topics, name).partitions(start, end)
     tolerant = a_reader(topics, name, failOnDataLoss="false")
     assert rows(tolerant, start, end) == [(0, n) for n in range(15, 20)]
@@ -140,7 +140,7 @@ def test_a_topic_that_was_made_anew_never_takes_a_query_back(topics: Topics) -> 
     name = topics.create("anew")
     topics.count(name, 0, 0, 5, NOW_MS)
     start = {name: {"0": 50}}
-    with pytest.raises(DataLost, match="ends at 5, and was read up to offset 50"):
+    with pytest.raises(DataLost, match="ends at 5, but was read up to offset 50"):
         a_reader(topics, name).latestOffset(start, ALL)
     assert a_reader(topics, name, failOnDataLoss="false").latestOffset(start, ALL) == start
 

@@ -182,7 +182,7 @@ def test_a_broker_joins_no_other_cluster_than_its_own(cluster: Cluster, tmp_path
     stranger.start()
     stranger.stop()
     again = BrokerProcess(tmp_path / "stranger", ["--join", cluster.address(1)])
-    with pytest.raises(KafkaesqueError, match="does not take the one of this data folder"):
+    with pytest.raises(KafkaesqueError, match="refuses the broker of this data folder"):
         again.start()
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     assert sorted(admin.list_topics(timeout=10).brokers) == cluster.nodes
@@ -197,7 +197,7 @@ def test_a_broker_joins_no_other_cluster_than_its_own(cluster: Cluster, tmp_path
 
 def test_whoever_cannot_reach_the_cluster_says_so(tmp_path: Path) -> None:
     lost = BrokerProcess(tmp_path / "lost", ["--join", "nobody"])
-    with pytest.raises(KafkaesqueError, match="an address is host:port"):
+    with pytest.raises(KafkaesqueError, match="an address must be host:port"):
         lost.start()
 
 

@@ -60,6 +60,7 @@ def test_a_client_of_the_controller_alone_creates_topics_after_it_died(cluster: 
     create(admin, "before", replicas=3)
     cluster.kill(lost)
     create(admin, "orders")
+    assert {"before", "orders"} <= admin.list_topics(timeout=SECONDS_MAX).topics.keys()
 
 
 def test_a_client_of_all_brokers_creates_topics_after_the_controller_died(

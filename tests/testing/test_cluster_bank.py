@@ -20,8 +20,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kafkaesque.broker.coordinators import partition_of
-from kafkaesque.broker.transactions import STATE_TOPIC
+from kafkaesque.broker.coordination.coordinators import partition_of
+from kafkaesque.broker.coordination.transactions import STATE_TOPIC
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.patterns.connection import patiently
 from kafkaesque.testing import Cluster

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaesque.broker.coordinators import partition_of
-from kafkaesque.broker.transactions import STATE_TOPIC
+from kafkaesque.broker.coordination.coordinators import partition_of
+from kafkaesque.broker.coordination.transactions import STATE_TOPIC
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.prepared import PreparedTransaction
 from kafkaesque.coordinator_config import TransactionConfig

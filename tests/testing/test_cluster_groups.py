@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.cli.main import run
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.testing import Cluster

@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
-from kafkaesque.broker.transactions import STATE_TOPIC
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
+from kafkaesque.broker.coordination.transactions import STATE_TOPIC
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS

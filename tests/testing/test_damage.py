@@ -150,7 +150,7 @@ def await_noted(said: Callable[[], str], topics: list[str], event: str = "damage
 
 @pytest.mark.complains(
     "damage_found partition=*",
-    "problem kind=damaged: the only copy of *: what is lost is an error for whoever reads it, *",
+    "problem kind=damaged: the only copy of *: reads of lost records fail, *",
 )
 def test_the_only_broker_notices_all_damage_and_gives_out_the_rest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
@@ -181,7 +181,7 @@ def test_the_only_broker_notices_all_damage_and_gives_out_the_rest(
 @WITHOUT_LEADERS
 @pytest.mark.complains(
     "damage_found partition=*",
-    "problem kind=damaged: the copy of *: what is lost is mended from another copy",
+    "problem kind=damaged: the copy of *: lost records are restored from another copy",
 )
 def test_a_broker_of_three_notices_all_damage_and_consumers_miss_nothing(tmp_path: Path) -> None:
     topics = {f"{what}-{kind}": what for what in HARMS for kind in ("led", "followed")}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.broker.identity import decode_identity
+from kafkaesque.broker.storage.identity import decode_identity
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS
@@ -19,9 +19,9 @@ OLD = 3
 
 
 @pytest.mark.complains(
-    "broker_failed *an old copy: broker * remembers more of it*",
-    "old_copy peer=*: broker * remembers more of this data folder *",
-    "tail_lost partition=* offset=*: the disk has lost what was synced *",
+    "broker_failed *an old copy: broker * remembers newer data*",
+    "old_copy peer=*: broker * remembers newer data than *",
+    "tail_lost partition=* offset=*: the disk lost synced *",
     "problem kind=tail-lost: *",
 )
 def test_a_restored_broker_is_refilled_and_comes_back_in_sync(tmp_path: Path) -> None:

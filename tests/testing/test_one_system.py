@@ -115,7 +115,7 @@ def until(is_so: Callable[[], bool], what: str) -> None:
 
 
 @pytest.mark.requirement("Q-6")
-@pytest.mark.complains("problem kind=leaderless: nobody leads *")
+@pytest.mark.complains("problem kind=leaderless: no leader for *")
 @pytest.mark.chaos
 def test_an_application_notices_neither_failures_nor_growth() -> None:
     with Cluster(3) as cluster:

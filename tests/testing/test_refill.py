@@ -23,7 +23,7 @@ pytestmark = [
         "refill_waits partition=orders.*",
         "refill_begun partition=orders.*",
         "problem kind=unfilled: the damaged copy of orders.*",
-        "problem kind=damaged: the copy of orders-0 is damaged: what is lost is mended *",
+        "problem kind=damaged: the copy of orders-0 is damaged: lost records are restored *",
     ),
 ]
 

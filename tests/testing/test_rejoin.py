@@ -13,7 +13,8 @@ from tests.testing.test_old_copy import OLD, folder_of
 pytestmark = WITHOUT_LEADERS
 
 
-@pytest.mark.complains("journal_lost: this broker begins again in all its groups; *")
+@pytest.mark.event("journal_lost")
+@pytest.mark.complains("journal_lost: this broker starts over in all its groups; *")
 def test_a_broker_that_lost_its_journal_is_refilled_by_the_others(tmp_path: Path) -> None:
     with Cluster(3, tmp_path) as cluster:
         journal = folder_of(tmp_path) / "journal"

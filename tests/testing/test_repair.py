@@ -88,7 +88,7 @@ def is_healthy(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> bool:
 @pytest.mark.complains(
     "damage_found partition=orders.*",
     "repair_failed partition=orders.*",
-    "problem kind=damaged: the copy of orders-0 is damaged: what is lost is mended *",
+    "problem kind=damaged: the copy of orders-0 is damaged: lost records are restored *",
 )
 def test_a_damaged_leader_hands_over_is_mended_and_leads_again(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]

@@ -7,9 +7,10 @@ import pytest
 
 from bench.rolling_restart import Load, create, read, roll
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.errors import Refused
 from kafkaesque.client.features import FeatureInfo
-from kafkaesque.errors import KafkaesqueError, Refused
-from kafkaesque.machines.features import CATALOG_VERSION_LAST as LAST
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog.features import CATALOG_VERSION_LAST as LAST
 from kafkaesque.testing import Cluster
 from tests.complaints import WITHOUT_LEADERS
 

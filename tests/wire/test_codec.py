@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from kio.serial import entity_reader, entity_writer
 
-from kafkaesque.errors import MalformedFrame, UnencodableMessage, UnsupportedVersion
+from kafkaesque.errors import MalformedFrame
 from kafkaesque.wire.apis import APIS
 from kafkaesque.wire.codec import decode, decode_leniently, encode, encode_parts
+from kafkaesque.wire.errors import UnencodableMessage, UnsupportedVersion
 from kafkaesque.wire.messages.fetch import FetchResponse
 from kafkaesque.wire.messages.metadata import MetadataRequest
 from kafkaesque.wire.messages.produce import (
@@ -83,9 +84,10 @@ def test_changed_bytes_are_read_or_refused_and_nothing_else(cls: type[Any], vers
             for _ in range(chance.randint(1, 4)):
                 data[chance.randrange(len(data))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
             try:
-                decode(cls, version, data)
+                read = decode(cls, version, data)
             except MalformedFrame:
                 continue
+            assert isinstance(read, cls)
 
 
 @every_message

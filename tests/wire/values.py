@@ -18,10 +18,9 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta, i64Timedelta
 from msgspec import NODEFAULT
 
-from kafkaesque.wire.apis import APIS
+from kafkaesque.wire.apis import APIS, PRIVATE_KEY_FIRST
 from kafkaesque.wire.kinds import Array, Blob, Fixed, Kind, Nested, Opaque, Text
 from kafkaesque.wire.message import Field, api_of, fields_of
-from kafkaesque.wire.private_keys import PRIVATE_KEY_FIRST
 
 _RANGES = {
     "b": (-(2**7), 2**7 - 1),

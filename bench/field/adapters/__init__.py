@@ -1,1 +1,1 @@
-"""One file for each system: how it is found, configured, started and stopped."""
+"""One file per system: how to find, configure, start and stop it."""

@@ -1,4 +1,4 @@
-"""ActiveMQ Classic with its KahaDB store, spoken to by STOMP."""
+"""ActiveMQ Classic with its KahaDB store, over STOMP."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ from kafkaesque.testing.process import HOST
 _HOME = Path("/usr/share/activemq")
 _START = _HOME / "bin" / "activemq.jar"
 _SYNC = {Durability.ALWAYS: "always", Durability.OS: "never"}
-# Names in XML: what they stand for lies in the jars, and nobody looks it up elsewhere.
+# Names in XML: their schemas are in the jars and are not downloaded.
 _SCHEMA = "http://activemq.apache.org/schema/core"
 _SPRING = "http://www.springframework.org/schema/beans"
 _PLACES = f"{_SPRING} {_SPRING}/spring-beans.xsd {_SCHEMA} {_SCHEMA}/activemq-core.xsd"
@@ -28,14 +28,14 @@ class ActiveMq(System):
     package = "activemq and a Java runtime"
 
     def version(self) -> str:
-        """Read it off the installed library."""
+        """Read it from the installed library."""
         if not _START.exists() or shutil.which("java") is None:
             raise Missing("activemq is not installed", self.package)
         with ZipFile(_HOME / "lib" / "activemq-broker.jar") as library:
             return version_in(library.read("META-INF/MANIFEST.MF").decode())
 
     def variants(self) -> Sequence[Variant]:
-        """Return the default, which syncs, and without syncing."""
+        """Return the default, which syncs, and a variant that does not."""
         return [
             Variant(
                 name=f"activemq-{durability.value}",
@@ -50,7 +50,7 @@ class ActiveMq(System):
         ]
 
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start one server with a file of settings."""
+        """Start one server with a configuration file."""
         port = free_port()
         file = folder / "activemq.xml"
         file.write_text(config(variant.durability, port, folder))
@@ -69,13 +69,13 @@ class ActiveMq(System):
 
 
 def version_in(manifest: str) -> str:
-    """Return the version that a library says it has."""
+    """Return the version in a library's manifest."""
     found = re.search(r"^Implementation-Version: *(\S+)", manifest, re.MULTILINE)
     return found[1] if found else "unknown"
 
 
 def config(durability: Durability, port: int, folder: Path) -> str:
-    """Return the file of settings: one store, one listener, no console."""
+    """Return the configuration file: one store, one listener, no console."""
     store = (
         f"<kahaDB directory={quoteattr(str(folder / 'data'))}"
         f' journalDiskSyncStrategy="{_SYNC[durability]}"/>'

@@ -1,4 +1,4 @@
-"""Apache Kafka in KRaft mode: each process is broker and controller."""
+"""Apache Kafka in KRaft mode: each process is both broker and controller."""
 
 import os
 import shutil
@@ -22,12 +22,12 @@ _JVM = (
 )
 _TOPIC_SETTINGS = {Durability.OS: (), Durability.ALWAYS: ("flush.messages=1",)}
 _MAJORITY = ("min.insync.replicas=2",)
-"""What a majority of three is; Kafka's own default is one."""
+"""A majority of three; Kafka's own default is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Where one server listens."""
+    """The ports of one server."""
 
     client: int
     controller: int
@@ -48,7 +48,7 @@ class Kafka(System):
         return KAFKA_VERSION
 
     def variants(self) -> Sequence[Variant]:
-        """Return the default and a sync before each acknowledgement, alone and as a cluster."""
+        """Return the default and one with a sync per acknowledgement, alone and as a cluster."""
         alone = [
             Variant(
                 name=f"kafka-{durability.value}",
@@ -66,7 +66,7 @@ class Kafka(System):
         return [*alone, *(clustered(variant, _MAJORITY) for variant in alone)]
 
     def prepare(self, variant: Variant, folder: Path) -> None:
-        """Format the storage, as Kafka asks for before its first start."""
+        """Format the storage, which Kafka requires before its first start."""
         all_ports = [
             Ports(client=free_port(), controller=free_port()) for _ in range(variant.brokers)
         ]
@@ -92,14 +92,14 @@ class Kafka(System):
 
 
 def java(options: Sequence[str]) -> list[str]:
-    """Return the beginning of a command line that calls a class of Kafka."""
+    """Return the start of a command line that runs a class of Kafka."""
     return ["java", *options, "-cp", f"{kafka_jars()}{os.sep}*"]
 
 
 def server_properties(node: int, all_ports: Sequence[Ports], folder: Path) -> str:
-    """Return Kafka's example for one node, with replication factors that its cluster can have.
+    """Return Kafka's example for one node, with replication factors possible in its cluster.
 
-    The nodes are counted from 1.
+    The nodes are numbered from 1.
     """
     ports = all_ports[node - 1]
     voters = (f"{n}@{HOST}:{one.controller}" for n, one in enumerate(all_ports, start=1))

@@ -43,11 +43,11 @@ class Kafkaesque(System):
         return [*alone, *map(clustered, alone)]
 
     def prepare(self, variant: Variant, folder: Path) -> None:
-        """Have Python compile the modules, as it does when a package is installed."""
+        """Let Python compile the modules, as when a package is installed."""
         subprocess.run([*called(), "serve", "--help"], check=True, capture_output=True, cwd=folder)
 
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start the brokers, all but the first one told to join it."""
+        """Start the brokers; all but the first one join it."""
         ports = [free_port() for _ in range(variant.brokers)]
         first = f"{HOST}:{ports[0]}"
         return started_together(
@@ -61,20 +61,19 @@ class Kafkaesque(System):
 
 
 def called() -> list[str]:
-    """Return the beginning of a command line.
+    """Return the start of a command line.
 
-    As in an installed package, Python keeps compiled modules, also where the environment forbids
-    it.
+    As in an installed package, Python keeps compiled modules, even if the environment forbids it.
     """
     compiled = ("env", "PYTHONDONTWRITEBYTECODE=", f"PYTHONPYCACHEPREFIX={CACHE / 'compiled'}")
     return [*compiled, sys.executable, "-m", "kafkaesque"]
 
 
 def command(port: int, folder: Path, join: str = "") -> list[str]:
-    """Return how it is called.
+    """Return the command line of a broker.
 
-    The address is given, for otherwise clients of a cluster hear of two names for one broker, that
-    by which they came from itself and `localhost` from the others, and connect anew each time.
+    It sets the address, because otherwise clients of a cluster see two names for one broker, the
+    one they connected to and `localhost` from the other brokers, and reconnect each time.
     """
     serve = [*called(), "serve", "--listen", HOST, "--port", str(port)]
     data = folder / (f"data-{port}" if join else "data")

@@ -17,12 +17,12 @@ from bench.field.together import ASK_SECONDS_MAX, started_together
 from kafkaesque.testing.process import HOST
 
 _ALWAYS_SINCE = (2, 10)
-"""From this version on a server can be told to sync before it acknowledges."""
+"""From this version a server can sync before it acknowledges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Where one server listens: for clients, for its peers, and for whoever wants to look."""
+    """The ports of one server: for clients, for its peers, and for monitoring."""
 
     client: int
     route: int
@@ -46,7 +46,7 @@ class Nats(System):
         return found[1] if found else "unknown"
 
     def variants(self) -> Sequence[Variant]:
-        """Return the default, and with a sync for each message where the server has that."""
+        """Return the default, and one with a sync per message if the server supports it."""
         ways = {Durability.OS: "sync_interval: 2m"}
         if is_at_least(self.version(), _ALWAYS_SINCE):
             ways[Durability.ALWAYS] = "sync_interval: always"
@@ -65,7 +65,7 @@ class Nats(System):
         return [*alone, *map(clustered, alone)]
 
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start the servers, each with a file of settings."""
+        """Start the servers, each with a configuration file."""
         all_ports = [
             Ports(client=free_port(), route=free_port(), look=free_port())
             for _ in range(variant.brokers)
@@ -79,7 +79,7 @@ class Nats(System):
         return started_together(commands, folder)
 
     def leader(self, running: Running, topic: str) -> ServerProcess:
-        """Read it off the state that a server shows."""
+        """Read it from the server's monitoring page."""
         address = f"http://{HOST}:{self._look_port}/jsz?streams=true&config=true"
         with urlopen(address, timeout=ASK_SECONDS_MAX) as answer:
             return running.brokers[leader_in(json.load(answer), topic)]
@@ -93,13 +93,13 @@ class Nats(System):
 
 
 def is_at_least(version: str, wanted: tuple[int, int]) -> bool:
-    """Tell whether a version is this one or a later one."""
+    """Return whether a version is this one or later."""
     numbers = [int(part) for part in re.findall(r"\d+", version)[:2]]
     return tuple(numbers) >= wanted
 
 
 def leader_in(state: Mapping[str, Any], stream: str) -> int:
-    """Return the port of the server that leads a stream; servers are named by their ports."""
+    """Return the port of the server that leads a stream; servers are named after their ports."""
     (leader,) = {
         one["cluster"]["leader"]
         for account in state["account_details"]
@@ -110,7 +110,7 @@ def leader_in(state: Mapping[str, Any], stream: str) -> int:
 
 
 def config(durability: Durability, ports: Ports, all_ports: Sequence[Ports], folder: Path) -> str:
-    """Return the file of settings of one server of all."""
+    """Return the configuration file of one of the servers."""
     sync = "  sync_interval: always\n" if durability is Durability.ALWAYS else ""
     store = f'jetstream {{\n  store_dir: "{folder / f"data-{ports.client}"}"\n{sync}}}\n'
     listen = f'listen: "{HOST}:{ports.client}"\n'

@@ -11,7 +11,7 @@ from kafkaesque.testing.process import HOST
 
 _LIBRARY = Path("/usr/lib/rabbitmq")
 _SERVER = _LIBRARY / "bin" / "rabbitmq-server"
-"""The script behind the one on PATH, which insists on a user of its own."""
+"""The script behind the one on PATH, which insists on its own user."""
 
 
 class RabbitMq(System):
@@ -22,7 +22,7 @@ class RabbitMq(System):
     package = "rabbitmq-server, and librabbitmq-dev"
 
     def version(self) -> str:
-        """Read it off the installed folder."""
+        """Read it from the installed folder."""
         if not _SERVER.exists() or shutil.which("epmd") is None:
             raise Missing("rabbitmq-server is not installed", self.package)
         folders = [path.name for path in (_LIBRARY / "lib").glob("rabbitmq_server-*")]
@@ -30,7 +30,7 @@ class RabbitMq(System):
         return found[1] if found else "unknown"
 
     def variants(self) -> Sequence[Variant]:
-        """Return all three; each is durable in the only way that it has."""
+        """Return all three; each has only one kind of durability."""
         return [
             Variant(
                 name="rabbitmq-stream-os",
@@ -66,7 +66,7 @@ class RabbitMq(System):
         ]
 
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start a port mapper and a server of our own beside any that the machine runs."""
+        """Start our own port mapper and server beside any on the machine."""
         ports = {name: free_port() for name in ("amqp", "stream", "mapper", "distribution")}
         (folder / "enabled_plugins").write_text("[rabbitmq_stream].\n")
         (folder / "rabbitmq.conf").write_text(config(ports))
@@ -80,7 +80,7 @@ class RabbitMq(System):
             server = ServerProcess([str(_SERVER)], folder, environment(ports, folder))
             server.await_port(ports["amqp"])
             server.await_port(ports["stream"])
-        except BaseException:  # also when we are told to end
+        except BaseException:  # also on SIGTERM
             mapper.stop()
             raise
         port = ports["stream" if variant.kind == "stream" else "amqp"]
@@ -88,7 +88,7 @@ class RabbitMq(System):
 
 
 def config(ports: Mapping[str, int]) -> str:
-    """Return the file of settings."""
+    """Return the configuration file."""
     rows = (
         f"listeners.tcp.1 = {HOST}:{ports['amqp']}",
         f"stream.listeners.tcp.1 = {HOST}:{ports['stream']}",
@@ -98,7 +98,7 @@ def config(ports: Mapping[str, int]) -> str:
 
 
 def environment(ports: Mapping[str, int], folder: Path) -> dict[str, str]:
-    """Return where it keeps what, and whom it talks to."""
+    """Return its folders and addresses."""
     return {
         "HOME": str(folder),
         "ERL_EPMD_PORT": str(ports["mapper"]),

@@ -15,7 +15,7 @@ _SETTINGS = {
     Durability.OS: ('save ""', "appendonly yes", "appendfsync everysec"),
     Durability.ALWAYS: ('save ""', "appendonly yes", "appendfsync always"),
 }
-"""Redis's own default keeps nothing of the last minute; the others write every command to a log."""
+"""Redis's own default may lose the last minute; the others write every command to a log."""
 
 
 class Redis(System):
@@ -34,7 +34,7 @@ class Redis(System):
         return found[1] if found else "unknown"
 
     def variants(self) -> Sequence[Variant]:
-        """Return the default, and with its log of commands."""
+        """Return the default, and variants with its log of commands."""
         return [
             Variant(
                 name=f"redis-{durability.value}",
@@ -48,7 +48,7 @@ class Redis(System):
         ]
 
     def start(self, variant: Variant, folder: Path) -> Running:
-        """Start one server with a file of settings."""
+        """Start one server with a configuration file."""
         port = free_port()
         file = folder / "redis.conf"
         file.write_text(config(variant.durability, port, folder))
@@ -58,6 +58,6 @@ class Redis(System):
 
 
 def config(durability: Durability, port: int, folder: Path) -> str:
-    """Return the file of settings."""
+    """Return the configuration file."""
     fixed = (f"bind {HOST}", f"port {port}", f"dir {folder}", "daemonize no")
     return "\n".join([*fixed, *_SETTINGS[durability]]) + "\n"

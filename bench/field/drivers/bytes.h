@@ -1,4 +1,4 @@
-/* A connection with what was read and not yet taken, and what was written and not yet sent. */
+/* A connection with its unread input and unsent output. */
 #ifndef FIELD_BYTES_H
 #define FIELD_BYTES_H
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define IN_BYTES (64 << 20) /* a chunk of a stream is many megabytes when its disk is slow */
+#define IN_BYTES (64 << 20) /* a stream's chunk is many megabytes if its disk is slow */
 #define OUT_BYTES (2 << 20)
 
 typedef struct {
@@ -45,7 +45,7 @@ static void bytes_put(bytes *b, const void *data, size_t size) {
     b->filled += size;
 }
 
-/* Read more, waiting so long for it; return 0 if nothing came. */
+/* Read more with a timeout; return 0 if nothing arrived. */
 static int bytes_more(bytes *b, int wait_ms) {
     struct pollfd readable = {.fd = b->socket, .events = POLLIN};
     if (b->start == b->end) b->start = b->end = 0;

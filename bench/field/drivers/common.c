@@ -1,4 +1,4 @@
-/* What every driver needs, whatever it measures. */
+/* Shared by all drivers. */
 #define _GNU_SOURCE
 #include "driver.h"
 

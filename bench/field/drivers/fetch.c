@@ -1,16 +1,16 @@
-/* Reads one partition through Kafka's protocol, written out here: the messages are handed over where
- * they lie in the answer, as stream.c does it with RabbitMQ's streams.
+/* Reads one partition through Kafka's protocol, implemented here: messages are passed on in place
+ * in the response, as stream.c does with RabbitMQ's streams.
  *
- * librdkafka makes an object of each message and takes it from one thread to another, which costs
- * more than a broker takes to send it. With this reader the brokers are compared, not the libraries.
- * The next request goes out before the messages of an answer are looked at. Checksums are not
- * verified, neither here nor in stream.c, nor by librdkafka unless it is told to. */
+ * librdkafka makes an object of each message and passes it between threads, which costs more than a
+ * broker takes to send it. This reader compares the brokers, not the libraries. The next request is
+ * sent before the messages of a response are read. Checksums are not verified, neither here nor in
+ * stream.c, nor by librdkafka by default. */
 #include "bytes.h"
 #include "numbers.h"
 
 #define WAIT_MS 100
 #define DEADLINE_MS 60000
-#define FETCH_BYTES_MAX (1 << 20) /* of a partition, as librdkafka asks by default */
+#define FETCH_BYTES_MAX (1 << 20) /* of a partition, librdkafka's default */
 #define REQUEST_BYTES 512
 #define BATCH_HEAD_BYTES 61
 #define BATCH_SIZE_AT 8
@@ -37,7 +37,7 @@ void producer_send(void *p, const char *data, size_t size, int copy) {
 void producer_push(void *p) { (void)p, only_reads(); }
 void producer_flush(void *p) { (void)p, only_reads(); }
 
-/* Begin a request that is about the one partition; its size is put in front when it is sent. */
+/* Start a request for the one partition; its size is put in front when it is sent. */
 static char *begin(char *request, int key, int version) {
     char *at = put16(put16(request + 4, (unsigned)key), (unsigned)version);
     return put32(put_text(put32(at, 1), "field"), (uint32_t)-1); /* number, client, no replica */
@@ -51,14 +51,14 @@ static void finish(bytes *b, char *request, char *end) {
 
 static void ask_for_more(consumer_state *c) {
     char request[REQUEST_BYTES], *at = begin(request, FETCH, FETCH_VERSION);
-    at = put32(put32(put32(at, WAIT_MS), 1), INT32_MAX); /* at least a byte, no limit for all */
-    *at++ = 0;                                           /* also what is not committed */
+    at = put32(put32(put32(at, WAIT_MS), 1), INT32_MAX); /* at least a byte, no total limit */
+    *at++ = 0;                                           /* uncommitted records, too */
     at = put32(put_text(put32(at, 1), c->topic), 1);
     at = put32(put64(put32(at, 0), c->next), FETCH_BYTES_MAX);
     finish(c->line, request, at);
 }
 
-/* Return the next answer behind its number, and where it ends. */
+/* Return the next response after its number, and its end. */
 static const char *answer(bytes *b, const char **end) {
     for (;;) {
         size_t there = b->end - b->start;
@@ -71,13 +71,13 @@ static const char *answer(bytes *b, const char **end) {
                 return at + 4;
             }
         }
-        if (!bytes_more(b, DEADLINE_MS)) fail("kafka: no answer came");
+        if (!bytes_more(b, DEADLINE_MS)) fail("kafka: no response arrived");
     }
 }
 
 static const char *skip_text(const char *at) { return at + 2 + get16(at); }
 
-/* Return where the partition of an answer begins behind its number and error. */
+/* Return where the partition of a response starts, after its number and error. */
 static const char *skip_partition(const char *at) {
     at = skip_text(at + 4) + 4 + 4; /* one topic, one partition, its number */
     if (get16(at)) fail("kafka: refused with code %u", get16(at));
@@ -116,18 +116,18 @@ static const char *varint(const char *at, int64_t *value) {
     return at;
 }
 
-/* Hand over what lies at or behind an offset: a batch may begin before what was asked for. */
+/* Pass on messages from an offset: a batch may start before the requested one. */
 static long take_batch(const char *batch, uint64_t from, on_message take, void *context) {
     const char *at = batch + BATCH_HEAD_BYTES;
     uint64_t base = get64(batch);
     uint32_t count = get32(batch + BATCH_COUNT_AT);
     long taken = 0;
-    if (get16(batch + BATCH_ATTRIBUTES_AT) & 7) fail("kafka: packed batches were not asked for");
+    if (get16(batch + BATCH_ATTRIBUTES_AT) & 7) fail("kafka: compressed batches not requested");
     for (uint32_t i = 0; i < count; i++) {
         int64_t size, ignored, offset, length;
         at = varint(at, &size);
         const char *next = at + size;
-        at = varint(varint(at + 1, &ignored), &offset); /* behind attributes: time, offset */
+        at = varint(varint(at + 1, &ignored), &offset); /* after the attributes: time, offset */
         at = varint(at, &length);
         at = varint(at + (length > 0 ? length : 0), &length); /* the key, then the value */
         if (base + (uint64_t)offset >= from) {
@@ -139,7 +139,7 @@ static long take_batch(const char *batch, uint64_t from, on_message take, void *
     return taken;
 }
 
-/* Return what is behind a batch; NULL if it is not there as a whole. */
+/* Return the position after a batch; NULL if the batch is not complete. */
 static const char *behind(const char *batch, const char *end) {
     if (end - batch < BATCH_HEAD_BYTES) return NULL;
     size_t size = BATCH_SIZE_AT + 4 + (size_t)get32(batch + BATCH_SIZE_AT);
@@ -148,7 +148,7 @@ static const char *behind(const char *batch, const char *end) {
 
 long consumer_poll(void *consumer, on_message take, void *context) {
     consumer_state *c = consumer;
-    const char *end, *at = skip_partition(answer(c->line, &end) + 4); /* behind a time to wait */
+    const char *end, *at = skip_partition(answer(c->line, &end) + 4); /* after the throttle time */
     uint64_t from = c->next;
     long taken = 0;
     at += 8 + 8; /* two marks */

@@ -82,7 +82,7 @@ static void reported(rd_kafka_t *kafka, const rd_kafka_message_t *message, void 
 
 static void await_topic(producer_state *p) {
     const struct rd_kafka_metadata *found;
-    if (rd_kafka_metadata(p->kafka, 0, p->topic, &found, DEADLINE_MS)) fail("no metadata came");
+    if (rd_kafka_metadata(p->kafka, 0, p->topic, &found, DEADLINE_MS)) fail("no metadata arrived");
     rd_kafka_metadata_destroy(found);
 }
 

@@ -1,15 +1,15 @@
 /* Measures one messaging system through one client library; prints one JSON object.
  *
- *   create               make the topic
- *   produce              send for so many seconds, or so many messages, until all are acknowledged
- *   consume              read so many messages with each of N consumers
- *   latency              send at a fixed rate and note how late each message arrives
- *   pause                send one message after the other at a fixed rate, each acknowledged before
- *                        the next, and note the longest time between two acknowledgements
+ *   create               create the topic
+ *   produce              send for a time, or a number of messages, until all are acknowledged
+ *   consume              read a number of messages with each of N consumers
+ *   latency              send at a fixed rate and record how late each message arrives
+ *   pause                send messages one by one at a fixed rate, each acknowledged before the
+ *                        next, and record the longest time between two acknowledgements
  *
- * The rate is kept by an open loop: message n is due at start + n / rate whatever became of those
- * before it, and its latency counts from when it was due. A system that stalls is thus charged for
- * everything that had to wait (no coordinated omission). */
+ * An open loop keeps the rate: message n is due at start + n / rate whatever became of those before
+ * it, and its latency counts from when it was due. A system that stalls is thus charged for
+ * everything that it delayed (no coordinated omission). */
 #define _GNU_SOURCE
 #include "driver.h"
 
@@ -23,11 +23,11 @@
 #include <unistd.h>
 
 #define PAYLOADS 16
-#define TICK_NS 100000ULL /* woken for each of 50,000 messages a second, the sender is the limit */
+#define TICK_NS 100000ULL /* waking for each of 50,000 messages a second would limit the sender */
 #define CONSUMERS_MAX 64
 #define WARM_UP_SHARE 0.1
 
-/* A histogram as HdrHistogram has it: exact below 64 ns, then 32 buckets for each power of two, so
+/* A histogram like HdrHistogram: exact below 64 ns, then 32 buckets for each power of two, so
  * that every value is kept to within 3 %. */
 #define SUB_BITS 5
 #define SUB (1 << SUB_BITS)
@@ -75,9 +75,8 @@ static uint64_t due_at(const options *o, uint64_t start, long number) {
     return start + (uint64_t)((double)number * 1e9 / o->rate);
 }
 
-/* Let go what was sent so far and sleep, unless a message is due already. Whoever sleeps, sleeps
- * for a tick at least: at high rates a few messages are then due at once, all of them late by less
- * than that, which counts. */
+/* Flush and sleep, unless a message is already due. A sleep lasts at least a tick: at high rates a
+ * few messages are then due at once, all of them late by less than a tick, which counts. */
 static void await_due(void *producer, uint64_t due) {
     uint64_t now = now_ns();
     if (due <= now) return;
@@ -108,11 +107,11 @@ typedef struct {
     void *consumer;
     const uint64_t *sums; /* of everything that a producer sends */
     long read;
-    long first_count; /* what was handed over first, all at once */
-    uint64_t first;   /* when that was over: finding the place is not reading */
+    long first_count; /* messages of the first poll */
+    uint64_t first;   /* when it ended: finding the position is not reading */
 } reading;
 
-/* Add up all bytes of a message: a program that reads messages looks at them. */
+/* Add up all bytes of a message: real consumers read them, too. */
 static uint64_t sum_of(const char *data, size_t size) {
     uint64_t sum = 0, word;
     for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
@@ -128,7 +127,7 @@ static void look_at(const char *data, size_t size, void *context) {
     uint64_t sum = sum_of(data, size);
     unsigned known = 0;
     while (known < PAYLOADS && r->sums[(r->read + known) % PAYLOADS] != sum) known++;
-    if (known == PAYLOADS || (long)size != r->o->size) fail("a message is not what was sent");
+    if (known == PAYLOADS || (long)size != r->o->size) fail("a message differs from what was sent");
     r->read++;
 }
 
@@ -145,9 +144,9 @@ static void *read_all(void *context) {
     return NULL;
 }
 
-/* The clock begins with the end of the first hand-over, and what came with it does not count: a
- * reply of Redis has many messages, which took their time before any of them is seen. Where that
- * was most of it, and where a tail is read, everything counts from before the consumers opened. */
+/* The clock starts at the end of the first poll, whose messages do not count: a reply of Redis has
+ * many messages, and takes a while before any of them is seen. If those are most of it, or a tail
+ * is read, everything counts from before the consumers opened. */
 static void consume(const options *o) {
     if (o->consumers > CONSUMERS_MAX) fail("at most %d consumers", CONSUMERS_MAX);
     reading all[CONSUMERS_MAX] = {0};
@@ -161,7 +160,7 @@ static void consume(const options *o) {
     uint64_t end = now_ns();
     long read = 0, first_count = 0;
     for (int i = 0; i < o->consumers; i++) {
-        if (all[i].read < o->count) fail("%ld of %ld messages came", all[i].read, o->count);
+        if (all[i].read < o->count) fail("%ld of %ld messages arrived", all[i].read, o->count);
         if (all[i].first < first) first = all[i].first;
         first_count += all[i].first_count;
         read += all[i].read;
@@ -185,7 +184,7 @@ typedef struct {
 static void note(const char *data, size_t size, void *context) {
     arrivals *a = context;
     uint64_t due, now = now_ns();
-    if (size < sizeof due) fail("a message is too short to carry its time");
+    if (size < sizeof due) fail("a message is too short for its time");
     memcpy(&due, data, sizeof due);
     if (due >= a->count_from) buckets[bucket_of(now - due)]++;
     a->seen++;
@@ -216,13 +215,13 @@ static void latency(const options *o) {
     void *consumer = consumer_open(o);
     sending s = {.o = o, .producer = producer_open(o), .count = count + warm_up};
     arrivals a = {0};
-    s.start = now_ns() + 300000000ULL; /* connections come up meanwhile */
+    s.start = now_ns() + 300000000ULL; /* time for connections to open */
     a.count_from = s.start + (uint64_t)((double)warm_up * 1e9 / o->rate);
     uint64_t give_up = s.start + (uint64_t)(o->seconds * 1e9) + 60000000000ULL;
     pthread_t thread;
     pthread_create(&thread, NULL, send_paced, &s);
     while (a.seen < s.count && now_ns() < give_up) consumer_poll(consumer, note, &a);
-    if (a.seen < s.count) fail("%ld of %ld messages came", a.seen, s.count);
+    if (a.seen < s.count) fail("%ld of %ld messages arrived", a.seen, s.count);
     pthread_join(thread, NULL);
     printf("{\"messages\": %ld, \"seconds\": %.6f, \"histogram_ns\": [", count, o->seconds);
     const char *comma = "";

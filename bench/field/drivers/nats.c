@@ -46,7 +46,7 @@ static jsCtx *open_stream(const options *o) {
     check(natsConnection_Connect(&connection, settings), "connect");
     check(jsOptions_Init(&js_settings), "options");
     js_settings.PublishAsync.MaxPending = o->window;
-    js_settings.PublishAsync.StallWait = DEADLINE_MS; /* for room; a server that syncs takes long */
+    js_settings.PublishAsync.StallWait = DEADLINE_MS; /* wait for room; a syncing server is slow */
     js_settings.PublishAsync.ErrHandler = not_published;
     check(natsConnection_JetStream(&js, connection, &js_settings), "JetStream");
     return js;
@@ -96,9 +96,9 @@ void producer_put(void *producer, const char *data, size_t size) {
         uint64_t before = now_ns();
         if (js_Publish(NULL, p->stream, p->topic, data, (int)size, &wait, &error) == NATS_OK) return;
         int64_t rest_ms = PUT_WAIT_MS / 10 - (int64_t)((now_ns() - before) / 1000000);
-        if (rest_ms > 0) nats_Sleep(rest_ms); /* refused at once: nobody leads */
+        if (rest_ms > 0) nats_Sleep(rest_ms); /* refused at once: no leader */
     }
-    fail("nats: nobody takes messages");
+    fail("nats: no server accepts messages");
 }
 
 void *consumer_open(const options *o) {

@@ -1,4 +1,4 @@
-/* Numbers and texts as the protocols have them: the high byte first, a text behind its length. */
+/* Numbers and texts in the protocols' format: high byte first, a text after its length. */
 #ifndef FIELD_NUMBERS_H
 #define FIELD_NUMBERS_H
 

@@ -1,6 +1,6 @@
 /* RabbitMQ's classic and quorum queues through librabbitmq (AMQP 0.9.1).
  *
- * Messages are persistent and confirmed; consumers acknowledge every few hundred at once. */
+ * Messages are persistent and confirmed; consumers acknowledge a few hundred at a time. */
 #include "driver.h"
 
 #include <amqp.h>
@@ -69,7 +69,7 @@ void *producer_open(const options *o) {
     return p;
 }
 
-/* Take confirms until at most so many messages are without one; `wait` 0: only what is there. */
+/* Read confirms until at most this many are missing; without `wait` only those received. */
 static void settle(producer_state *p, uint64_t left, long wait_s) {
     while (p->sent - p->confirmed > left) {
         struct timeval wait = {.tv_sec = wait_s};
@@ -79,7 +79,7 @@ static void settle(producer_state *p, uint64_t left, long wait_s) {
         if (status != AMQP_STATUS_OK) fail("rabbitmq: %s", amqp_error_string2(status));
         if (frame.frame_type != AMQP_FRAME_METHOD) continue;
         if (frame.payload.method.id != AMQP_BASIC_ACK_METHOD)
-            fail("rabbitmq: a message was not taken");
+            fail("rabbitmq: a message was refused");
         amqp_basic_ack_t *ack = frame.payload.method.decoded;
         p->confirmed = ack->multiple ? ack->delivery_tag : p->confirmed + 1;
         amqp_maybe_release_buffers(p->rabbit);

@@ -9,7 +9,7 @@
 
 #define ID_BYTES 64
 #define READ_MESSAGES_MAX 1000
-#define READ_BYTES_MAX (1 << 20) /* about as much as a fetch of Kafka's clients brings */
+#define READ_BYTES_MAX (1 << 20) /* about as much as Kafka's clients fetch */
 
 typedef struct {
     redisContext *redis;
@@ -43,7 +43,7 @@ static void take_reply(redisReply *reply) {
     freeReplyObject(reply);
 }
 
-void driver_create(const options *o) { (void)o; } /* a stream begins with its first entry */
+void driver_create(const options *o) { (void)o; } /* a stream starts with its first entry */
 
 void *producer_open(const options *o) {
     producer_state *p = calloc(1, sizeof *p);
@@ -69,7 +69,7 @@ void producer_send(void *producer, const char *data, size_t size, int copy) {
     if (++p->waiting >= p->window) settle(p, p->window / 2);
 }
 
-/* What is due next does not wait for answers to what is under way. */
+/* Sending what is due next does not wait for replies in flight. */
 void producer_push(void *producer) {
     producer_state *p = producer;
     struct pollfd readable = {.fd = p->redis->fd, .events = POLLIN};

@@ -1,8 +1,8 @@
-/* How much a broker, or loopback itself, takes when the sender does next to nothing.
+/* How much a broker, or loopback itself, carries when the sender does next to nothing.
  *
  *   replay PORT FRAME-FILE ERROR-AT IN-FLIGHT SECONDS BYTES-MAX
- *       send one prebuilt request again and again, a few ahead of their answers; in each answer
- *       the two bytes at ERROR-AT have to be 0
+ *       send one prebuilt request repeatedly, a few of them in flight; in each response the two
+ *       bytes at ERROR-AT must be 0
  *   loopback SECONDS
  *       send a megabyte from one thread to another, over TCP
  *
@@ -40,7 +40,7 @@ static void take_answer(bytes *b, size_t error_at) {
                 return;
             }
         }
-        if (!bytes_more(b, 60000)) fail("no answer came");
+        if (!bytes_more(b, 60000)) fail("no response arrived");
     }
 }
 

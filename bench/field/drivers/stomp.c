@@ -1,4 +1,4 @@
-/* ActiveMQ through STOMP, written out here: persistent messages, a receipt for each. */
+/* ActiveMQ through STOMP, implemented here: persistent messages, a receipt for each. */
 #define _GNU_SOURCE
 #include "bytes.h"
 
@@ -16,7 +16,7 @@ typedef struct {
 
 const char *driver_client(void) { return "STOMP 1.1 over a socket, C"; }
 
-/* Return the next whole frame and its body, or NULL if none came in time. */
+/* Return the next whole frame and its body, or NULL if none arrives in time. */
 static char *next_frame(bytes *b, int wait_ms, char **body, size_t *body_size) {
     for (;;) {
         while (b->start < b->end && b->in[b->start] == '\n') b->start++; /* heartbeats */
@@ -54,7 +54,7 @@ static bytes *open_stomp(const options *o) {
     return b;
 }
 
-void driver_create(const options *o) { (void)o; } /* a queue begins with its first use */
+void driver_create(const options *o) { (void)o; } /* a queue starts with its first use */
 
 void *producer_open(const options *o) {
     producer_state *p = calloc(1, sizeof *p);
@@ -68,7 +68,7 @@ static void settle(producer_state *p, long down_to, int wait_ms) {
     bytes_send(p->line);
     while (p->waiting > down_to) {
         if (!next_frame(p->line, wait_ms, &body, &size)) {
-            if (wait_ms) fail("activemq: no receipt came");
+            if (wait_ms) fail("activemq: no receipt arrived");
             return;
         }
         p->waiting--;

@@ -1,4 +1,4 @@
-/* RabbitMQ's streams through their own binary protocol, written out here: there is no C library.
+/* RabbitMQ's streams through their own binary protocol, implemented here: there is no C library.
  *
  * Messages travel as AMQP 1.0 data sections, up to 100 of them in one frame, as the Java client
  * does by default. The layout of the frames is that of the stream plugin's protocol document. */
@@ -35,7 +35,7 @@ typedef struct {
     char *messages; /* of the frame that is being filled */
     size_t filled;
     uint32_t count;
-    uint64_t begun; /* when the first of them came */
+    uint64_t begun; /* when the first of them was added */
     uint64_t linger_ns;
 } producer_state;
 
@@ -64,14 +64,14 @@ static int next_frame(bytes *b, int wait_ms, frame *found) {
     }
 }
 
-/* Send a request, whose body begins behind 4 free bytes for its number, and await its answer. */
+/* Send a request, whose body starts after 4 free bytes for its number, and await its response. */
 static void ask(bytes *b, int key, char *body, char *end) {
     frame answer;
     put32(body, 1);
     put_frame(b, key, body, (size_t)(end - body));
     bytes_send(b);
     do {
-        if (!next_frame(b, DEADLINE_MS, &answer)) fail("rabbitmq: no answer to %d", key);
+        if (!next_frame(b, DEADLINE_MS, &answer)) fail("rabbitmq: no response to %d", key);
     } while (answer.key != (key | ANSWER));
     if (get16(answer.data + 4) != 1)
         fail("rabbitmq: %d was answered with code %u", key, get16(answer.data + 4));
@@ -87,7 +87,7 @@ static bytes *open_stream(const options *o) {
     at = put32(put_text(body + 4, "PLAIN"), sizeof secret - 1);
     memcpy(at, secret, sizeof secret - 1);
     ask(b, SASL_AUTHENTICATE, body, at + sizeof secret - 1);
-    if (!next_frame(b, DEADLINE_MS, &tune) || tune.key != TUNE) fail("rabbitmq: no tune came");
+    if (!next_frame(b, DEADLINE_MS, &tune) || tune.key != TUNE) fail("rabbitmq: no tune arrived");
     put32(put32(body, get32(tune.data)), 0); /* their largest frame, no heartbeats */
     put_frame(b, TUNE, body, 8);
     ask(b, OPEN, body, put_text(body + 4, "/"));
@@ -123,10 +123,10 @@ static void settle(producer_state *p, long down_to, int wait_ms) {
     bytes_send(p->line);
     while (p->waiting > down_to) {
         if (!next_frame(p->line, wait_ms, &came)) {
-            if (wait_ms) fail("rabbitmq: no confirm came");
+            if (wait_ms) fail("rabbitmq: no confirm arrived");
             return;
         }
-        if (came.key == PUBLISH_ERROR) fail("rabbitmq: a message was not taken");
+        if (came.key == PUBLISH_ERROR) fail("rabbitmq: a message was refused");
         if (came.key == CONFIRM) p->waiting -= get32(came.data + 1);
     }
 }
@@ -184,7 +184,7 @@ long consumer_poll(void *consumer, on_message take, void *context) {
     unsigned count = get16(chunk + 2);
     for (unsigned i = 0; i < count; i++) {
         uint32_t size = get32(at);
-        if (size & 0x80000000u) fail("rabbitmq: packed batches were not asked for");
+        if (size & 0x80000000u) fail("rabbitmq: compressed batches were not requested");
         take(at + 4 + SECTION_BYTES, size - SECTION_BYTES, context);
         at += 4 + size;
     }

@@ -1,1 +1,1 @@
-"""Backups of topics and of where groups stand, made and restored through Kafka's protocol alone."""
+"""Backups of topics and consumer groups' positions, using only Kafka's protocol."""

@@ -1,10 +1,11 @@
-"""A backup checked without a broker: every checksum, every header, and that nothing is missing."""
+"""Checks a backup without a broker: every checksum, every header, and completeness."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafkaesque.backup.chunk import scan_chunk
+from kafkaesque.backup.errors import BackupError, DamagedBackup
 from kafkaesque.backup.manifest import (
     MANIFEST_NAME,
     PLAN_NAME,
@@ -16,30 +17,29 @@ from kafkaesque.backup.manifest import (
     read_backup,
 )
 from kafkaesque.backup.watch import Watch
-from kafkaesque.errors import BackupError, DamagedBackup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a check found."""
+    """The result of a check."""
 
     backup: Backup
     damages: tuple[DamagedBackup, ...]
 
 
 def load(root: Path) -> Backup:
-    """Read what a backup holds; raises BackupError if there is none, or none that is complete."""
+    """Read a backup's manifest; raises BackupError if there is none or it is incomplete."""
     if not (root / MANIFEST_NAME).exists():
         if (root / PLAN_NAME).exists():
             raise BackupError(
-                f"the backup in {root} was not finished: run `kafkaesque backup` again to go on"
+                f"the backup in {root} was not finished: run `kafkaesque backup` again to finish it"
             )
         raise BackupError(f"{root} holds no backup: it has no {MANIFEST_NAME}")
     return read_backup(root / MANIFEST_NAME)
 
 
 def check(root: Path, watch: Watch) -> Checked:
-    """Read all of a backup; damage to the manifest is raised, all other damage collected."""
+    """Read all of a backup; damage to the manifest is raised, other damage is collected."""
     backup = load(root)
     return Checked(backup=backup, damages=tuple(check_topics(root, backup.topics, watch)))
 
@@ -47,7 +47,7 @@ def check(root: Path, watch: Watch) -> Checked:
 def check_topics(
     root: Path, topics: tuple[SavedTopic, ...], watch: Watch
 ) -> Iterator[DamagedBackup]:
-    """Yield the damage of some topics, one for each file at most."""
+    """Yield the damage of some topics, at most one per file."""
     watch.begins(
         partitions=sum(len(topic.partitions) for topic in topics),
         total=sum(topic.size for topic in topics),
@@ -86,5 +86,5 @@ def _damage(path: Path, chunk: SavedChunk) -> DamagedBackup | None:
     except DamagedBackup as damage:
         return damage
     if found != chunk:
-        return DamagedBackup(str(path), found.size, "the manifest tells of another file")
+        return DamagedBackup(str(path), found.size, "the manifest describes another file")
     return None

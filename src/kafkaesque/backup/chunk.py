@@ -1,12 +1,12 @@
-"""Chunk files: batches of one partition back to back, and a footer that says what they are.
+"""Chunk files: batches of one partition back to back, and a footer that describes them.
 
     chunk  := batch …  footer
     footer := magic "KQBC" | version uint16 | first int64 | end int64 | batches uint32 |
               records uint64 | bytes of the batches uint64 | of the largest uint32 | crc uint32
 
 The footer comes last because its facts are known last: a chunk is written in one go, synced, and
-only then gets its name. So whatever has the name is whole, and says by itself whether it is sound;
-that is how an interrupted backup knows what it has.
+only then gets its name. So any file with that name is whole, and can be checked on its own; that
+is how an interrupted backup knows what it has.
 """
 
 import os
@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from kafkaesque.backup.errors import DamagedBackup
 from kafkaesque.backup.manifest import NEW_SUFFIX, SavedChunk, sync_folder
-from kafkaesque.errors import BatchError, DamagedBackup, NewerFormat
+from kafkaesque.errors import NewerFormat
 from kafkaesque.record.crc import crc32c_on
+from kafkaesque.record.errors import BatchError
 from kafkaesque.record.view import HEADER_BYTES, LENGTH_OVERHEAD, BatchView, peek_size
 from kafkaesque.types import Buffer, Offset
 
@@ -32,7 +34,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 class ChunkWriter:
-    """One chunk while it is written; `finish` gives it its name, `abandon` removes it."""
+    """A chunk being written; `finish` gives it its name, `abandon` gives it up."""
 
     def __init__(self, folder: Path, first: Offset) -> None:
         self.first = first
@@ -46,7 +48,7 @@ class ChunkWriter:
         self._file = self._path.open("wb", buffering=_BUFFER_BYTES)
 
     def append(self, view: BatchView) -> None:
-        """Write one batch as it is."""
+        """Write one batch unchanged."""
         self._write(view.data)
         self.size += view.size
         self._batches += 1
@@ -74,7 +76,7 @@ class ChunkWriter:
         return chunk
 
     def abandon(self) -> None:
-        """Close without finishing; the leftover is removed when the backup goes on."""
+        """Close without finishing; resuming the backup removes the leftover."""
         self._file.close()
 
     def _write(self, data: Buffer) -> None:
@@ -83,26 +85,26 @@ class ChunkWriter:
 
 
 def read_footer(path: Path) -> SavedChunk:
-    """Return what a chunk says of itself; raises DamagedBackup if that cannot be."""
+    """Return a chunk's footer; raises DamagedBackup if it is unreadable."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             at = size - FOOTER_BYTES
             if at < 0:
-                raise DamagedBackup(str(path), size, "it is too short to be a chunk")
+                raise DamagedBackup(str(path), size, "the file is too short to be a chunk")
             file.seek(at)
             footer = file.read(FOOTER_BYTES)
     except OSError as error:
         raise DamagedBackup(str(path), 0, f"it cannot be read: {error.strerror}") from error
     magic, version, first, end, batches, records, data_size, largest = _FACTS.unpack_from(footer)
     if magic != MAGIC:
-        raise DamagedBackup(str(path), at, "it does not end with a footer: it was cut or added to")
+        raise DamagedBackup(str(path), at, "the footer is missing: the file was cut or added to")
     if version > VERSION:
         raise NewerFormat(str(path), version, VERSION)
     if version < VERSION:
-        raise DamagedBackup(str(path), at, f"there never was a version {version}")
+        raise DamagedBackup(str(path), at, f"version {version} does not exist")
     if data_size != at:
-        raise DamagedBackup(str(path), at, f"the footer says {data_size} bytes, {at} are there")
+        raise DamagedBackup(str(path), at, f"the footer says {data_size} bytes, but there are {at}")
     (crc,) = _CRC.unpack_from(footer, _FACTS.size)
     return SavedChunk(
         first=first,
@@ -116,10 +118,10 @@ def read_footer(path: Path) -> SavedChunk:
 
 
 def scan_chunk(path: Path) -> SavedChunk:
-    """Return what a chunk says of itself after all of it was checked; raises DamagedBackup."""
+    """Return a chunk's footer after checking the whole file; raises DamagedBackup."""
     said = read_footer(path)
     if said.name != path.name or said.first > said.end:
-        reason = f"it says that it holds the offsets {said.first} to before {said.end}"
+        reason = f"its footer claims the offsets {said.first} to before {said.end}"
         raise DamagedBackup(str(path), said.size, reason)
     crc = batches = records = 0
     for _, view in read_batches(path, said):
@@ -128,19 +130,19 @@ def scan_chunk(path: Path) -> SavedChunk:
         records += view.record_count
     if (batches, records) != (said.batches, said.records):
         counts = f"{said.batches} batches and {said.records} records"
-        found = f"{batches} and {records} are there"
+        found = f"but there are {batches} and {records}"
         raise DamagedBackup(str(path), said.size, f"the footer says {counts}, {found}")
     if crc32c_on(crc, _facts(said)) != said.crc32c:
-        reason = "the checksum of the file is wrong, though each batch by itself is sound"
+        reason = "the file's checksum is wrong, although every batch is sound"
         raise DamagedBackup(str(path), said.size, reason)
     return said
 
 
 def read_batches(path: Path, chunk: SavedChunk) -> Iterator[tuple[int, BatchView]]:
-    """Yield the batches with the bytes at which they begin; raises DamagedBackup.
+    """Yield each batch with its byte position; raises DamagedBackup.
 
-    Each batch's checksum is checked, and that its offsets come after those before it and lie in the
-    chunk; only the first may begin before, and only the last may end behind it.
+    Checks each batch's checksum, and that offsets rise and lie in the chunk; only the first batch
+    may start before it, and only the last may end after it.
     """
     position = 0
     previous_end: Offset | None = None
@@ -188,7 +190,5 @@ def _check_order(
         begins_right = view.base_offset >= previous_end
     has_sense = view.last_offset_delta >= 0 and 0 <= view.record_count <= view.last_offset_delta + 1
     if not (begins_right and has_sense and view.base_offset < chunk.end):
-        reason = (
-            f"a batch of the offsets {view.base_offset} to {view.last_offset} cannot stand here"
-        )
+        reason = f"a batch of the offsets {view.base_offset} to {view.last_offset} cannot be here"
         raise DamagedBackup(str(path), position, reason)

@@ -1,4 +1,4 @@
-"""Batches without what transactions took back, and without the marks of their ends."""
+"""Filters batches: drops aborted records and transaction markers."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +10,7 @@ from kafkaesque.wire.messages.fetch import AbortedTransaction
 def committed(
     batches: Iterable[BatchView], aborted: Iterable[AbortedTransaction]
 ) -> Iterator[BatchView]:
-    """Yield the batches of one answer whose records count, in their order."""
+    """Yield the batches of one fetch whose records are committed, in order."""
     taken_back = AbortedBatches((one.producer_id, one.first_offset) for one in aborted)
     for view in batches:
         if not taken_back.leaves_out(view) and not view.is_control:

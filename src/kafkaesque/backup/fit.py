@@ -1,14 +1,14 @@
-"""Saved batches made fit to be produced anew.
+"""Adapts saved batches so that they can be produced again.
 
-Most keep their records byte for byte and get another producer in the header. A batch is packed anew
-where a broker would not take it from a producer, or where not all of it is wanted:
+Most keep their records byte for byte and get another producer in the header. A batch is repacked if
+a broker would not take it from a producer, or if not all of it is wanted:
 
-- compaction took records out of it, and its offsets have holes;
-- it begins before the first offset that was kept, or ends behind the last that is saved;
-- its time is the broker's: the records then get that time, as every reader saw them with it.
+- compaction removed records, so its offsets have gaps;
+- it starts before the first kept offset, or ends after the last saved one;
+- its timestamps are the broker's: the records then get that time, as all readers saw it.
 
-A batch's sequence is the offset that its first record will have. So the same batch has the same
-sequence in every attempt, and what a lost attempt left on its way is dropped by the broker.
+A batch's sequence is the new offset of its first record. So the same batch has the same sequence in
+every attempt, and the broker drops what a failed attempt has already written.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,11 +23,11 @@ from kafkaesque.record.view import BatchView
 from kafkaesque.types import Buffer, Offset
 
 SEQUENCES = 1 << 31
-"""Sequences count to here and begin again."""
+"""Sequences wrap around here."""
 
 
 def kept_count(view: BatchView, start: Offset, end: Offset) -> int:
-    """Return how many records of a batch lie in the range; they are decoded only at its edges."""
+    """Return how many records of a batch are in the range; only edge batches are decoded."""
     if start <= view.base_offset and view.end_offset <= end:
         return view.record_count
     return len(_kept(view, start, end))
@@ -36,9 +36,9 @@ def kept_count(view: BatchView, start: Offset, end: Offset) -> int:
 def fit(
     view: BatchView, start: Offset, end: Offset, producer: ProducerIdentity, new_offset: Offset
 ) -> Buffer:
-    """Return the batch as it is to be produced, with the records from `start` to before `end`.
+    """Return the batch to produce, with the records from `start` to before `end`.
 
-    There must be one at least. Raises BatchError for records that cannot be decoded.
+    There must be at least one. Raises BatchError for records that cannot be decoded.
     """
     stamp = ProducerStamp(
         producer_id=producer.producer_id,
@@ -58,9 +58,9 @@ def fit(
 def translate(
     batches: Iterable[BatchView], start: Offset, end: Offset, positions: Iterable[Offset]
 ) -> dict[Offset, Offset]:
-    """Return for each position the offset at which the same records lie ahead after a restore.
+    """Return for each position its offset after a restore, before the same records.
 
-    That is the number of records before it. A position in a hole goes to the first record behind.
+    That is the number of records before it. A position in a gap moves to the next record.
     """
     found: dict[Offset, Offset] = {}
     waiting = sorted(set(positions), reverse=True)
@@ -80,7 +80,7 @@ def translate(
 def pieces(
     batches: Iterable[BatchView], start: Offset, end: Offset
 ) -> Iterator[tuple[BatchView, Offset, int]]:
-    """Yield each batch that has records to restore, with its new offset and their number."""
+    """Yield each batch with records to restore, its new offset and their number."""
     new_offset = 0
     for view in batches:
         count = kept_count(view, start, end)

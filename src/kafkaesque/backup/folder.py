@@ -1,4 +1,4 @@
-"""The folder of a backup: one process at a time, and nothing else in it."""
+"""Locks a backup's folder: one process at a time."""
 
 import fcntl
 import os
@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafkaesque.errors import BackupError, FolderInUse
+from kafkaesque.backup.errors import BackupError
+from kafkaesque.errors import FolderInUse
 
 LOCK_NAME = "lock"
 
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """Keep other processes out of a folder; raises FolderInUse, and BackupError if it cannot be."""
+    """Lock a folder against other processes; raises FolderInUse, or BackupError if unusable."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(root / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)

@@ -1,4 +1,4 @@
-"""How much of a backup is handled at once."""
+"""Limits on how much of a backup is handled at once."""
 
 from dataclasses import dataclass
 
@@ -8,19 +8,19 @@ class BackupLimits:
     """The sizes of a backup's parts."""
 
     chunk_bytes_max: int = 64 << 20
-    """Begin a new file at this size: what an interrupted backup may have to fetch again."""
+    """Start a new file at this size: what an interrupted backup may have to fetch again."""
 
     fetch_bytes_max: int = 8 << 20
-    """How much one fetch asks for: a few of the largest batches."""
+    """The size of one fetch: a few of the largest batches."""
 
     empty_fetches_max: int = 20
-    """Fetches in a row that bring nothing of what should be there, before giving up."""
+    """Give up after this many fetches in a row without the expected records."""
 
     fetch_wait_ms: int = 500
-    """How long a broker may wait for records that should be there."""
+    """How long a broker may wait for expected records."""
 
     leader_waits_max: int = 100
-    """How often to ask whether a topic that was just created can be written to."""
+    """How often to check whether a newly created topic is writable."""
 
     leader_wait_ms: int = 100
-    """The pause between two such questions."""
+    """The pause between two such checks."""

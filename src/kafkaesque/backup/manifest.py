@@ -1,4 +1,4 @@
-"""What a backup holds, and its plan while it is being made; `docs/reference/format-backup.md`."""
+"""A backup's manifest, and its plan while unfinished; see `docs/reference/format-backup.md`."""
 
 import os
 import re
@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kafkaesque.errors import DamagedBackup, NewerFormat
+from kafkaesque.backup.errors import DamagedBackup
+from kafkaesque.errors import NewerFormat
 from kafkaesque.record.crc import crc32c
 from kafkaesque.types import Offset
 
 FORMAT = 2
-"""2 has sections; a version that knows none must not pass them over in silence."""
+"""2 has sections; a version that knows none must not silently ignore them."""
 FORMAT_FIRST = 1
 MANIFEST_NAME = "manifest.json"
 PLAN_NAME = "plan.json"
@@ -37,9 +38,9 @@ class SavedChunk:
     size: int
     """Bytes of the batches."""
     largest: int
-    """Bytes of the largest of them."""
+    """Bytes of the largest batch."""
     crc32c: int = 0
-    """Of the whole file, but for these four bytes at its end."""
+    """Of the whole file except these last four bytes."""
 
     @property
     def name(self) -> str:
@@ -49,7 +50,7 @@ class SavedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedPartition:
-    """One partition, from the first offset that was kept to before the end as it was then."""
+    """One partition, from the first kept offset to before its end at that time."""
 
     partition: int
     start: Offset
@@ -59,11 +60,11 @@ class SavedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedTopic:
-    """One topic, with the settings that were made for it."""
+    """One topic, with the settings made for it."""
 
     name: str
     number: int
-    """Its place among the topics, which begins its folder's name: some disks know no case."""
+    """Its index, which its folder's name starts with: some disks ignore case."""
     topic_id: str
     replicas: int
     settings: Mapping[str, str]
@@ -76,18 +77,18 @@ class SavedTopic:
 
     @property
     def largest(self) -> int:
-        """How many bytes the largest batch has."""
+        """The size of the largest batch in bytes."""
         return max((chunk.largest for one in self.partitions for chunk in one.chunks), default=0)
 
     @property
     def size(self) -> int:
-        """How many bytes their batches have."""
+        """The total size of its batches in bytes."""
         return sum(chunk.size for one in self.partitions for chunk in one.chunks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedPosition:
-    """Where a group stood in one partition, and what it noted there."""
+    """A group's position in one partition, and its metadata."""
 
     topic: str
     partition: int
@@ -105,7 +106,7 @@ class SavedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One part of the state of the whole cluster; `sections.py` knows what it means."""
+    """One part of the state of the whole cluster; `sections.py` knows its meaning."""
 
     version: int
     content: Any
@@ -113,7 +114,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """Everything but the batches; as a plan without the chunks."""
+    """Everything but the batches; in a plan, without the chunks."""
 
     cluster_id: str | None
     begun_ms: int
@@ -123,9 +124,9 @@ class Backup:
     topics: tuple[SavedTopic, ...]
     groups: tuple[SavedGroup, ...]
     sections: Mapping[str, Section] = field(default_factory=dict)
-    """By their names."""
+    """By name."""
     notes: tuple[str, ...] = field(default_factory=tuple)
-    """Sentences on what is not quite as it was asked for."""
+    """Sentences on what differs from the request."""
 
 
 class _Envelope(msgspec.Struct, kw_only=True):
@@ -135,12 +136,12 @@ class _Envelope(msgspec.Struct, kw_only=True):
 
 
 def partition_folder(root: Path, topic: SavedTopic, partition: int) -> Path:
-    """Return where the chunks of a partition lie."""
+    """Return the folder of a partition's chunks."""
     return root / "topics" / f"{topic.number:04}-{topic.name}" / str(partition)
 
 
 def write_sealed(path: Path, value: object) -> None:
-    """Write a value with its checksum as JSON; the file is whole or not there."""
+    """Write a value with its checksum as JSON, atomically."""
     inner = msgspec.json.format(msgspec.json.encode(value), indent=2)
     sealed = _Envelope(format=FORMAT, crc32c=crc32c(inner), backup=msgspec.Raw(inner))
     new = path.with_name(path.name + NEW_SUFFIX)
@@ -153,7 +154,7 @@ def write_sealed(path: Path, value: object) -> None:
 
 
 def read_sealed(path: Path, kind: type[T]) -> T:
-    """Read what `write_sealed` wrote; raises DamagedBackup, or NewerFormat of a later version."""
+    """Read what `write_sealed` wrote; raises DamagedBackup, or NewerFormat for a newer version."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -163,18 +164,18 @@ def read_sealed(path: Path, kind: type[T]) -> T:
         if sealed.format > FORMAT:
             raise NewerFormat(str(path), sealed.format, FORMAT)
         if sealed.format < FORMAT_FIRST:
-            raise DamagedBackup(str(path), 0, f"there never was a format {sealed.format}")
+            raise DamagedBackup(str(path), 0, f"format {sealed.format} does not exist")
         if crc32c(bytes(sealed.backup)) != sealed.crc32c:
             raise DamagedBackup(str(path), 0, "the checksum does not match")
         return msgspec.json.decode(sealed.backup, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         found = _BYTE.search(str(error))
         position = 0 if found is None else int(found[1])
-        raise DamagedBackup(str(path), position, f"it is not as it was written: {error}") from error
+        raise DamagedBackup(str(path), position, f"it is not valid: {error}") from error
 
 
 def read_backup(path: Path) -> Backup:
-    """Read a manifest or a plan; names that could leave the folder are damage."""
+    """Read a manifest or a plan; names that could escape the folder count as damage."""
     backup = read_sealed(path, Backup)
     for topic in backup.topics:
         check_name(path, topic.name)
@@ -182,13 +183,13 @@ def read_backup(path: Path) -> Backup:
 
 
 def check_name(path: Path, name: str) -> None:
-    """Raise DamagedBackup for what no topic can be called, and no folder should be."""
+    """Raise DamagedBackup for a name that no topic or folder may have."""
     if _LEGAL_NAME.fullmatch(name) is None or name in (".", ".."):
-        raise DamagedBackup(str(path), 0, f"a topic cannot be called {name!r}")
+        raise DamagedBackup(str(path), 0, f"{name!r} is not a valid topic name")
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the names in a folder survive a power cut."""
+    """Make the names in a folder survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
 """What a backup will hold: decided once, before the first record is fetched.
 
-The ends of the partitions are asked for first and the groups' positions after them, so positions
-are as new as the records at least. What they are newer is taken back to the end.
+Partition ends are fetched first and the groups' positions after them, so positions are at least as
+new as the records. Newer ones are set back to the end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,21 +26,21 @@ EVERYTHING = ("*",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which topics and groups, by patterns with `*`, `?` and `[…]`."""
+    """The topics and groups to save, by patterns with `*`, `?` and `[…]`."""
 
     topics: tuple[str, ...] = EVERYTHING
     groups: tuple[str, ...] = EVERYTHING
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a name fits one of the patterns; case counts."""
+    """Return whether a name matches one of the patterns, case-sensitively."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def make_plan(admin: Admin, wanted: Wanted, now_ms: int) -> Backup:
-    """Ask the cluster what there is; raises UnknownTopic for a pattern that no topic fits.
+    """Plan a backup from the cluster's state; raises UnknownTopic if a pattern matches no topic.
 
-    A broker that is away is no hindrance; raises RefusedForNow if groups could be missing.
+    Works while brokers are away, but raises RefusedForNow if groups could be missing.
     """
     cluster = admin.cluster()
     infos = _topics(admin, wanted.topics)
@@ -90,7 +90,7 @@ def _topic(
         replicas=max((len(one.replicas) for one in info.partitions), default=1),
         settings=settings,
         partitions=tuple(
-            # An open transaction that began before what is kept leaves nothing to save.
+            # An open transaction that started before the kept records leaves nothing to save.
             SavedPartition(
                 partition=place[1], start=starts[place], end=max(starts[place], ends[place])
             )
@@ -118,7 +118,7 @@ def _groups(
             if one.offset > end:
                 notes.append(
                     f"group {listing.group} was at offset {one.offset} of partition {place[1]} "
-                    f"of topic {place[0]}, which is saved up to {end}: taken back to there"
+                    f"of topic {place[0]}, which is saved up to {end}: set back to that"
                 )
             positions.append(
                 SavedPosition(

@@ -1,8 +1,8 @@
-"""A backup brought back, into the cluster that it came from or into another one.
+"""Restores a backup, into its own cluster or another one.
 
-Before anything is changed all files are checked, and all topics of the target are looked at. Then
-topic by topic: it is made with settings under which nothing is lost or changed on the way, gets its
-records, and then its own settings. At last the groups are set to where they stood.
+All files and all target topics are checked before anything is changed. Then, topic by topic: the
+topic is created with settings that neither lose nor change records, gets its records, and then its
+own settings. Finally the groups get their positions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kafkaesque.backup.check import check_topics, load
 from kafkaesque.backup.chunk import read_batches
+from kafkaesque.backup.errors import BackupError, TopicNotEmpty
 from kafkaesque.backup.fit import SEQUENCES, fit, pieces, translate
 from kafkaesque.backup.manifest import (
     Backup,
@@ -26,15 +27,16 @@ from kafkaesque.backup.state import OwnTopic, RestoreState, StateFile, default_s
 from kafkaesque.backup.target import Target, Wishes
 from kafkaesque.backup.watch import Watch
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.errors import Refused
 from kafkaesque.client.topics import LATEST, Place
-from kafkaesque.errors import BackupError, Refused, TopicNotEmpty, UnknownTopic
+from kafkaesque.errors import UnknownTopic
 from kafkaesque.record.view import BatchView
 from kafkaesque.types import Buffer, Offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class What:
-    """Which part of a backup is to be restored, and under which names."""
+    """What to restore of a backup, and under which names."""
 
     topics: tuple[str, ...] = EVERYTHING
     groups: tuple[str, ...] = EVERYTHING
@@ -42,27 +44,27 @@ class What:
     renames: Mapping[str, str] = field(default_factory=dict)
     wishes: Wishes = field(default_factory=Wishes)
     is_with_cluster: bool = False
-    """Whether the state of the whole cluster comes back too."""
+    """Whether to restore the state of the whole cluster, too."""
     left_out: tuple[str, ...] = ()
-    """The sections of it that do not."""
+    """Sections that are not restored."""
     state_path: Path | None = None
 
     def name_of(self, topic: str) -> str:
-        """Return what a topic will be called."""
+        """Return the target name of a topic."""
         return self.renames.get(topic, self.prefix + topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a restore did."""
+    """The result of a restore."""
 
     topics: Mapping[str, SavedTopic]
     """By their names in the target."""
     groups: Sequence[str]
     sections: Sequence[str]
-    """The parts of the cluster's state."""
+    """The restored parts of the cluster's state."""
     failures: Sequence[str]
-    """A sentence for each group that could not be set."""
+    """One sentence for each group that could not be set."""
 
 
 class Restorer:
@@ -75,9 +77,9 @@ class Restorer:
         self._target = Target(admin, around.limits, around.sleep)
 
     def run(self, what: What) -> Restored:
-        """Restore, or go on with it; raises TopicNotEmpty before anything is changed.
+        """Restore, or resume; raises TopicNotEmpty before anything is changed.
 
-        Whatever ends this, also a kill, leaves a state that the same call goes on from.
+        Whatever interrupts this, even a kill, the same call resumes it.
         """
         backup = load(self._root)
         chosen = _choose(backup, what)
@@ -117,7 +119,7 @@ class Restorer:
         if backup.sections:
             names = ", ".join(backup.sections)
             self._around.watch.note(
-                f"the state of the cluster stays as it is; --with-cluster restores it: {names}"
+                f"the state of the cluster is not restored; --with-cluster restores it: {names}"
             )
         return []
 
@@ -143,12 +145,12 @@ class Restorer:
 
     @property
     def admin(self) -> Admin:
-        """The cluster."""
+        """The target cluster."""
         return self._admin
 
     @property
     def watch(self) -> Watch:
-        """Who looks on."""
+        """The observer of the progress."""
         return self._around.watch
 
     def batches(self, topic: SavedTopic, one: SavedPartition) -> Iterator[BatchView]:
@@ -189,7 +191,7 @@ class Restorer:
     def _translate(
         self, groups: Sequence[SavedGroup], chosen: Mapping[str, SavedTopic]
     ) -> dict[tuple[str, int, Offset], Offset]:
-        """Return the new offset of every position of the groups in the topics chosen."""
+        """Return the new offset of every group position in the chosen topics."""
         wanted: dict[Place, set[Offset]] = {}
         for group in groups:
             for position in group.positions:
@@ -207,7 +209,7 @@ class Restorer:
 
 
 class _Writing:
-    """One topic on its way; the partitions' own ends say how much of it is there."""
+    """Writes one topic; the ends of the target partitions say how much is done."""
 
     def __init__(
         self, restorer: Restorer, name: str, topic: SavedTopic, state: RestoreState
@@ -219,7 +221,7 @@ class _Writing:
         self._expected: dict[Place, Offset] = {}
 
     def run(self) -> None:
-        """Write all that is not there yet."""
+        """Write everything that is still missing."""
         admin = self._restorer.admin
         places = [(self._name, one.partition) for one in self._topic.partitions]
         self._expected = admin.topics.offsets(places, LATEST)
@@ -250,7 +252,7 @@ class _Writing:
         self._restorer.watch.partition_done(place)
 
     def _check_tail(self, place: Place, end: Offset) -> None:
-        """Raise unless the last batch there is one of ours, at the place where ours would be."""
+        """Raise unless the last batch there is ours, at the expected place."""
         fetched = self._restorer.admin.batches.fetch(*place, end - 1)
         tail = fetched.batches[-1] if fetched.batches else None
         is_ours = (
@@ -270,13 +272,13 @@ class _Writing:
 
     def _refuse(self, place: Place) -> None:
         raise TopicNotEmpty(
-            f"partition {place[1]} of topic {place[0]} has records that are not of this restore: "
-            "somebody else writes to it"
+            f"partition {place[1]} of topic {place[0]} has records not written by this restore: "
+            "another producer writes to it"
         )
 
 
 def _choose(backup: Backup, what: What) -> dict[str, SavedTopic]:
-    """Return the topics by their new names; raises where a pattern or a name makes no sense."""
+    """Return the topics by their new names; raises for invalid patterns or names."""
     names = [topic.name for topic in backup.topics]
     for pattern in (*what.topics, *what.renames):
         if pattern not in EVERYTHING and not any(matches(name, [pattern]) for name in names):
@@ -286,6 +288,6 @@ def _choose(backup: Backup, what: What) -> dict[str, SavedTopic]:
         if matches(topic.name, what.topics):
             name = what.name_of(topic.name)
             if name in chosen:
-                raise BackupError(f"two topics would be called {name}")
+                raise BackupError(f"two topics would have the name {name}")
             chosen[name] = topic
     return chosen

@@ -1,10 +1,10 @@
-"""A backup made while the brokers run, and gone on with where it was interrupted.
+"""Makes a backup while the brokers run, and resumes an interrupted one.
 
     nothing ──plan──> plan.json ──chunk by chunk──> all chunks ──> manifest.json
 
-The plan is written first and holds for every later attempt; a chunk that has its name is whole;
-the manifest comes last. So a folder with a manifest is a complete backup, and one with a plan alone
-is an unfinished one.
+The plan is written first and holds for every later attempt; a chunk with its final name is whole;
+the manifest comes last. So a folder with a manifest is a complete backup, and one with only a plan
+is unfinished.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kafkaesque.backup.chunk import ChunkWriter, scan_chunk
 from kafkaesque.backup.committed import committed
+from kafkaesque.backup.errors import BackupError, BackupExists, DamagedBackup
 from kafkaesque.backup.folder import LOCK_NAME, locked
 from kafkaesque.backup.limits import BackupLimits
 from kafkaesque.backup.manifest import (
@@ -32,9 +33,9 @@ from kafkaesque.backup.plan import Wanted, make_plan
 from kafkaesque.backup.watch import Watch
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.batches import Fetched
+from kafkaesque.client.errors import Refused
 from kafkaesque.client.topics import EARLIEST, Place
 from kafkaesque.clock import Clock
-from kafkaesque.errors import BackupError, BackupExists, DamagedBackup, Refused
 from kafkaesque.record.view import BatchView
 from kafkaesque.types import Offset
 from kafkaesque.wire.error_codes import ErrorCode
@@ -62,9 +63,9 @@ class Saver:
         self._notes: list[str] = []
 
     def run(self, wanted: Wanted) -> Backup:
-        """Make the backup, or finish it; raises BackupExists where there is another.
+        """Make the backup, or finish it; raises BackupExists if the folder holds another one.
 
-        Whatever ends this, also a kill, leaves a folder that the same call goes on with.
+        Whatever interrupts this, even a kill, the same call resumes it.
         """
         with locked(self._root):
             plan = self._plan(wanted)
@@ -96,7 +97,7 @@ class Saver:
             return plan
         strange = {one.name for one in self._root.iterdir()} - {LOCK_NAME, PLAN_NAME + NEW_SUFFIX}
         if strange:
-            raise BackupExists(f"{self._root} is no backup and not empty: take another folder")
+            raise BackupExists(f"{self._root} is not a backup and not empty: take another folder")
         plan = make_plan(self._admin, wanted, self._around.clock.now_ms())
         for topic in plan.topics:
             check_name(path, topic.name)
@@ -113,7 +114,7 @@ class Saver:
         for topic in plan.topics:
             if ids.get(topic.name) != topic.topic_id:
                 raise BackupExists(
-                    f"{where}, and topic {topic.name} is no longer the one that it began with: "
+                    f"{where}, and topic {topic.name} is no longer the one it started with: "
                     "take another folder"
                 )
 
@@ -138,7 +139,7 @@ class Saver:
             self._around.watch.moved(amount=chunk.end - chunk.first, size=chunk.size)
         copy = _Copy(folder, position, self._around.limits.chunk_bytes_max)
         try:
-            while position < one.end:  # ends: every turn moves on, or gives up
+            while position < one.end:  # ends: every turn advances or gives up
                 position = self._copy_some((topic.name, one.partition), position, one.end, copy)
             fresh = copy.finish(one.end)
         finally:
@@ -146,7 +147,7 @@ class Saver:
         return (*kept, *fresh)
 
     def _copy_some(self, place: Place, position: Offset, end: Offset, copy: "_Copy") -> Offset:
-        """Copy what one fetch brings; return the offset to go on from."""
+        """Copy the batches of one fetch; return the offset to go on from."""
         try:
             fetched = self._fetch(place, position)
         except Refused as error:
@@ -160,7 +161,7 @@ class Saver:
                 copy.append(view)
         after = min(end, fetched.batches[-1].end_offset)
         if after <= position:
-            raise BackupError(f"{_text(place)}: the broker sends what was not asked for")
+            raise BackupError(f"{_text(place)}: the broker sends records that were not requested")
         self._around.watch.moved(amount=after - position, size=copy.size - before)
         return after
 
@@ -176,7 +177,7 @@ class Saver:
             )
             if fetched.batches:
                 return fetched
-        raise BackupError(f"{_text(place)}: the broker gives no records from {position} on")
+        raise BackupError(f"{_text(place)}: the broker sends no records from offset {position}")
 
     def _skip_gone(self, place: Place, position: Offset, end: Offset) -> Offset:
         start = self._admin.topics.offsets([place], EARLIEST)[place]
@@ -191,7 +192,7 @@ class Saver:
 
 
 class _Copy:
-    """The chunks of one partition that are being written."""
+    """The chunks of one partition while they are written."""
 
     def __init__(self, folder: Path, position: Offset, bytes_max: int) -> None:
         self.size = 0
@@ -212,7 +213,7 @@ class _Copy:
         self.size += view.size
 
     def finish(self, end: Offset) -> Sequence[SavedChunk]:
-        """Let the chunks reach up to `end`; return all that were written."""
+        """Close the last chunk at `end`; return all chunks written."""
         if self._writer is None and self._position < end:
             self._writer = ChunkWriter(self._folder, self._position)
         if self._writer is not None:
@@ -222,13 +223,13 @@ class _Copy:
         return self._done
 
     def abandon(self) -> None:
-        """Leave a chunk that is not finished."""
+        """Give up an unfinished chunk."""
         if self._writer is not None:
             self._writer.abandon()
 
 
 def _keep_sound(folder: Path, one: SavedPartition) -> list[SavedChunk]:
-    """Return the chunks of an earlier attempt up to the first that is not sound; drop the rest."""
+    """Return the sound chunks of an earlier attempt, up to the first bad one; drop the rest."""
     position = one.start
     kept: list[SavedChunk] = []
     paths = sorted(folder.iterdir())

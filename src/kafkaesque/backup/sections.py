@@ -1,8 +1,8 @@
-"""The state of the whole cluster in a backup: sections by name, each with a version of its own.
+"""The state of the whole cluster in a backup: named sections, each with its own version.
 
-A section is saved always, if there is anything to save, and restored only on demand: who restores a
-topic does not mean to change the cluster. What a section means is known here alone; another kind of
-state gets a row in `KINDS`, and a backup that holds it is refused by versions that do not know it.
+Sections are always saved if not empty, but restored only on demand: restoring a topic should not
+change the cluster. Only this module knows what sections mean; another kind of state gets a row in
+`KINDS`, and versions that do not know it refuse a backup that holds it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from kafkaesque.backup.errors import BackupError, DamagedBackup
 from kafkaesque.backup.manifest import MANIFEST_NAME, Section
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.settings import ALL_BROKERS, Kind, subject
-from kafkaesque.errors import BackupError, DamagedBackup
 
 FEATURES = "features"
 SETTINGS = "settings"
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Levels(msgspec.Struct, frozen=True, kw_only=True):
-    """The section `features`: the level of each at which the cluster worked."""
+    """The section `features`: the cluster's level of each feature."""
 
     levels: Mapping[str, int]
 
@@ -37,7 +37,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holders(msgspec.Struct, frozen=True, kw_only=True):
-    """The section `settings`: what was changed at run time for groups and all brokers together."""
+    """The section `settings`: those changed at run time for groups and for all brokers together."""
 
     holders: tuple[Holder, ...]
 
@@ -50,13 +50,13 @@ class _Restore(Protocol):
 class _SectionKind:
     version: int
     save: Callable[[Admin], tuple[msgspec.Struct | None, list[str]]]
-    """Returns the content, None if there is none, and sentences on what is not in it."""
+    """Returns the content, None if there is none, and sentences on what it lacks."""
     restore: _Restore
-    """Brings the content back, or in a dry run only finds out whether that can be done."""
+    """Restores the content, or in a dry run only checks whether that is possible."""
 
 
 def save_sections(admin: Admin) -> tuple[dict[str, Section], list[str]]:
-    """Ask the cluster for its state; return it and sentences on what could not be saved of it."""
+    """Fetch the cluster's state; return it and sentences on what could not be saved."""
     found: dict[str, Section] = {}
     notes: list[str] = []
     for name, kind in KINDS.items():
@@ -72,7 +72,7 @@ def check_sections(
 ) -> list[str]:
     """Return the names of the sections to restore; raises before anything is changed.
 
-    BackupError for one that this version does not know, and for a name that is none.
+    Raises BackupError for a section that this version does not know, or an unknown name.
     """
     for name in left_out:
         if name not in sections:
@@ -91,13 +91,13 @@ def check_sections(
 
 
 def restore_sections(admin: Admin, sections: Mapping[str, Section], chosen: Iterable[str]) -> None:
-    """Bring back sections that `check_sections` returned; doing it twice does no harm."""
+    """Restore sections that `check_sections` returned; repeating it is harmless."""
     for name in chosen:
         KINDS[name].restore(admin, sections[name].content, is_dry_run=False)
 
 
 def _plain(content: msgspec.Struct) -> Any:
-    """Return what will be read again: lists and dictionaries."""
+    """Return the content as it will be read back: lists and dictionaries."""
     return msgspec.json.decode(msgspec.json.encode(content))
 
 
@@ -105,7 +105,7 @@ def _decoded(content: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(content, type=kind)
     except msgspec.ValidationError as error:
-        reason = f"a section is not as it was written: {error}"
+        reason = f"a section is not valid: {error}"
         raise DamagedBackup(MANIFEST_NAME, 0, reason) from error
 
 
@@ -155,7 +155,7 @@ def _save_settings(admin: Admin) -> tuple[Holders | None, list[str]]:
 def _restore_settings(admin: Admin, content: Any, *, is_dry_run: bool) -> None:
     for one in _decoded(content, Holders).holders:
         if one.kind not in Kind.__members__:
-            raise DamagedBackup(MANIFEST_NAME, 0, f"there are no settings of a {one.kind}")
+            raise DamagedBackup(MANIFEST_NAME, 0, f"a {one.kind} has no settings")
         admin.settings.alter(Kind[one.kind], one.name, one.settings, is_dry_run=is_dry_run)
 
 
@@ -163,4 +163,4 @@ KINDS: Mapping[str, _SectionKind] = {
     FEATURES: _SectionKind(version=1, save=_save_features, restore=_restore_features),
     SETTINGS: _SectionKind(version=1, save=_save_settings, restore=_restore_settings),
 }
-"""In the order in which they are restored, before the topics: these may need a level."""
+"""In restore order, before the topics: these may need a level."""

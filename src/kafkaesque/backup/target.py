@@ -1,19 +1,20 @@
-"""The topics that a backup is restored into: looked at, made, and at the end set as they were.
+"""The target topics of a restore: checked, created, and finally given their own settings.
 
-While records come in, a topic has settings under which all of them are taken as they are: no time
-is overwritten, nothing is packed anew, and nothing is deleted or compacted, however old it is.
+During the restore a topic has settings that keep records unchanged: no timestamp is overwritten,
+nothing is recompressed, and nothing is deleted or compacted, however old it is.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kafkaesque.backup.errors import BackupError, TopicNotEmpty
 from kafkaesque.backup.limits import BackupLimits
 from kafkaesque.backup.manifest import SavedTopic
 from kafkaesque.backup.state import OwnTopic
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.router import NOBODY
 from kafkaesque.client.topics import AS_THE_BROKER_LIKES, LATEST, TopicInfo
-from kafkaesque.errors import BackupError, TopicNotEmpty, UnknownTopic
+from kafkaesque.errors import UnknownTopic
 
 _MEANWHILE: Mapping[str, str] = {
     "cleanup.policy": "delete",
@@ -24,28 +25,28 @@ _MEANWHILE: Mapping[str, str] = {
 }
 _BATCH_SETTING = "max.message.bytes"
 _BATCH_BYTES_MIN = 1_048_588
-"""Kafka's own default."""
+"""Kafka's default."""
 _BATCH_BYTES_MAX = 64 << 20
-"""What our brokers can be set to."""
+"""The most that our brokers can be set to."""
 _TEMPORARY = (*_MEANWHILE, _BATCH_SETTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What the restored topics shall have otherwise than they had."""
+    """How the restored topics should differ from the saved ones."""
 
     put: Mapping[str, str] = field(default_factory=dict)
     drop: frozenset[str] = frozenset()
     replicas: int = AS_THE_BROKER_LIKES
 
     def settings_of(self, topic: SavedTopic) -> dict[str, str]:
-        """Return the settings that a topic shall have in the end."""
+        """Return the final settings of a topic."""
         kept = {name: text for name, text in topic.settings.items() if name not in self.drop}
         return {**kept, **self.put}
 
 
 class Target:
-    """The topics of the cluster that is restored into."""
+    """The topics of the target cluster."""
 
     def __init__(self, admin: Admin, limits: BackupLimits, sleep: Callable[[float], None]) -> None:
         self._admin = admin
@@ -53,31 +54,31 @@ class Target:
         self._sleep = sleep
 
     def forget_gone(self, own: dict[str, OwnTopic]) -> None:
-        """Take out of our own topics those that were deleted since, or made anew by others."""
+        """Remove from our own topics those deleted since, or recreated by another client."""
         there = {info.name for info in self._admin.topics.list() if self._is_own(info, own)}
         for name in own.keys() - there:
             del own[name]
 
     def refuse_foreign(self, chosen: Mapping[str, SavedTopic], own: Mapping[str, OwnTopic]) -> None:
-        """Raise TopicNotEmpty if a topic is there that is neither ours nor empty."""
+        """Raise TopicNotEmpty if an existing topic is neither ours nor empty."""
         for info in self._admin.topics.list():
             topic = chosen.get(info.name)
             if topic is None or self._is_own(info, own):
                 continue
             if len(info.partitions) != len(topic.partitions):
                 raise TopicNotEmpty(
-                    f"topic {info.name} is there, and its number of partitions is "
+                    f"topic {info.name} exists, but its number of partitions is "
                     f"{len(info.partitions)} instead of {len(topic.partitions)}: restore under "
                     "another name (--into, --rename)"
                 )
             if any(self._admin.topics.offsets(info.places, LATEST).values()):
                 raise TopicNotEmpty(
-                    f"topic {info.name} is there and not empty: restore under another name "
+                    f"topic {info.name} exists and is not empty: restore under another name "
                     "(--into, --rename), or delete it"
                 )
 
     def make(self, name: str, topic: SavedTopic, wishes: Wishes) -> str:
-        """Let a topic be there with the settings for a restore; return its id."""
+        """Create or reconfigure a topic for the restore; return its id."""
         size = min(_BATCH_BYTES_MAX, max(_BATCH_BYTES_MIN, 2 * topic.largest))
         settings = {**wishes.settings_of(topic), **_MEANWHILE, _BATCH_SETTING: str(size)}
         if any(info.name == name for info in self._admin.topics.list()):
@@ -98,7 +99,7 @@ class Target:
         self._admin.topics.alter(name, put=put, drop=[key for key in _TEMPORARY if key not in put])
 
     def _await(self, name: str, partitions: int) -> TopicInfo:
-        """Wait until the topic is known, and each partition has a leader."""
+        """Wait until the topic is known and each partition has a leader."""
         for _ in range(self._limits.leader_waits_max):
             try:
                 info = self._admin.topics.describe(name)
@@ -109,7 +110,7 @@ class Target:
                 if len(led) == partitions:
                     return info
             self._sleep(self._limits.leader_wait_ms / 1000)
-        raise BackupError(f"topic {name} was made, but its partitions have no leaders")
+        raise BackupError(f"topic {name} was created, but its partitions have no leaders")
 
     @staticmethod
     def _is_own(info: TopicInfo, own: Mapping[str, OwnTopic]) -> bool:

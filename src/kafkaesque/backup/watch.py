@@ -1,22 +1,22 @@
-"""Whoever wants to see how far a backup is."""
+"""Observers of a backup's progress."""
 
 from kafkaesque.client.topics import Place
 
 
 class Watch:
-    """Is told what happens; this one looks away, others override what they want to see."""
+    """Receives progress; this one ignores it, subclasses override what they need."""
 
     def begins(self, *, partitions: int, total: int) -> None:
-        """All is planned: so many partitions, and so many offsets or bytes in all."""
+        """Everything is planned: the number of partitions, and of offsets or bytes in all."""
 
     def moved(self, *, amount: int, size: int) -> None:
-        """So much more of the total is done, which was so many bytes."""
+        """This much more of the total is done, with this many bytes."""
 
     def partition_done(self, place: Place) -> None:
         """One partition is done."""
 
     def topic_done(self, topic: str, *, records: int, size: int) -> None:
-        """One topic is done, with so many records and bytes in all."""
+        """One topic is done, with its records and bytes in all."""
 
     def note(self, sentence: str) -> None:
-        """Something is not quite as it was asked for."""
+        """Something differs from the request."""

@@ -3,57 +3,65 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
-from kafkaesque.broker.caretaker import Caretaker
-from kafkaesque.broker.changes import Changes
-from kafkaesque.broker.confirming import Confirming
-from kafkaesque.broker.coordinators import (
+from kafkaesque.broker.cluster.calls import COMMAND, COPY, RANGE, TRANSACTION, CallKind
+from kafkaesque.broker.cluster.caretaker import Caretaker
+from kafkaesque.broker.cluster.catalog_changes import Changes
+from kafkaesque.broker.cluster.catalog_freshness import Confirming
+from kafkaesque.broker.cluster.housekeeper import Housekeeper
+from kafkaesque.broker.cluster.live_settings import LiveSettings
+from kafkaesque.broker.cluster.lost_brokers import LostBrokers
+from kafkaesque.broker.cluster.membership import Membership, Registering
+from kafkaesque.broker.cluster.mover import MoveProgress, Mover
+from kafkaesque.broker.cluster.peers import NoPeers, Peers, ReplyTo
+from kafkaesque.broker.cluster.refills import Refills
+from kafkaesque.broker.cluster.repairs import Repairs
+from kafkaesque.broker.cluster.replica_set import ReplicaSet
+from kafkaesque.broker.cluster.serving_waits import ServingWaits
+from kafkaesque.broker.cluster.topics import Answer, Topics
+from kafkaesque.broker.cluster.wall_clocks import WallClocks
+from kafkaesque.broker.coordination.coordinators import (
     OFFSETS_SETTINGS,
     OFFSETS_TOPIC,
     Coordinators,
     partition_of,
 )
-from kafkaesque.broker.copies import CopyAsked, CopyTold
-from kafkaesque.broker.doubts import CATALOG_GROUP
-from kafkaesque.broker.failing import once
-from kafkaesque.broker.fetch_sessions import FetchSessions
-from kafkaesque.broker.group_coordinator import GroupCoordinator
-from kafkaesque.broker.hosting import Hosting
-from kafkaesque.broker.housekeeper import Housekeeper
-from kafkaesque.broker.identity import new_cluster_id
-from kafkaesque.broker.leaders import Leader, LeadersTold
-from kafkaesque.broker.live_settings import LiveSettings
-from kafkaesque.broker.log_settings import configure_log, internal
-from kafkaesque.broker.lost_brokers import LostBrokers
-from kafkaesque.broker.machine_follower import MachineFollower
-from kafkaesque.broker.machine_host import MachineHost
-from kafkaesque.broker.membership import Membership, Registering
-from kafkaesque.broker.mover import MoveProgress, Mover
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.peers import AnswerTo, NoPeers, Peers, ReplyTo
-from kafkaesque.broker.producer_ids import Give, ProducerIds
-from kafkaesque.broker.producer_sweep import ProducerSweep
-from kafkaesque.broker.ranges import RangeAnswer, RangeAsked, give_range
-from kafkaesque.broker.refills import Refills
-from kafkaesque.broker.repairs import Repairs
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.replica_set import ReplicaSet
-from kafkaesque.broker.salvage import Remembered, remembered
-from kafkaesque.broker.scrub import Scrubber
-from kafkaesque.broker.serving_waits import ServingWaits
-from kafkaesque.broker.store import Store
-from kafkaesque.broker.topics import Answer, Topics, group_of
-from kafkaesque.broker.transaction_carrier import TransactionCarrier
-from kafkaesque.broker.transactions import STATE_SETTINGS, STATE_TOPIC, BrokerTransactions
-from kafkaesque.broker.wall_clocks import WallClocks
+from kafkaesque.broker.coordination.group_coordinator import GroupCoordinator
+from kafkaesque.broker.coordination.producer_ids import Give, ProducerIds
+from kafkaesque.broker.coordination.transaction_carrier import TransactionCarrier
+from kafkaesque.broker.coordination.transactions import (
+    STATE_SETTINGS,
+    STATE_TOPIC,
+    BrokerTransactions,
+)
+from kafkaesque.broker.machine_hosting.machine_follower import MachineFollower
+from kafkaesque.broker.machine_hosting.machine_host import MachineHost
+from kafkaesque.broker.machine_hosting.machine_site import MachineSite
+from kafkaesque.broker.partition.fetch_sessions import FetchSessions
+from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.partition.producer_sweep import ProducerSweep
+from kafkaesque.broker.replication.copy_query import CopyAsked, CopyTold
+from kafkaesque.broker.replication.failures import once
+from kafkaesque.broker.replication.leader_table import Leader, LeadersTold
+from kafkaesque.broker.replication.log_settings import configure_log, internal
+from kafkaesque.broker.replication.repair_ranges import RangeAnswer, RangeAsked, give_range
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.replication.scrubber import Scrubber
+from kafkaesque.broker.storage.identity import new_cluster_id
+from kafkaesque.broker.storage.salvage import Remembered, remembered
+from kafkaesque.broker.storage.store import Store
+from kafkaesque.broker.topic_hosting import Hosting
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import CorruptLog, LogError, NotLeader, OutcomeUnknown
-from kafkaesque.machines.broker_settings import settings_in_force
-from kafkaesque.machines.catalog import Catalog, Topic, removed_text
-from kafkaesque.machines.catalog_commands import (
+from kafkaesque.errors import LogError, NotLeader, OutcomeUnknown
+from kafkaesque.events import Events
+from kafkaesque.log.errors import CorruptLog
+from kafkaesque.machines.catalog.broker_settings import settings_in_force
+from kafkaesque.machines.catalog.catalog import Catalog, Topic, removed_text
+from kafkaesque.machines.catalog.catalog_commands import (
     DEFAULT_REPLICATION,
     AddPartitions,
     Carried,
@@ -72,23 +80,27 @@ from kafkaesque.machines.catalog_commands import (
     to_error,
     to_refusal,
 )
-from kafkaesque.machines.features import first_features, supported
-from kafkaesque.machines.transaction_questions import Question
+from kafkaesque.machines.catalog.features import first_features, supported
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS
 from kafkaesque.transactional_ids import hashed_part
 from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
 
-__all__ = ["CATALOG_GROUP", "Answer", "Broker"]
+__all__ = ["Answer", "Broker"]
+
+
+Q = TypeVar("Q")
+A = TypeVar("A")
 
 
 class Broker:
-    """The broker of one node. `start` opens everything; `tick` is to be called regularly.
+    """The broker of one node. `start` opens everything; call `tick` regularly.
 
-    Without a membership it is alone. With one it is of a cluster: what it has for the others goes
-    out through `membership.peers`, what they have for it comes in through `deliver`,
-    `receive_beat`, `receive_leaders`, `carry_out` and `consult`.
+    Without a membership it is alone. With one it belongs to a cluster: messages to other brokers go
+    out through `membership.peers`; theirs come in through `deliver`, `receive_beat`,
+    `receive_leaders` and `answer`.
     """
 
     def __init__(
@@ -102,11 +114,11 @@ class Broker:
         membership: Membership | None = None,
     ) -> None:
         self.node = node
-        self.live = LiveSettings(config)
-        """What is set now, and what was set when it started."""
+        self.live = LiveSettings(config, store.events)
+        """The settings in force, and those at start."""
         self.live.on_change = self._configure
         self._of_topics = self.live.defaults, config.producers
-        """What partitions were last configured with."""
+        """The configuration last passed to partitions."""
         self.fetch_sessions = FetchSessions(chance, config.fetch)
         self._store = store
         self._clock = clock
@@ -129,15 +141,21 @@ class Broker:
         self._is_started = False
         self._waits = ServingWaits(self.leaders, self.replicas.is_reachable)
         self.leaders.on_change = self._waits.changed
-        self.clocks = WallClocks(node, clock, config.housekeeping, self._peers.tell)
+        self.clocks = WallClocks(node, clock, config.housekeeping, self._peers.tell, store.events)
         self._housekeeper = Housekeeper(clock, config.housekeeping, self.clocks)
         self.repairs = Repairs(
-            node, self.replicas, self._housekeeper, self._peers, clock, config.housekeeping
+            node,
+            self.replicas,
+            self._housekeeper,
+            self._peers,
+            clock,
+            config.housekeeping,
+            store.events,
         )
         self.refills = Refills(node, store, self._peers, clock, config.housekeeping, once(failed))
-        self.scrubber = Scrubber(clock, config.housekeeping, self.replicas.by_group)
+        self.scrubber = Scrubber(clock, config.housekeeping, self.replicas.by_group, store.events)
         self._producer_ids = ProducerIds(config.producers.ids_per_block, self._take_producer_ids)
-        # While topics may come and go: those that were deleted meanwhile are not yielded.
+        # Topics may come and go meanwhile; deleted ones are not yielded.
         self.sweep = ProducerSweep(
             lambda: self.topics.each_partition(), failed, config.producers.all_max
         )
@@ -148,7 +166,7 @@ class Broker:
         self.confirming: Confirming
         self._caretaker: Caretaker | None = None
         self.has_catalog = False
-        """Whether its copy of the catalog is open, which it is unless its log is damaged."""
+        """Whether its copy of the catalog is open; it is unless its log is damaged."""
         self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
         self.transactions = BrokerTransactions(self, self._create_state_topic)
         if membership is not None:
@@ -184,7 +202,7 @@ class Broker:
     def start(self, ready: Callable[[], None]) -> None:
         """Open the catalog, then its topics; calls `ready` when the first of them serve.
 
-        A catalog whose log is damaged is first filled by others, if there are any.
+        If the catalog's log is damaged, other brokers fill it first, if there are any.
         """
         self._ready = ready
         try:
@@ -213,14 +231,16 @@ class Broker:
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
         self._housekeeper.watch(replica, lambda: settings)
-        snapshots = self._store.snapshots(CATALOG_GROUP)
-        failed = once(self._failed)
-        new_catalog = partial(Catalog, self.supports)
-        self._committed = MachineFollower(
-            replica, self._clock, self._known, self._on_applied, failed, snapshots
+        site = MachineSite(
+            replica=replica,
+            clock=self._clock,
+            snapshots=self._store.snapshots(CATALOG_GROUP),
+            slices=self._store.slices,
+            failed=once(self._failed),
         )
+        self._committed = MachineFollower(site, self._known, self._on_applied)
         self._catalog = MachineHost(
-            replica, self._clock, new_catalog, self._on_catalog, failed, snapshots, saves=False
+            site, partial(Catalog, self.supports), self._on_catalog, self._committed.live
         )
         self._changes = Changes(
             self.node,
@@ -231,7 +251,9 @@ class Broker:
             self.replicas.is_reachable,
         )
         self.confirming = Confirming(self.ask, self._committed, lambda: self._catalog.is_hosted)
-        self._lost = LostBrokers(self._store.disk, lambda: self._committed.machine, self.ask)
+        self._lost = LostBrokers(
+            self._store.disk, lambda: self._committed.machine, self.ask, self.events
+        )
         self.has_catalog = True
         self.replicas.tell_of_leading(replica)
         if self._membership is not None:
@@ -243,23 +265,22 @@ class Broker:
                 self._chance,
                 self.config.cluster,
                 first.members,
+                self.events,
             )
             self._caretaker.on_moves = lambda moves: self._changes.decide(moves, _ignore)
         if replica.raft.voters.voters == (self.node,):
             replica.campaign()
-        self.flush()
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether groups may have been here of which nothing is known, as on an old copy."""
+        """Whether this broker may have forgotten groups, as on an old copy of its folder."""
         return self._store.journal.doubted_term != NO_TERM
 
     def tick(self) -> None:
-        """Let a tick pass."""
+        """Advance one tick."""
         self.replicas.tick(self._others())
         self.refills.tick()
         if not self.has_catalog:
-            self.flush()
             return
         if self._registering is not None and not self._is_started:
             self._registering.tick()
@@ -268,6 +289,7 @@ class Broker:
         self.topics.tick()
         self._mover.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
+        self._store.look_at_room()
         self._catalog.tick()
         self._committed.tick()
         self.confirming.tick()
@@ -281,73 +303,71 @@ class Broker:
         self.repairs.tick()
         self.scrubber.tick()
         self.sweep.step()
-        self.flush()
 
     def _others(self) -> list[NodeId]:
         if self._membership is None:
             return []
         known = {*self._membership.voters.members, *self._known.brokers}
-        # While nothing is committed the catalog names nobody, and they must meet to elect a leader.
+        # Until something is committed the catalog is empty, yet brokers must meet to elect a
+        # leader.
         if not self._known.brokers and CATALOG_GROUP in self._store.journal.groups:
             known.update(self._store.journal.groups[CATALOG_GROUP].marks.voters()[-1][1].members)
         return sorted(known - {self.node})
 
-    # ── what comes from other brokers ────────────────────────────────────────────────────────
+    # ── messages from other brokers ──────────────────────────────────────────────────────────
 
     def deliver(self, group: GroupId, message: Message) -> None:
-        """Take a message of a group; if the group is not here, or not yet, it is dropped."""
+        """Take a message of a group; it is dropped if the group is not open here."""
         self.replicas.deliver(group, message)
-        self.flush()
 
     def receive_beat(self, beat: Beat) -> None:
         """Take another broker's beat."""
         self.replicas.receive_beat(beat)
-        self.flush()
 
     def receive_leaders(self, told: LeadersTold) -> None:
-        """Take another broker's word of what it leads."""
+        """Take another broker's message about the groups that it leads."""
         self.replicas.receive_leaders(told)
-        self.flush()
+
+    def answer(self, kind: CallKind[Q, A], question: Q, reply: Callable[[A], None]) -> None:
+        """Answer another broker's call."""
+        answering: dict[CallKind[Any, Any], Callable[[Any, Callable[[Any], None]], None]] = {
+            COMMAND: self.carry_out,
+            TRANSACTION: self.transactions.answer,
+            RANGE: self._give_range,
+            COPY: self._tell_copy,
+        }
+        answering[kind](question, reply)
 
     def carry_out(self, command: Command, reply: ReplyTo) -> None:
-        """Carry out what another broker asks of the leader of the catalog, if that is this one."""
+        """Carry out a command for the catalog's leader, if that is this broker."""
         if self.has_catalog:
             self._changes.carry_out(command, reply)
         else:
             reply(to_refusal(NotLeader(None)))
-        self.flush()
 
-    def consult(self, question: Question, answer: AnswerTo) -> None:
-        """Answer what another broker asks about transactions that are led or coordinated here."""
-        self.transactions.answer(question, answer)
-        self.flush()
+    def _give_range(self, asked: RangeAsked, reply: Callable[[RangeAnswer], None]) -> None:
+        reply(give_range(self.replicas.by_group.get(asked.group), asked))
 
-    def give_range(self, asked: RangeAsked) -> RangeAnswer:
-        """Answer another broker whose own copy of a log is damaged."""
-        return give_range(self.replicas.by_group.get(asked.group), asked)
-
-    def tell_copy(self, asked: CopyAsked) -> CopyTold:
-        """Answer another broker that would empty its copy of a log."""
-        return self.refills.tell(asked, self.replicas.by_group.get(asked.group))
+    def _tell_copy(self, asked: CopyAsked, reply: Callable[[CopyTold], None]) -> None:
+        reply(self.refills.tell(asked, self.replicas.by_group.get(asked.group)))
 
     def remembered(self, node: NodeId) -> Remembered:
-        """Return what is known here of a broker that has lost its journal."""
+        """Return what is known here of a broker that lost its journal."""
         return remembered(self._store.journal, node)
 
     def suspect(self, node: NodeId) -> None:
-        """Take another broker for gone at once: its link is lost, and nobody listens there."""
+        """Consider another broker gone at once: its link is lost, and its port is closed."""
         self.replicas.suspect(node)
-        self.flush()
 
     def hand_over(self, done: Callable[[], None]) -> None:
-        """Hand all leadership to others before a clean stop; `done` is told once, in time.
+        """Hand all leadership to others before a clean stop; `done` is called once, in time.
 
-        Ticks go on meanwhile: it takes some, and at most `RaftConfig.hand_over_ticks`.
+        Ticks continue meanwhile: it takes some, at most `RaftConfig.hand_over_ticks`.
         """
         self.replicas.hand_over(done)
 
     def flush(self) -> None:
-        """Begin to sync what was written; call it after every input."""
+        """Sync what was written now instead of at the end of the event."""
         self._store.flusher.kick()
 
     def stop(self) -> None:
@@ -369,7 +389,7 @@ class Broker:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog as this broker knows it: as committed, and where it is led as decided."""
+        """The catalog as this broker knows it: as committed, or as decided where it leads."""
         is_led = self.has_catalog and self._catalog.is_hosted
         return self._catalog.machine if is_led else self._known
 
@@ -378,16 +398,21 @@ class Broker:
         """This broker's copy of what is committed of the catalog."""
         return self._committed
 
+    @property
+    def events(self) -> Events:
+        """Where all parts of the broker report their events."""
+        return self._store.events
+
     def leader_of(self, group: GroupId) -> Leader:
-        """Return who leads a group, as far as is known here."""
+        """Return a group's leader, as far as known here."""
         return self.leaders.of(group)
 
     def partition_leader(self, topic: Topic, index: int) -> Leader:
-        """Return who leads a partition, as far as is known here."""
+        """Return a partition's leader, as far as known here."""
         return self.leaders.of(group_of(topic, index))
 
     def coordinator_of(self, key: str, topic_name: str = OFFSETS_TOPIC) -> NodeId | None:
-        """Return the broker that coordinates a consumer group, None while nobody does.
+        """Return the broker that coordinates a consumer group; None if there is none now.
 
         With the topic of transactions, the one that coordinates a transactional id.
         """
@@ -400,12 +425,12 @@ class Broker:
 
     @property
     def config(self) -> BrokerConfig:
-        """What is set now, but for the defaults of topics."""
+        """The settings in force, except topic defaults."""
         return self.live.config
 
     @property
     def cluster_id(self) -> str | None:
-        """The name that the cluster gave itself; None while it has none."""
+        """The name that the cluster gave itself; None until it has one."""
         return self.catalog.cluster_id
 
     def now_ms(self) -> int:
@@ -413,7 +438,7 @@ class Broker:
         return self._clock.now_ms()
 
     def fresh_name(self) -> str:
-        """Return a name that nobody has had before."""
+        """Return a name that was never used before."""
         return str(UUID(int=self._chance.getrandbits(128), version=4))
 
     def partition(self, topic: str, index: int) -> Partition:
@@ -422,7 +447,7 @@ class Broker:
 
     @property
     def sync_rounds(self) -> tuple[int, int]:
-        """How many rounds of syncing were done, and how many milliseconds they took."""
+        """How many sync rounds were done, and their total milliseconds."""
         return self._store.flusher.rounds, self._store.flusher.rounds_ms
 
     def create_topic(
@@ -435,7 +460,7 @@ class Broker:
         replication: int = DEFAULT_REPLICATION,
         assignment: Sequence[Sequence[NodeId]] = (),
     ) -> None:
-        """Create a topic; raises at once what the catalog refuses, if it is led here."""
+        """Create a topic; raises at once if the catalog refuses and is led here."""
         command = CreateTopic(
             name=name,
             topic_id=self._new_id(),
@@ -447,7 +472,7 @@ class Broker:
         self._change(command, answer, name)
 
     def delete_topic(self, name: str, answer: Answer) -> None:
-        """Delete a topic; raises at once what the catalog refuses, if it is led here."""
+        """Delete a topic; raises at once if the catalog refuses and is led here."""
         self._change(DeleteTopic(name=name), answer, name)
 
     def add_partitions(
@@ -458,7 +483,7 @@ class Broker:
         *,
         assignment: Sequence[Sequence[NodeId]] = (),
     ) -> None:
-        """Give a topic this many partitions in all; raises as `create_topic` does."""
+        """Grow a topic to this many partitions in total; raises as `create_topic` does."""
         assigned = [list(nodes) for nodes in assignment]
         command = AddPartitions(name=name, partitions=partitions, assignment=assigned)
         self._change(command, answer, name)
@@ -470,24 +495,24 @@ class Broker:
         answer: Answer,
         expected: Mapping[str, str] | None = None,
     ) -> None:
-        """Replace what was set for a topic; raises as `create_topic` does."""
+        """Replace a topic's settings; raises as `create_topic` does."""
         known = None if expected is None else dict(expected)
         self._change(SetSettings(name=name, settings=dict(settings), expected=known), answer, name)
 
     def move_partitions(
         self, moves: Sequence[tuple[bytes, int, Sequence[NodeId]]], answer: Answer
     ) -> None:
-        """Begin to move partitions, or call moves off; raises as `create_topic` does.
+        """Start or cancel moves of partitions; raises as `create_topic` does.
 
-        Each is the id of a topic, a partition, and the brokers that are to hold it, the preferred
-        leader first; without brokers its move is called off. It is answered when the moves are
-        begun; `moves` tells how they go.
+        Each is a topic's id, a partition, and its target brokers, the preferred leader first;
+        without brokers the move is cancelled. The answer comes when the moves have started; `moves`
+        reports their progress.
         """
         command = MovePartitions(moves=[(topic, index, list(to)) for topic, index, to in moves])
         self._change(command, answer)
 
     def drain_broker(self, node: NodeId, answer: Answer, *, is_draining: bool = True) -> None:
-        """Put nothing new on a broker from now on, or do so again; raises as `create_topic`."""
+        """Stop placing anything new on a broker, or resume that; raises as `create_topic` does."""
         self._change(DrainBroker(node=node, is_draining=is_draining), answer)
 
     def set_broker_settings(
@@ -497,7 +522,7 @@ class Broker:
         answer: Answer,
         expected: Mapping[str, str] | None = None,
     ) -> None:
-        """Replace what is set for a broker, or for `ALL_BROKERS`; raises as `create_topic` does."""
+        """Replace the settings of a broker, or of `ALL_BROKERS`; raises as `create_topic` does."""
         known = None if expected is None else dict(expected)
         command = SetBrokerSettings(node=node, settings=dict(settings), expected=known)
         self._change(command, answer)
@@ -509,28 +534,28 @@ class Broker:
     def finalize_features(
         self, levels: Mapping[str, int], answer: Answer, *, can_lower: bool = False
     ) -> None:
-        """Let the whole cluster work at these levels; raises as `create_topic` does."""
+        """Set the feature levels of the whole cluster; raises as `create_topic` does."""
         self._change(FinalizeFeatures(levels=dict(levels), can_lower=can_lower), answer)
 
     def moves(self) -> list[MoveProgress]:
-        """Return how the moves of partitions go, as far as this broker knows."""
+        """Return the progress of partition moves, as far as this broker knows."""
         return self._mover.progress()
 
     def next_producer_id(self, give: Give) -> None:
-        """Give a producer id that nobody ever had; most calls write nothing."""
+        """Give out a producer id that was never used before; most calls write nothing."""
         self._producer_ids.next(give)
 
     def delete_records(self, topic: str, partition: int, offset: Offset, answer: Answer) -> None:
-        """Forget the records before an offset, -1 for all; raises at once what cannot be."""
+        """Delete the records before an offset, -1 for all; invalid requests raise at once."""
         self.topics.delete_records(topic, partition, offset, answer)
 
     def space(self) -> tuple[int, int]:
-        """Return the bytes of the disk in all, and those of them that are free."""
+        """Return the disk's total and free bytes."""
         return self._store.disk.space()
 
     @property
     def data_folder(self) -> str:
-        """Where everything is kept."""
+        """The folder that holds all data."""
         return self._store.disk.location()
 
     def _create_offsets_topic(self, answer: Answer) -> None:
@@ -550,14 +575,13 @@ class Broker:
     # ── changes of the catalog ───────────────────────────────────────────────────────────────
 
     def ask(self, command: Command, reply: ReplyTo) -> None:
-        """Have a command carried out by whoever leads the catalog; raises as `Changes.ask`."""
+        """Have the catalog's leader carry out a command; raises as `Changes.ask`."""
         if not self.has_catalog:
             raise NotLeader(None)
         self._changes.ask(command, reply)
-        self.flush()
 
     def _change(self, command: Command, answer: Answer, name: str = "") -> None:
-        """Have the catalog changed, and answer when that shows here and the topic is led."""
+        """Have the catalog changed; answer once that shows here and the topic has leaders."""
 
         def replied(reply: Reply) -> None:
             if isinstance(reply, Carried):
@@ -566,7 +590,7 @@ class Broker:
             elif isinstance(reply, Refused):
                 answer(to_error(reply))
             else:
-                answer(OutcomeUnknown("leadership was lost; ask again whether it was done"))
+                answer(OutcomeUnknown("leadership was lost; check whether the change was made"))
 
         def applied() -> None:
             self.topics.when_served(name, lambda: answer(None))
@@ -574,7 +598,7 @@ class Broker:
         self.ask(command, replied)
 
     def _on_catalog(self, catalog: Catalog) -> None:
-        """Begin to lead the catalog."""
+        """Start to lead the catalog."""
         if catalog.cluster_id is None:
             given = self._membership.cluster if self._membership is not None else ""
             cluster_id = given or new_cluster_id(self._new_id())
@@ -606,11 +630,11 @@ class Broker:
             try:
                 self._lost.start()
                 self.topics.start(self._ready)
-            except LogError as error:  # what it must not forget cannot be written
+            except LogError as error:  # it cannot write what it must not forget
                 self._failed(error)
 
     def _follow_settings(self) -> None:
-        """Let what the committed catalog says was set for this broker hold."""
+        """Apply the settings that the committed catalog has for this broker."""
         self.live.take(settings_in_force(self._committed.machine, self.node))
 
     def _configure(self) -> None:
@@ -623,7 +647,7 @@ class Broker:
         if self._caretaker is not None:
             self._caretaker.configure(config.cluster)
         of_topics = self.live.defaults, config.producers
-        if of_topics != self._of_topics:  # there may be many partitions
+        if of_topics != self._of_topics:  # skipped otherwise: there may be many partitions
             self._of_topics = of_topics
             self.topics.configure(config.producers)
 
@@ -632,4 +656,4 @@ class Broker:
 
 
 def _ignore(*_: object) -> None:
-    """Nobody waits for it."""
+    """The default: does nothing."""

@@ -1,7 +1,7 @@
-"""What is wrong with a broker, as it sees itself: the one place that lists it.
+"""Finds what is wrong with a broker: the one place that lists its problems.
 
-The log, `/health`, a metric and `kafkaesque doctor` all tell what is found here. It is a look at
-the present: who wants to know what lasts looks twice (`server/watch.py`).
+The log, `/health`, a metric and `kafkaesque doctor` all report what is found here. It shows only
+the present: to learn what lasts, check twice (`server/edge/problem_watch.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,55 +9,56 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.room import taken
-from kafkaesque.broker.topics import group_of
-from kafkaesque.errors import LogError, PartitionOffline
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.client_state_limits import taken
+from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.replication.failures import PartitionOffline
+from kafkaesque.errors import LogError
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.types import GroupId, NodeId
 
 CROWDED_SHARE = 0.9
-"""A limit that is taken so far is told of, while there is time to do something about it."""
+"""A limit used to this share is reported, while there is time to act."""
 
 NAMED_MAX = 5
-"""Partitions that a sentence names; of the others it gives the number."""
+"""How many partitions a sentence names; the others are counted."""
 
 
 class ProblemKind(StrEnum):
-    """What can be wrong."""
+    """The kinds of problems."""
 
     DISK_FULL = "disk-full"
     NO_MAJORITY = "no-majority"
     DAMAGED = "damaged"
     UNFILLED = "unfilled"
-    """A damaged copy cannot be opened, and waits until it may be emptied and filled by others."""
+    """A damaged copy cannot be opened, and waits until it may be emptied and refilled by others."""
     LEADERLESS = "leaderless"
     CROWDED = "crowded"
     OLD_COPY = "old-copy"
     TAIL_LOST = "tail-lost"
-    """A disk lost the end of a log that it had called synced; in this run of the broker."""
+    """A disk lost the end of a log that it had reported as synced; in this run of the broker."""
     GIVEN_UP = "given-up"
-    """A person let a lone copy go on without what its disk had lost."""
+    """An operator let a lone copy go on without what its disk had lost."""
 
     @property
     def is_final(self) -> bool:
-        """Whether it counts at once; the others are normal for as long as an election takes."""
+        """Whether it counts at once; others may last as long as an election and still be normal."""
         finals = ProblemKind.DISK_FULL, ProblemKind.DAMAGED, ProblemKind.OLD_COPY
         return self in (*finals, ProblemKind.GIVEN_UP, ProblemKind.TAIL_LOST)
 
     @property
     def concerns_all(self) -> bool:
-        """Whether a client is better off with another broker, whatever it wants."""
+        """Whether clients should prefer another broker for any request."""
         return self in (ProblemKind.DISK_FULL, ProblemKind.NO_MAJORITY)
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """One thing that is wrong."""
+    """One problem."""
 
     kind: ProblemKind
     text: str
     about: frozenset[GroupId] = frozenset()
-    """The groups that it concerns; empty if it is the broker itself."""
+    """The groups concerned; empty if it is the broker itself."""
 
     def lasts_since(self, before: "Problem") -> bool:
         """Whether an earlier problem of this kind may be the same: topics come and go."""
@@ -65,7 +66,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 def problems(broker: Broker) -> list[Problem]:
-    """Return what is wrong now, at most one of each kind."""
+    """Return the current problems, at most one of each kind."""
     finders = (
         _disk,
         _catalog,
@@ -99,12 +100,12 @@ def _catalog(broker: Broker) -> Iterator[Problem]:
     why = f"out of reach of its voters {_list(voters)}: {_list(away)}" if away else "an election"
     yield Problem(
         kind=ProblemKind.NO_MAJORITY,
-        text=f"nobody leads the catalog, so nothing can be changed ({why})",
+        text=f"the catalog has no leader, so nothing can be changed ({why})",
     )
 
 
 def _damaged(broker: Broker) -> Iterator[Problem]:
-    """Name the copies that cannot be used, and those whose log is damaged somewhere."""
+    """Name unusable copies, and those whose log is partly damaged."""
     told = [*_unusable(broker), *_noted(broker)]
     if told:
         yield Problem(kind=ProblemKind.DAMAGED, text="; ".join(told))
@@ -114,6 +115,10 @@ def _unusable(broker: Broker) -> Iterator[str]:
     names: list[str] = []
     reason = ""
     error: LogError | None
+    catalog = broker.replicas.by_group.get(CATALOG_GROUP)
+    if catalog is not None and catalog.error is not None:
+        names.append("the catalog")
+        reason = str(catalog.error)
     for name in broker.topics.names:
         for index, slot in enumerate(broker.topics.slots(name)):
             match slot:
@@ -131,7 +136,7 @@ def _unusable(broker: Broker) -> Iterator[str]:
 
 
 def _noted(broker: Broker) -> Iterator[str]:
-    """Say what becomes of damage in logs that go on, the catalog's too."""
+    """Describe damage in logs that stay in use, including the catalog's."""
     machines = _machines(broker)
     stateless: list[GroupId] = []
     lone: list[GroupId] = []
@@ -149,23 +154,23 @@ def _noted(broker: Broker) -> Iterator[str]:
             lone.append(group)
     if stateless:
         yield (
-            f"{_named(_names(broker, stateless))} may not be served, for the only copy is "
+            f"{_named(_names(broker, stateless))} cannot be served, because the only copy is "
             f"damaged: {reason}"
         )
     if lone:
         yield (
-            f"the only copy of {_named(_names(broker, lone))} is damaged: what is lost is an error "
-            "for whoever reads it, and all else is given out"
+            f"the only copy of {_named(_names(broker, lone))} is damaged: reads of lost records "
+            "fail, everything else is served"
         )
     if mended:
         yield (
-            f"the copy of {_named(_names(broker, mended))} is damaged: what is lost is mended from "
-            "another copy"
+            f"the copy of {_named(_names(broker, mended))} is damaged: lost records are restored "
+            "from another copy"
         )
 
 
 def _machines(broker: Broker) -> set[GroupId]:
-    """Return the groups on whose logs machines live: nothing of those can be left out."""
+    """Return the groups whose logs feed machines: none of their records can be left out."""
     found = {CATALOG_GROUP}
     for topic in broker.catalog.topics.values():
         if topic.is_internal:
@@ -179,8 +184,8 @@ def _unfilled(broker: Broker) -> Iterator[Problem]:
         reason = next(iter(waits.values())).reason
         yield Problem(
             kind=ProblemKind.UNFILLED,
-            text=f"the damaged copy of {_named(list(waits))} is not emptied and filled by others "
-            f"yet: {reason}",
+            text=f"the damaged copy of {_named(list(waits))} cannot be emptied and refilled by "
+            f"others yet: {reason}",
             about=frozenset(waits),
         )
 
@@ -193,12 +198,12 @@ def _leaderless(broker: Broker) -> Iterator[Problem]:
             if broker.node in nodes and not _is_led(broker, leader):
                 names[group_of(topic, index)] = f"{topic.name}-{index}"
     if names:
-        text = f"nobody leads {_named(list(names.values()))}"
+        text = f"no leader for {_named(list(names.values()))}"
         yield Problem(kind=ProblemKind.LEADERLESS, text=text, about=frozenset(names))
 
 
 def _old_copy(broker: Broker) -> Iterator[Problem]:
-    """Name what went on from an old copy, for as long as the gap is not before the log's start."""
+    """Name partitions that went on from an old copy, until their log starts behind the gap."""
     names = []
     for name in broker.topics.names:
         for index, slot in enumerate(broker.topics.slots(name)):
@@ -207,19 +212,19 @@ def _old_copy(broker: Broker) -> Iterator[Problem]:
     if names:
         yield Problem(
             kind=ProblemKind.OLD_COPY,
-            text=f"the data folder was an old copy, and nobody else holds {_named(names)}: records "
-            "acknowledged after the copy was made are missing, and their offsets are given again",
+            text=f"the data folder was an old copy, and no other broker holds {_named(names)}: "
+            "records acknowledged after the copy are missing, and their offsets are reused",
         )
 
 
 def _crowded(broker: Broker) -> Iterator[Problem]:
-    """Say which limit is nearly reached: beyond it clients are refused, or forgotten."""
+    """Name limits that are nearly reached: beyond them clients are refused or forgotten."""
     full = [name for name, share in taken(broker).items() if share >= CROWDED_SHARE]
     if full:
         yield Problem(
             kind=ProblemKind.CROWDED,
-            text=f"{CROWDED_SHARE:.0%} of a limit is taken by {_named(full)}: raise it, or remove "
-            "what nobody needs (the page on limits says what is refused beyond it)",
+            text=f"at least {CROWDED_SHARE:.0%} of the limit is used by {_named(full)}: raise it, "
+            "or remove what is not needed (the page on limits says what is refused beyond it)",
         )
 
 
@@ -232,9 +237,9 @@ def _tail_lost(broker: Broker) -> Iterator[Problem]:
     names = _names(broker, losers)
     lost = [f"{name} from offset {at}" for name, at in zip(names, losers.values(), strict=True)]
     if lost:
-        text = f"the disk lost what it had called synced, of {_named(lost)}: look at it and at its "
+        text = f"the disk lost data of {_named(lost)} that it had reported as synced: check it and "
         text += (
-            "write cache; leaders send again what this broker lacks, and it votes when it has it"
+            "its write cache; leaders resend what this broker lacks, and it votes once it has that"
         )
         yield Problem(kind=ProblemKind.TAIL_LOST, text=text)
 
@@ -251,7 +256,7 @@ def _given_up(broker: Broker) -> Iterator[Problem]:
 
 
 def _names(broker: Broker, groups: Iterable[GroupId]) -> list[str]:
-    """Return what people call these groups."""
+    """Return these groups' names for operators."""
     known = {CATALOG_GROUP: "the catalog"}
     for topic in broker.catalog.topics.values():
         known |= {

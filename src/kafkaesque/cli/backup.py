@@ -1,4 +1,4 @@
-"""`kafkaesque backup` and `kafkaesque restore`: topics and groups to a folder, and back."""
+"""`kafkaesque backup` and `kafkaesque restore`: topics and groups to a folder and back."""
 
 import sys
 import time
@@ -32,14 +32,14 @@ def _which_options(command: F) -> F:
         "topics",
         multiple=True,
         metavar="PATTERN",
-        help="Only these, like 'order*'; may be repeated. Else all but the brokers' own.",
+        help="Only these topics, like 'order*'; may be repeated.  [default: all but internal ones]",
     )
     groups = click.option(
         "--group",
         "groups",
         multiple=True,
         metavar="PATTERN",
-        help="Only these groups; may be repeated. Else all.",
+        help="Only these groups; may be repeated.  [default: all]",
     )
     return topics(groups(command))
 
@@ -48,7 +48,10 @@ def _which_options(command: F) -> F:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @_which_options
 @click.option(
-    "--check", "is_check", is_flag=True, help="Change nothing, ask no broker: check what is there."
+    "--check",
+    "is_check",
+    is_flag=True,
+    help="Check the backup; change nothing and contact no broker.",
 )
 @bootstrap_option
 @json_option
@@ -63,14 +66,13 @@ def backup(
 ) -> int:
     """Save topics and groups to a folder while the brokers run.
 
-    Each partition is saved from its first record to where it ended when the command began. What was
-    interrupted goes on when the same command is given again. With --check exit code 1 says that
-    something is damaged.
+    Each partition is saved from its first record to its end when the command started. To resume an
+    interrupted backup, run the same command again. With --check, exit code 1 reports damage.
     """
     output = Output(is_json=is_json)
     if is_check:
         if topics or groups:
-            raise click.UsageError("--check is for the whole of a backup")
+            raise click.UsageError("--check takes no --topic and no --group")
         return _check(folder, output)
     wanted = Wanted(topics=tuple(topics) or EVERYTHING, groups=tuple(groups) or EVERYTHING)
 
@@ -95,14 +97,14 @@ def backup(
 @click.command(epilog="Example: kafkaesque restore monday --into restored-")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @_which_options
-@click.option("--into", "prefix", default="", metavar="PREFIX", help="Put this before each name.")
+@click.option("--into", "prefix", default="", metavar="PREFIX", help="Prefix for each name.")
 @click.option(
     "--rename",
     "renames",
     multiple=True,
     callback=pairs,
     metavar="OLD=NEW",
-    help="Give a topic another name; may be repeated.",
+    help="Rename a topic; may be repeated.",
 )
 @click.option(
     "--set",
@@ -122,25 +124,25 @@ def backup(
 @click.option(
     "--replicas",
     type=click.IntRange(min=1),
-    help="Copies of each partition; else as many as the broker is set to.",
+    help="Replicas of each partition.  [default: the broker's]",
 )
 @click.option(
     "--with-cluster",
     "is_with_cluster",
     is_flag=True,
-    help="Restore the cluster's levels of features and settings too.",
+    help="Also restore the cluster's feature levels and settings.",
 )
 @click.option(
     "--without",
     "left_out",
     multiple=True,
     metavar="SECTION",
-    help="With --with-cluster: all but this section, like features; may be repeated.",
+    help="With --with-cluster: skip this section, like features; may be repeated.",
 )
 @click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to remember how far it is; else in FOLDER, until it is done.",
+    help="Where to keep the progress until it is done.  [default: in FOLDER]",
 )
 @bootstrap_option
 @json_option
@@ -160,12 +162,12 @@ def restore(  # noqa: PLR0913 - the command's options
     bootstrap: str,
     is_json: bool,
 ) -> int:
-    """Bring topics and groups back from a folder.
+    """Restore topics and groups from a folder.
 
-    A topic that is already there must be empty, or the command is refused before anything is
-    changed. What was interrupted goes on when the same command is given again. Offsets are given
-    anew, without gaps from 0, and groups are set to the same records. Exit code 1 with everything
-    restored says that a group was in use and could not be set.
+    A topic that exists must be empty; otherwise the command is refused before it changes anything.
+    To resume an interrupted restore, run the same command again. Records get new offsets, from 0
+    without gaps, and groups are set to the same records. Exit code 1 with everything restored
+    means that a group was in use and could not be set.
     """
     output = Output(is_json=is_json)
     what = What(
@@ -181,7 +183,7 @@ def restore(  # noqa: PLR0913 - the command's options
         state_path=state,
     )
     if left_out and not is_with_cluster:
-        raise click.UsageError("--without leaves out a part of what --with-cluster restores")
+        raise click.UsageError("--without needs --with-cluster")
 
     def bring_back(around: Surroundings) -> int:
         with Admin(bootstrap) as admin:
@@ -243,7 +245,7 @@ def _sentence(verb: str, topics: Iterable[SavedTopic], groups: int) -> str:
 
 
 def _watched(work: Callable[[Surroundings], int], folder: Path, *, is_json: bool) -> int:
-    """Do the work with somebody looking on; an interruption says how to go on."""
+    """Do the work and show its progress; on interruption, print how to resume."""
 
     def do(watch: Watch) -> int:
         around = Surroundings(
@@ -259,7 +261,7 @@ def _watched(work: Callable[[Surroundings], int], folder: Path, *, is_json: bool
         with Bar() as bar:
             return do(bar)
     except KeyboardInterrupt:
-        click.echo("kafkaesque: interrupted; the same command goes on from here", err=True)
+        click.echo("kafkaesque: interrupted; run the same command to resume", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         raise
@@ -268,12 +270,12 @@ def _watched(work: Callable[[Surroundings], int], folder: Path, *, is_json: bool
 
 
 class Lines(Watch):
-    """A line for each topic, for those who do not look on but read later."""
+    """A line for each topic, for output that is not a terminal."""
 
     def topic_done(self, topic: str, *, records: int, size: int) -> None:
-        """Say that a topic is done."""
+        """Print that a topic is done."""
         click.echo(f"{topic}\t{records}\t{size}")
 
     def note(self, sentence: str) -> None:
-        """Say on stderr what is not as it was asked for."""
+        """Print on stderr what differs from the request."""
         click.echo(f"kafkaesque: {sentence}", err=True)

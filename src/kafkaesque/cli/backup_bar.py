@@ -1,4 +1,4 @@
-"""How far a backup is, drawn on a terminal."""
+"""The progress of a backup, drawn on a terminal."""
 
 from types import TracebackType
 
@@ -18,7 +18,7 @@ _MEGABYTE = 1_000_000
 
 
 class Bar(Watch):
-    """A bar on stderr while it is entered: partitions, megabytes and how many a second."""
+    """A progress bar on stderr while entered: partitions, megabytes and megabytes per second."""
 
     def __init__(self) -> None:
         self._progress = Progress(
@@ -47,7 +47,7 @@ class Bar(Watch):
         self._progress.stop()
 
     def begins(self, *, partitions: int, total: int) -> None:
-        """Know how much there is to do."""
+        """Set the total."""
         self._partitions = partitions
         self._progress.update(self._task, total=total)
 
@@ -62,7 +62,7 @@ class Bar(Watch):
         self._progress.update(self._task, description=self._text())
 
     def note(self, sentence: str) -> None:
-        """Print above the bar what is not as it was asked for."""
+        """Print above the bar what differs from the request."""
         self._progress.console.print(f"kafkaesque: {sentence}", markup=False, highlight=False)
 
     def _text(self) -> str:

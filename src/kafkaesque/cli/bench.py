@@ -1,4 +1,4 @@
-"""`kafkaesque bench`: how fast brokers take messages, hand them out, and pass them on."""
+"""`kafkaesque bench`: how fast brokers accept and deliver messages, and with what latency."""
 
 import click
 
@@ -15,30 +15,30 @@ _MEGABYTE = 1e6
 
 @click.group(cls=Group)
 def bench() -> None:
-    """Measure brokers: sending, reading, and the way from end to end.
+    """Measure brokers: sending, reading, and end-to-end latency.
 
-    Works with any brokers that speak Kafka's protocol. Everything runs in one process of Python,
-    which is often slower than the broker: start several to find a broker's limit. The messages stay
-    in the topic, so use one of its own.
+    Works with any broker that speaks Kafka's protocol. Everything runs in one Python process, which
+    is often slower than the broker: start several to find a broker's limit. The messages stay in
+    the topic, so use a dedicated one.
     """
 
 
 def _load_options(command: F) -> F:
-    """Add the options that say what is sent."""
+    """Add the options that describe what is sent."""
     for option in (
         click.option(
             "--acks",
             type=click.Choice(["0", "1", "all"]),
             default="all",
             show_default=True,
-            help="Who has to have a message.",
+            help="Which replicas must acknowledge a message.",
         ),
         click.option(
             "--compression",
             type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
             default="none",
             show_default=True,
-            help="How batches are packed.",
+            help="Compression of batches.",
         ),
         click.option(
             "--seconds",
@@ -61,14 +61,14 @@ def _size_option(least: int) -> click.IntRange:
 @click.option(
     "--size", type=_size_option(0), default=100, show_default=True, help="Bytes of each message."
 )
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many messages.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0.1),
-    help="So many a second, and show how late they are acknowledged.",
+    help="Messages per second; also shows acknowledgement latency.",
 )
 @click.option("--batch-bytes", type=click.IntRange(min=1), help="The largest batch.")
-@click.option("--linger-ms", type=click.IntRange(min=0), help="How long a batch waits for more.")
+@click.option("--linger-ms", type=click.IntRange(min=0), help="How long a batch waits to fill.")
 @_load_options
 @bootstrap_option
 @json_option
@@ -86,7 +86,7 @@ def produce(  # noqa: PLR0913 - the command's options
     bootstrap: str,
     is_json: bool,
 ) -> None:
-    """Send messages as fast as it goes, or at a rate."""
+    """Send messages as fast as possible, or at a fixed rate."""
     _places(bootstrap, topic)
     given = {"batch.size": batch_bytes, "linger.ms": linger_ms}
     settings = {name: value for name, value in given.items() if value is not None}
@@ -103,20 +103,20 @@ def produce(  # noqa: PLR0913 - the command's options
 
 @bench.command(epilog="Example: kafkaesque bench consume trial --count 1000000")
 @click.argument("topic")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after about so many messages.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after about this many messages.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0.1, max=86_400),
     default=60.0,
     show_default=True,
-    help="How long to read at most.",
+    help="Maximum time to read.",
 )
 @bootstrap_option
 @json_option
 def consume(
     *, topic: str, count: int | None, seconds: float, bootstrap: str, is_json: bool
 ) -> None:
-    """Read what a topic holds now, from its beginning."""
+    """Read what a topic holds now, from the beginning."""
     starts, ends = _places(bootstrap, topic)
     if all(starts[place] >= ends[place] for place in starts):
         raise click.ClickException(f"topic {topic} holds no messages")
@@ -131,7 +131,7 @@ def consume(
     type=click.FloatRange(min=0.1),
     default=1000.0,
     show_default=True,
-    help="Messages a second.",
+    help="Messages per second.",
 )
 @click.option(
     "--size",
@@ -156,8 +156,8 @@ def latency(  # noqa: PLR0913 - the command's options
 ) -> None:
     """Send at a fixed rate and show how late messages arrive at a consumer.
 
-    A latency counts from when a message was due, so that a stall counts for every message that had
-    to wait for it.
+    A latency counts from when a message was due, so a stall counts for every message that it
+    delayed.
     """
     _, ends = _places(bootstrap, topic)
     settings = {"acks": acks, "compression.type": compression}
@@ -166,7 +166,7 @@ def latency(  # noqa: PLR0913 - the command's options
 
 
 def _places(bootstrap: str, topic: str) -> tuple[dict[Place, Offset], dict[Place, Offset]]:
-    """Return where the topic's partitions begin and end; raises UnknownTopic, Unreachable."""
+    """Return where the topic's partitions start and end; raises UnknownTopic, Unreachable."""
     with Admin(bootstrap) as admin:
         places = admin.topics.describe(topic).places
         return admin.topics.offsets(places, EARLIEST), admin.topics.offsets(places, LATEST)

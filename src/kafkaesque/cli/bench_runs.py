@@ -1,8 +1,8 @@
-"""What `kafkaesque bench` runs: messages sent, read, or followed from one end to the other.
+"""What `kafkaesque bench` runs: messages sent, read, or followed from end to end.
 
-All of it on confluent-kafka in one process. Where a message is due at a time, its latency counts
-from then, not from when the client got round to sending it: a broker that stalls is charged for
-everything that had to wait (no coordinated omission).
+All of it uses confluent-kafka in one process. If a message is due at a given time, its latency
+counts from then, not from when the client sent it: a broker that stalls is charged for everything
+that it delayed (no coordinated omission).
 """
 
 import os
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kafkaesque.cli.histogram import Histogram
+from kafkaesque.client.errors import Refused, Unreachable
 from kafkaesque.client.topics import Place
-from kafkaesque.errors import Refused, Unreachable
 from kafkaesque.types import Offset
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 MARK_BYTES = 16
-"""A message that is followed carries when it was due, and whose it is."""
+"""A followed message carries its due time and the id of its run."""
 
 _SECOND_NS = 1_000_000_000
 _FLUSH_SECONDS_MAX = 60
@@ -34,14 +34,14 @@ _WARM_UP_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is sent."""
+    """What to send."""
 
     topic: str
     size: int
     seconds: float
     count: int | None = None
     rate: float | None = None
-    """Messages a second; None: as fast as it goes."""
+    """Messages per second; None means as fast as possible."""
     settings: Mapping[str, str | int] | None = None
     """Settings of librdkafka's producer."""
 
@@ -52,12 +52,12 @@ class Outcome:
 
     messages: int
     message_bytes: int
-    """All messages together."""
+    """Total of all messages."""
     seconds: float
     latencies: Histogram | None = None
 
     def facts(self) -> dict[str, object]:
-        """Return it for JSON."""
+        """Return the outcome for JSON."""
         found: dict[str, object] = {
             "messages": self.messages,
             "seconds": round(self.seconds, 6),
@@ -75,10 +75,10 @@ PERCENTS = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 
 
 def send(bootstrap: str, load: Load) -> Outcome:
-    """Send until the time or the count is over, and until all of it is acknowledged.
+    """Send until the time or the count is reached and everything is acknowledged.
 
-    With a rate the latencies are those of the acknowledgements. Raises Refused for a message that
-    was not taken, and Unreachable if the last ones are not acknowledged in time.
+    With a rate, the latencies are those of the acknowledgements. Raises Refused if a message is
+    refused, and Unreachable if the last ones are not acknowledged in time.
     """
     latencies = None if load.rate is None else Histogram()
     reports = _Reports()
@@ -116,9 +116,9 @@ def read(
     seconds: float,
     count: int | None = None,
 ) -> Outcome:
-    """Read from `starts` up to `ends`, or until the time or the count is over.
+    """Read from `starts` to `ends`, or until the time or the count is reached.
 
-    The clock runs from the first message on. Raises Unreachable if none comes for long.
+    The clock starts at the first message. Raises Unreachable if no message comes for long.
     """
     consumer = _consumer(bootstrap)
     _assign(consumer, starts)
@@ -132,7 +132,7 @@ def read(
             begun = begun if messages else now
             last = now
         elif now - last > _SILENCE_SECONDS_MAX * _SECOND_NS:
-            raise Unreachable("no message came for long")
+            raise Unreachable("no message arrived for a long time")
         for message in came:
             is_end = _is_end(message)
             place = (str(message.topic()), int(message.partition() or 0))
@@ -151,10 +151,10 @@ def read(
 def follow(bootstrap: str, load: Load, ends: Mapping[Place, Offset]) -> Outcome:
     """Send at a fixed rate, and note how late each message arrives at a consumer.
 
-    `ends` is where the topic ends now. What others send meanwhile is not counted. Raises
-    Unreachable if messages are missing long after the last one was sent.
+    `ends` are the topic's current ends. Messages of other producers are not counted. Raises
+    Unreachable if messages are still missing long after the last one was sent.
     """
-    assert load.rate is not None, "latencies are those of a rate"
+    assert load.rate is not None, "latencies need a rate"
     assert load.size >= MARK_BYTES, "a message has room for its mark"
     reports = _Reports()
     producer = _producer(bootstrap, load, reports)
@@ -179,7 +179,7 @@ def follow(bootstrap: str, load: Load, ends: Mapping[Place, Offset]) -> Outcome:
 
 
 class _Follower:
-    """A consumer in a thread of its own that notes how late our messages arrive."""
+    """A consumer on its own thread that records how late our messages arrive."""
 
     def __init__(self, bootstrap: str, ends: Mapping[Place, Offset]) -> None:
         self.name = os.urandom(MARK_BYTES - 8)
@@ -200,7 +200,7 @@ class _Follower:
         self._consumer.close()
 
     def await_count(self, count: int) -> None:
-        """Return when so many have arrived; raises Unreachable if they do not."""
+        """Return when this many have arrived; raises Unreachable if they do not."""
         deadline = time.monotonic() + _SILENCE_SECONDS_MAX
         while self.latencies.count < count and self._error is None:
             if time.monotonic() > deadline:
@@ -228,13 +228,13 @@ class _Follower:
 
 
 class _Reports:
-    """What librdkafka reports of messages; the first refusal is kept."""
+    """Delivery reports of librdkafka; the first error is kept."""
 
     def __init__(self) -> None:
         self.error: str | None = None
 
     def came(self, error: "KafkaError | None", _: object) -> None:
-        """Take one report."""
+        """Handle one report."""
         if error is not None and self.error is None:
             self.error = error.str()
 
@@ -278,7 +278,7 @@ def _consumer(bootstrap: str) -> "Consumer":
             "group.id": "kafkaesque-bench",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
-            "enable.partition.eof": True,  # behind the last message there may be a mark
+            "enable.partition.eof": True,  # a mark may follow the last message
             "log_level": 0,
             "error_cb": _ignore,
         }
@@ -293,7 +293,7 @@ def _assign(consumer: "Consumer", starts: Mapping[Place, Offset]) -> None:
 
 
 def _queue(producer: "Producer", topic: str, value: bytes, came: Any) -> None:
-    while True:  # ends: what is in the queue is sent or times out, and makes room
+    while True:  # ends: queued messages are sent or time out, which makes room
         try:
             producer.produce(topic, value, on_delivery=came)
         except BufferError:
@@ -312,13 +312,13 @@ def _wait_until(due: int, producer: "Producer") -> None:
 def _flush(producer: "Producer", reports: _Reports) -> None:
     left = producer.flush(_FLUSH_SECONDS_MAX)
     if reports.error is not None:
-        raise Refused(f"a message was not taken: {reports.error}", reports.error)
+        raise Refused(f"a message was refused: {reports.error}", reports.error)
     if left:
-        raise Unreachable(f"{left} messages are not acknowledged")
+        raise Unreachable(f"{left} messages were not acknowledged")
 
 
 def _is_end(message: "Message") -> bool:
-    """Tell whether this only says that a partition ends here; raises Refused for an error."""
+    """Return whether this only marks the end of a partition; raises Refused for an error."""
     error = message.error()
     if error is None:
         return False
@@ -328,4 +328,4 @@ def _is_end(message: "Message") -> bool:
 
 
 def _ignore(_: object) -> None:
-    """Take librdkafka's news of connections: what matters comes with the messages."""
+    """Ignore librdkafka's connection events: what matters comes with the messages."""

@@ -1,4 +1,4 @@
-"""`kafkaesque broker`: settings of brokers, and levels of their logs, seen and changed."""
+"""`kafkaesque broker`: show and change the settings and log levels of brokers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,7 +19,7 @@ _SOURCES: Mapping[int, str] = {
     4: "configuration",
     _DEFAULT: "default",
 }
-"""Where a value comes from, by Kafka's numbers."""
+"""Where a value comes from, by Kafka's number for it."""
 
 
 @click.group(cls=Group)
@@ -29,14 +29,14 @@ def broker() -> None:
 
 @broker.command(epilog="Example: kafkaesque broker describe 1")
 @click.argument("node", type=_NODE, required=False)
-@click.option("--all", "with_all", is_flag=True, help="Also settings that have their default.")
+@click.option("--all", "with_all", is_flag=True, help="Also settings at their defaults.")
 @bootstrap_option
 @json_option
 def describe(*, node: NodeId | None, with_all: bool, bootstrap: str, is_json: bool) -> None:
-    """Show the settings of a broker, or what was set for all brokers.
+    """Show the settings of a broker, or those set for all brokers.
 
-    For each where its value comes from: set at run time for the broker or for all brokers, its
-    configuration, or the default; and whether it can be changed while the broker runs.
+    Each row says where the value comes from (set at run time for the broker or for all brokers,
+    its configuration, or the default) and whether it can be changed while the broker runs.
     """
     with Admin(bootstrap) as admin:
         found = admin.settings.list(Kind.BROKER, _name(node))
@@ -65,9 +65,9 @@ def describe(*, node: NodeId | None, with_all: bool, bootstrap: str, is_json: bo
     help="Change a setting; may be repeated.",
 )
 @click.option(
-    "--unset", "drop", multiple=True, metavar="NAME", help="Forget what was set; may be repeated."
+    "--unset", "drop", multiple=True, metavar="NAME", help="Remove a setting; may be repeated."
 )
-@click.option("--dry-run", "is_dry_run", is_flag=True, help="Only see whether it could be done.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Only check whether it is possible.")
 @bootstrap_option
 @json_option
 def alter(
@@ -81,7 +81,8 @@ def alter(
 ) -> int:
     """Change settings of a broker, or of all brokers if none is named.
 
-    It acts at once and survives restarts. What is set for a broker wins over what is set for all.
+    The change takes effect at once and survives restarts. A value set for one broker wins over the
+    value set for all.
     """
     _check_changes(put, drop)
     with Admin(bootstrap) as admin:
@@ -107,7 +108,7 @@ def alter(
     "drop",
     multiple=True,
     metavar="LOGGER",
-    help="Let it have the level of the one above it; may be repeated.",
+    help="Inherit the level of its parent; may be repeated.",
 )
 @bootstrap_option
 @json_option
@@ -119,7 +120,7 @@ def log(
     bootstrap: str,
     is_json: bool,
 ) -> None:
-    """Show or change what a broker writes to its log, until it starts again.
+    """Show or change what a broker logs, until it restarts.
 
     Levels are TRACE, DEBUG, INFO, WARN, ERROR and FATAL; a logger is a module.
     """

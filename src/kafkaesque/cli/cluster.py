@@ -1,4 +1,4 @@
-"""`kafkaesque cluster`: several brokers on this machine, and how those of any cluster do."""
+"""`kafkaesque cluster`: brokers on this machine, and the state of any cluster."""
 
 import signal
 import time
@@ -8,7 +8,7 @@ from types import FrameType
 
 import click
 
-from kafkaesque.broker.identity import PATH as IDENTITY
+from kafkaesque.broker.storage.identity import PATH as IDENTITY
 from kafkaesque.cli.cluster_admin import drain, move, rebalance, remove, status
 from kafkaesque.cli.cluster_upgrade import upgrade
 from kafkaesque.cli.main import Group
@@ -21,12 +21,12 @@ from kafkaesque.testing.voters import await_voters
 
 LOOK_EVERY_S = 0.2
 BROKERS_MAX = 9
-"""On one machine: more would only wait for each other."""
+"""On one machine; more would only wait for each other."""
 
 
 @click.group(cls=Group)
 def cluster() -> None:
-    """Start brokers on this machine, and look after a cluster."""
+    """Start brokers on this machine, and manage a cluster."""
 
 
 for command in (status, drain, move, rebalance, remove, recover, upgrade):
@@ -35,26 +35,30 @@ for command in (status, drain, move, rebalance, remove, recover, upgrade):
 
 @cluster.command(epilog="Example: kafkaesque cluster up --brokers 3")
 @click.option(
-    "--brokers", type=click.IntRange(1, BROKERS_MAX), default=3, show_default=True, help="How many."
+    "--brokers",
+    type=click.IntRange(1, BROKERS_MAX),
+    default=3,
+    show_default=True,
+    help="How many brokers.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535 - BROKERS_MAX),
     default=ServerConfig().port,
     show_default=True,
-    help="The port of the first; the others have the next ones. 0 takes free ones.",
+    help="Port of the first broker; the others get the next ones. 0 picks free ports.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("cluster-data"),
     show_default=True,
-    help="The folder in which each broker has its own.",
+    help="The folder that holds one folder per broker.",
 )
 def up(brokers: int, port: int, data: Path) -> int:
     """Run several brokers on this machine until ctrl-C.
 
-    They form one cluster and keep its records. Started again in the same folder it goes on.
+    They form one cluster. Started again with the same folder, it continues with its records.
     """
     running: list[BrokerProcess] = []
     _on_signals(signal.default_int_handler)
@@ -73,10 +77,10 @@ def up(brokers: int, port: int, data: Path) -> int:
 def _start(
     running: list[BrokerProcess], folders: Sequence[Path], port: int
 ) -> list[tuple[object, ...]]:
-    """Start all brokers, and add them to `running`; return what is to be told of each.
+    """Start all brokers and add them to `running`; return a table row for each.
 
-    Those that were there before start together, for none of them can do without the others. New
-    ones join one after the other.
+    Existing ones start together, because none can work without the others. New ones join one after
+    the other.
     """
     rows: list[tuple[object, ...]] = []
     starting: list[tuple[BrokerProcess, float]] = []
@@ -87,7 +91,7 @@ def _start(
         if is_new:
             rows += map(_started, starting)
             starting.clear()
-        # Apart, for a second signal beside ours would end them as a crash does.
+        # In its own process group: ctrl-C would signal it a second time, which kills it at once.
         broker = BrokerProcess(folder, flags, port=ours, is_apart=True)
         running.append(broker)
         starting.append((broker, time.perf_counter()))
@@ -106,7 +110,7 @@ def _started(starting: tuple[BrokerProcess, float]) -> tuple[object, ...]:
 
 
 def _settle(bootstrap: str, brokers: int) -> None:
-    """Wait until any one of three may be lost; brokers that take too long serve all the same."""
+    """Wait until the cluster survives the loss of any one broker; only warn if it takes long."""
     try:
         await_voters(bootstrap, brokers)
     except KafkaesqueError as error:
@@ -114,7 +118,7 @@ def _settle(bootstrap: str, brokers: int) -> None:
 
 
 def _watch(running: list[BrokerProcess]) -> int:
-    """Wait for a signal, or until all have ended; tell of those who end by themselves."""
+    """Wait for a signal, or until all have ended; report those that end on their own."""
     stopped: list[int] = []
 
     def stop(number: int, _: object) -> None:
@@ -132,16 +136,16 @@ def _watch(running: list[BrokerProcess]) -> int:
 
 
 def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
-    """Set what ctrl-C, a request to end and the loss of the terminal do: brokers hear of none."""
+    """Handle ctrl-C, SIGTERM and the loss of the terminal; the brokers see none of them."""
     signal.signal(signal.SIGINT, handler)
     signal.signal(signal.SIGTERM, handler)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else nohup has said to stay
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # otherwise nohup ignores it
         signal.signal(signal.SIGHUP, handler)
 
 
 def _stop(running: Sequence[BrokerProcess]) -> None:
-    """Stop all of them, whatever becomes of one; raises the first error."""
-    _on_signals(signal.SIG_IGN)  # else an impatient one would leave the others running
+    """Stop all of them even if stopping one fails; raises the first error."""
+    _on_signals(signal.SIG_IGN)  # or a second ctrl-C would leave the others running
     errors: list[KafkaesqueError] = []
     for one in running:
         is_running = one.is_running
@@ -150,7 +154,7 @@ def _stop(running: Sequence[BrokerProcess]) -> None:
         except KafkaesqueError as error:
             errors.append(error)
         else:
-            # One that was still starting knows no better than to die of our signal.
+            # A broker that was still starting has no handler yet and is ended by our signal.
             if is_running and code not in (0, -signal.SIGTERM):
                 errors.append(KafkaesqueError(f"broker {one.node} crashed: see {one.output}"))
     if errors:

@@ -12,7 +12,8 @@ from kafkaesque.client.admin import Admin
 from kafkaesque.client.brokers import BrokerInfo
 from kafkaesque.client.findings import drain_obstacles, few_copies
 from kafkaesque.client.overview import Overview, look
-from kafkaesque.errors import UnknownBroker, UnknownTopic
+from kafkaesque.errors import UnknownTopic
+from kafkaesque.machines.catalog.catalog_errors import UnknownBroker
 from kafkaesque.types import NodeId
 
 
@@ -20,9 +21,9 @@ from kafkaesque.types import NodeId
 @bootstrap_option
 @json_option
 def status(*, bootstrap: str, is_json: bool) -> None:
-    """Show brokers, the quorum, levels of features, partitions in need and moves.
+    """Show brokers, quorum, feature levels, partitions with problems and moves.
 
-    `kafkaesque doctor` says what is wrong, and what to do about it.
+    `kafkaesque doctor` reports what is wrong and how to fix it.
     """
     with Admin(bootstrap) as admin:
         seen = look(admin)
@@ -83,7 +84,7 @@ def _brokers(seen: Overview) -> Table:
         rows=rows,
         quiet=("rack", "drains", "damaged"),
         sizes=("bytes", "free"),
-        headings={"broker": "id", "replicas": "holds", "damaged": "bad"},  # fits into 80 columns
+        headings={"broker": "id", "replicas": "holds", "damaged": "bad"},  # to fit into 80 columns
         whole=("address",),
     )
 
@@ -107,15 +108,15 @@ def _moves(seen: Overview) -> Table:
 
 @click.command(epilog="Example: kafkaesque cluster drain 3 --yes")
 @click.argument("node", type=click.IntRange(min=1))
-@click.option("--undo", "is_undone", is_flag=True, help="Let it take partitions again.")
+@click.option("--undo", "is_undone", is_flag=True, help="Let the broker take partitions again.")
 @yes_option
 @bootstrap_option
 @json_option
 def drain(*, node: NodeId, is_undone: bool, is_sure: bool, bootstrap: str, is_json: bool) -> int:
     """Move everything off a broker, so that it can be removed.
 
-    Its partitions go to the others, a few at a time; nothing new is put on it. Without --yes only
-    what it holds is shown. `cluster status` shows how it goes.
+    Its partitions move to the others, a few at a time, and it gets no new ones. Without --yes it
+    only shows what the broker holds. `cluster status` shows the progress.
     """
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
@@ -123,7 +124,7 @@ def drain(*, node: NodeId, is_undone: bool, is_sure: bool, bootstrap: str, is_js
         held = seen.held_by(node)
         one = _known(seen, node)
         if one.is_draining is not is_undone:
-            is_it = "takes partitions already" if is_undone else "is being drained already"
+            is_it = "already takes partitions" if is_undone else "is already being drained"
             output.done(f"broker {node} {is_it}", broker=node, draining=one.is_draining)
             return 0
         if not is_undone and not is_sure:
@@ -151,7 +152,7 @@ def drain(*, node: NodeId, is_undone: bool, is_sure: bool, bootstrap: str, is_js
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(min=0))
 @click.argument("nodes", nargs=-1, type=click.IntRange(min=1))
-@click.option("--cancel", "is_cancelled", is_flag=True, help="Call its move off.")
+@click.option("--cancel", "is_cancelled", is_flag=True, help="Cancel the partition's move.")
 @yes_option
 @bootstrap_option
 @json_option
@@ -165,12 +166,12 @@ def move(
     bootstrap: str,
     is_json: bool,
 ) -> int:
-    """Let a partition be on these brokers, the preferred leader first.
+    """Move a partition to these brokers, the preferred leader first.
 
-    It goes on being used meanwhile. Without --yes nothing is moved.
+    It stays usable during the move. Without --yes nothing is moved.
     """
     if bool(nodes) == is_cancelled:
-        raise click.UsageError("name the brokers that are to hold it, or give --cancel")
+        raise click.UsageError("name the brokers to move it to, or give --cancel")
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
         found = admin.topics.describe(topic)
@@ -197,10 +198,10 @@ def move(
         if not is_sure:
             row = (topic, partition, held[partition], nodes or None)
             output.table(Table(kind="move", columns=MOVE_COLUMNS, rows=[row]))
-            output.not_done("1 move to call off" if is_cancelled else "1 move to begin")
+            output.not_done("1 move to cancel" if is_cancelled else "1 move to start")
             return NOT_DONE
         admin.brokers.move({(topic, partition): None if is_cancelled else nodes})
-    done = "is called off" if is_cancelled else "has begun"
+    done = "was cancelled" if is_cancelled else "has started"
     sentence = f"the move of partition {partition} of topic {topic} {done}"
     output.done(sentence, topic=topic, partition=partition, to=list(nodes))
     return 0
@@ -211,9 +212,9 @@ def move(
 @bootstrap_option
 @json_option
 def rebalance(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
-    """Even out partitions and leaders over the brokers and racks.
+    """Even out partitions and leaders across brokers and racks.
 
-    As few partitions as possible are moved. Without --yes the moves are only shown.
+    Moves as few partitions as possible. Without --yes it only shows the moves.
     """
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
@@ -221,7 +222,7 @@ def rebalance(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
         planned = balanced(seen)
         to_hand = _out_of_place(seen)
         if not planned and not to_hand:
-            sentence = "nothing to do: partitions and leaders are even"
+            sentence = "nothing to do: partitions and leaders are balanced"
             output.done(sentence, moves=0, handed_over=0)
             return 0
         if not is_sure:
@@ -232,7 +233,7 @@ def rebalance(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
         if planned:
             admin.brokers.move(wanted(seen, planned))
         handed = admin.brokers.elect_preferred()
-    begun = "move has begun" if len(planned) == 1 else "moves have begun"
+    begun = "move has started" if len(planned) == 1 else "moves have started"
     over = "partition was" if handed == 1 else "partitions were"
     sentence = f"{len(planned)} {begun}, {handed} {over} handed over"
     output.done(sentence, moves=len(planned), handed_over=handed)
@@ -245,10 +246,9 @@ def rebalance(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
 @bootstrap_option
 @json_option
 def remove(*, node: NodeId, is_sure: bool, bootstrap: str, is_json: bool) -> int:
-    """Forget a broker that holds nothing, for good.
+    """Remove a broker that holds nothing, for good.
 
-    Its number is never given again; a broker that runs stops by itself. `cluster drain` comes
-    first.
+    Its number is never reused; if it still runs, it stops. Run `cluster drain` first.
     """
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
@@ -266,7 +266,7 @@ def remove(*, node: NodeId, is_sure: bool, bootstrap: str, is_json: bool) -> int
 
 
 def _out_of_place(seen: Overview) -> int:
-    """Count the partitions whose preferred leader could lead and does not."""
+    """Count the partitions whose preferred leader could lead but does not."""
     return sum(
         one.leader != one.replicas[0]
         and seen.is_led(one)
@@ -278,7 +278,7 @@ def _out_of_place(seen: Overview) -> int:
 
 
 def _warn(seen: Overview, node: NodeId) -> None:
-    """Say on stderr why a drain would not come to its end, if so."""
+    """Print on stderr what would keep a drain from finishing."""
     for one in drain_obstacles(seen, node):
         click.echo(f"{one.text}  →  {one.command}", err=True)
 

@@ -1,4 +1,4 @@
-"""Moves that a command plans: by the same functions as the brokers, from what they tell."""
+"""Moves that a command plans, with the brokers' own functions on what they report."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,12 @@ from kafkaesque.cli.output import Table
 from kafkaesque.client.overview import Overview
 from kafkaesque.client.topics import Place
 from kafkaesque.errors import UnknownTopic
-from kafkaesque.machines.layout import Host, Layout, PlannedMove
-from kafkaesque.machines.planning import plan, set_replication
+from kafkaesque.machines.catalog.layout import Host, Layout, PlannedMove
+from kafkaesque.machines.catalog.move_planning import plan, set_replication
 from kafkaesque.types import NodeId
 
 MOVES_MAX = 10_000
-"""Of one command: brokers carry out a few at a time anyway."""
+"""Moves per command; brokers carry out a few at a time anyway."""
 
 MOVE_COLUMNS = ("topic", "partition", "from", "to")
 
@@ -23,7 +23,7 @@ def balanced(seen: Overview) -> Sequence[PlannedMove]:
 
 
 def resized(seen: Overview, name: str, replicas: int) -> Sequence[PlannedMove]:
-    """Return what gives a topic so many replicas; raises UnknownTopic, InvalidReplicas."""
+    """Return the moves for this number of replicas; raises UnknownTopic, InvalidReplicas."""
     found = [topic for topic in seen.topics if topic.name == name]
     if not found:
         raise UnknownTopic(f"there is no topic {name}")
@@ -32,7 +32,7 @@ def resized(seen: Overview, name: str, replicas: int) -> Sequence[PlannedMove]:
 
 
 def table_of(seen: Overview, planned: Sequence[PlannedMove]) -> Table:
-    """Return what is shown of moves before they are begun."""
+    """Return a table of planned moves."""
     names = {topic.topic_id: topic.name for topic in seen.topics}
     now = _layout(seen).replicas
     rows = [
@@ -43,7 +43,7 @@ def table_of(seen: Overview, planned: Sequence[PlannedMove]) -> Table:
 
 
 def wanted(seen: Overview, planned: Sequence[PlannedMove]) -> Mapping[Place, Sequence[NodeId]]:
-    """Return planned moves by the names of their topics."""
+    """Return planned moves by topic name and partition."""
     names = {topic.topic_id: topic.name for topic in seen.topics}
     return {(names[one.topic_id], one.partition): one.nodes for one in planned}
 

@@ -15,10 +15,10 @@ from kafkaesque.client.features import FeatureInfo
 @bootstrap_option
 @json_option
 def upgrade(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
-    """Let the cluster use what all its brokers support by now.
+    """Enable the features that all brokers of the cluster support.
 
-    Do so when every broker runs the new version, and you want none of them back: an older broker
-    is refused from then on. Without --yes the levels are only shown.
+    Run it when every broker runs the new version and you do not want to go back: older brokers are
+    refused afterwards. Without --yes it only shows the levels.
     """
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
@@ -27,7 +27,7 @@ def upgrade(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
         if raised:
             admin.features.finalize(raised, is_dry_run=not is_sure)
     if not raised:
-        output.done("every level is as high as all brokers support", levels={})
+        output.done("every level is already the highest that all brokers support", levels={})
         return 0
     what = ", ".join(f"{name} {level}" for name, level in raised.items())
     if not is_sure:
@@ -39,6 +39,6 @@ def upgrade(*, is_sure: bool, bootstrap: str, is_json: bool) -> int:
 
 
 def table_of(features: Sequence[FeatureInfo]) -> Table:
-    """Return at which levels the cluster works, and at which it could."""
+    """Return the current level of each feature, and the highest possible one."""
     rows = [(one.name, one.finalized, one.possible) for one in features]
     return Table(kind="feature", columns=("feature", "finalised", "possible"), rows=rows)

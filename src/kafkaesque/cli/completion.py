@@ -11,7 +11,7 @@ from kafkaesque.cli.main import cli
 def completion(shell: str) -> None:
     """Print the script that completes commands in a shell.
 
-    Let your shell's start-up file evaluate it.
+    Evaluate it in your shell's start-up file.
     """
     found = get_completion_class(shell)
     assert found is not None, "click knows these three shells"

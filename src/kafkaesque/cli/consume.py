@@ -1,4 +1,4 @@
-"""`kafkaesque consume`: the records of a topic, as they come or up to the end."""
+"""`kafkaesque consume`: the records of a topic, as they arrive or up to the end."""
 
 import os
 import signal
@@ -21,10 +21,11 @@ from kafkaesque.cli.positions import (
 )
 from kafkaesque.cli.record_text import Incoming, to_hex, to_json, to_text
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.errors import NotServed, Refused, RefusedForNow, Unreachable
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
 from kafkaesque.clock import Clock, SystemClock
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import NotServed, Refused, RefusedForNow, UnknownTopic, Unreachable
+from kafkaesque.errors import UnknownTopic
 from kafkaesque.types import Offset
 from kafkaesque.wire.messages.join_group import JoinGroupRequest
 
@@ -34,16 +35,16 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.2
 _POLL_RECORDS_MAX = 1_000
 _SILENCE_MS_MAX = 30_000
-"""Having heard nothing for so long, one who does not follow is told so."""
+"""Silence after which a reader that does not follow gives up."""
 _UNASSIGNED_MS_MAX = 360_000
-"""The same until a group has given partitions: a member that is slow to come may keep the others
-waiting for five minutes, the default of librdkafka's max.poll.interval.ms."""
+"""The same until a group has assigned partitions: a slow member may keep the others waiting for
+five minutes, the default of librdkafka's max.poll.interval.ms."""
 _NAMED_MAX = 5
-"""Partitions that a sentence names."""
+"""How many partitions a sentence names."""
 
 
 _LEADER_MS_MAX = 15_000
-"""How long to ask for offsets: no election takes so long while most of the voters are there."""
+"""How long to ask for offsets: no election takes this long while most voters are up."""
 
 
 @click.command(epilog="Example: kafkaesque consume orders --from beginning --no-follow")
@@ -57,14 +58,14 @@ _LEADER_MS_MAX = 15_000
         "  [default: end]"
     ),
 )
-@click.option("--group", help="Read as a member of this group, and remember how far.")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("--group", help="Read as a member of this group, and commit the offsets.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many records.")
 @click.option(
     "--partition",
     "partitions",
     multiple=True,
     type=click.IntRange(min=0),
-    help="Only this one; may be repeated.",
+    help="Only this partition; may be repeated.",
 )
 @click.option(
     "--format",
@@ -72,7 +73,7 @@ _LEADER_MS_MAX = 15_000
     type=click.Choice(["text", "json", "hex"]),
     default="text",
     show_default=True,
-    help="The value; or all of the record; or bytes as digits.",
+    help="The value, the whole record as JSON, or bytes in hex.",
 )
 @click.option("--key-separator", help="Print the key and this before each value.")
 @click.option("--no-follow", is_flag=True, help="Stop at the end instead of waiting for more.")
@@ -91,18 +92,18 @@ def consume(  # noqa: PLR0913 - the command's options
     bootstrap: str,
     is_json: bool,
 ) -> None:
-    """Print the records of a topic as they come.
+    """Print the records of a topic as they arrive.
 
-    Begins at the end and goes on until ctrl-C, unless told otherwise. A group goes on where it
-    stopped, and only a new one begins at --from.
+    Starts at the end and runs until ctrl-C by default. A group continues where it stopped; only a
+    new group starts at --from.
     """
     separator = None if key_separator is None else os.fsencode(key_separator)
     show = _formatter("json" if is_json else form, separator)
     if group is not None:
         if partitions:
-            raise click.UsageError("a group shares out the partitions itself: no --partition")
+            raise click.UsageError("a group assigns the partitions itself: give no --partition")
         if not isinstance(start, Beginning | End | None):
-            raise click.UsageError("with --group only --from beginning and --from end are possible")
+            raise click.UsageError("with --group, --from must be beginning or end")
         _check_group(bootstrap, topic, group)
         reader = Reader(bootstrap, SystemClock(), group=group, reset=_reset_of(start))
         reader.subscribe(topic)
@@ -120,7 +121,7 @@ def consume(  # noqa: PLR0913 - the command's options
 
 
 class Reader:
-    """librdkafka's consumer, as a stream of records."""
+    """librdkafka's consumer as a stream of records."""
 
     def __init__(
         self, bootstrap: str, clock: Clock, *, group: str | None = None, reset: str = "error"
@@ -145,11 +146,11 @@ class Reader:
         self._consumer: Consumer = Consumer(settings)
 
     def subscribe(self, topic: str) -> None:
-        """Read what the group gives us."""
+        """Read the partitions that the group assigns."""
         self._consumer.subscribe([topic])
 
     def assign(self, starts: Mapping[Place, Offset], ends: Mapping[Place, Offset]) -> None:
-        """Read these partitions from these offsets; who does not follow stops at `ends`."""
+        """Read these partitions from `starts`; a reader that does not follow stops at `ends`."""
         from confluent_kafka import TopicPartition
 
         self._ends = ends
@@ -158,10 +159,10 @@ class Reader:
         self._consumer.assign(rows)
 
     def records(self, *, is_following: bool) -> Iterator[list[Incoming]]:
-        """Yield records as they come, some at a time; ends at the end, or never if following.
+        """Yield records in batches as they arrive; without following, stops at the end.
 
-        Raises Refused for what the broker refuses. One who does not follow gets Unreachable when
-        nothing is heard for long: no broker is there, or a partition has no leader or is damaged.
+        Raises Refused for the broker's errors. A reader that does not follow raises Unreachable
+        after a long silence: no broker is up, or a partition has no leader or is damaged.
         """
         at_end = set(self._read_out)
         given = self._places()
@@ -181,23 +182,23 @@ class Reader:
                 records = [one for one in records if one.offset < self._end_of(one)]
             yield records
             if records:
-                heard_ms = self._clock.monotonic_ms()  # whoever prints them may take their time
+                heard_ms = self._clock.monotonic_ms()  # printing may have taken long
 
     def printed(self, records: Sequence[Incoming]) -> None:
-        """Note how far we are, for the group: what nobody has seen is not counted as read."""
+        """Note our position, for the group: records that were not printed do not count as read."""
         from confluent_kafka import KafkaException, TopicPartition
 
         ends = {_place(one): one.offset + 1 for one in records}
         for place, offset in ends.items():
-            with suppress(KafkaException):  # the group has just given the partition to another
+            with suppress(KafkaException):  # the partition was just reassigned
                 self._consumer.store_offsets(offsets=[TopicPartition(*place, offset)])
 
     def close(self) -> None:
-        """Commit, if there is a group, and leave."""
+        """Commit and leave, if there is a group."""
         self._consumer.close()
 
     def _end_of(self, record: Incoming) -> Offset:
-        assert self._ends is not None, "only who was assigned partitions knows their ends"
+        assert self._ends is not None, "ends are known only after assign"
         return self._ends[_place(record)]
 
     def _places(self) -> set[Place]:
@@ -208,21 +209,21 @@ class Reader:
         return bool(places) and places <= at_end
 
     def _check_silence(self, silence_ms: int, waiting: set[Place]) -> None:
-        """Raise Unreachable if it has been silent for too long; none waits before a group gives."""
+        """Raise Unreachable after too long a silence; `waiting` is empty until a group assigns."""
         if silence_ms <= _SILENCE_MS_MAX:
             return
         if self._is_down:
-            raise Unreachable("no broker can be reached any more")
+            raise Unreachable("no broker can be reached")
         if waiting:
             named = ", ".join(f"{topic}-{index}" for topic, index in sorted(waiting)[:_NAMED_MAX])
             more = len(waiting) - _NAMED_MAX
             raise Unreachable(
-                f"nothing comes from {named}{f' and {more} more' if more > 0 else ''}: "
+                f"no records arrive from {named}{f' and {more} more' if more > 0 else ''}: "
                 f"{'it' if len(waiting) == 1 else 'they'} may have no leader, or be damaged; "
-                "kafkaesque doctor tells which"
+                "kafkaesque doctor says which"
             )
         if silence_ms > _UNASSIGNED_MS_MAX:
-            raise Unreachable("the group gives no partition to read")
+            raise Unreachable("the group assigns no partition to read")
 
     def _is_event(self, message: "Message", at_end: set[Place]) -> bool:
         error = message.error()
@@ -244,7 +245,7 @@ class Reader:
 def _print(
     reader: Reader, show: Callable[[Incoming], bytes], count: int | None, *, is_following: bool
 ) -> None:
-    """Write records until there are no more, there are enough, or nobody wants them any more."""
+    """Write records until there are no more, there are enough, or the reader of stdout is gone."""
     out = sys.stdout.buffer
     left = count
     try:
@@ -265,7 +266,7 @@ def _print(
 
 @contextmanager
 def _stopped_by_term() -> Iterator[None]:
-    """Take a polite end, as containers and `timeout` send it, for ctrl-C: a group is left well."""
+    """Treat SIGTERM (from containers and `timeout`) like ctrl-C: the group is left cleanly."""
 
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -294,7 +295,7 @@ def _reset_of(start: Position | None) -> str:
 def _range(
     bootstrap: str, topic: str, partitions: Sequence[int], start: Position
 ) -> tuple[dict[Place, Offset], dict[Place, Offset]]:
-    """Return where to begin in each partition, and where it ends now."""
+    """Return where to start in each partition, and where it ends now."""
     try:
         return _looked_up(bootstrap, topic, partitions, start)
     except RefusedForNow as error:
@@ -302,7 +303,7 @@ def _range(
 
 
 def _check_group(bootstrap: str, topic: str, group: str) -> None:
-    """Raise what keeps a group from reading: librdkafka would wait for it in silence."""
+    """Raise what keeps a group from reading: librdkafka would wait for it silently."""
     try:
         with Admin(bootstrap, ClientConfig(deadline_ms=_LEADER_MS_MAX)) as admin:
             places = admin.topics.describe(topic).places

@@ -1,4 +1,4 @@
-"""`kafkaesque demo`: three brokers, real clients, Spark, and a kill -9 in the middle of it."""
+"""`kafkaesque demo`: three brokers, real clients, Spark, and a kill -9 in the middle."""
 
 import re
 import shutil
@@ -31,7 +31,7 @@ from kafkaesque.types import NodeId
 
 SECONDS = 60
 _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
-"""Left out of a picture, for they would be fetched from elsewhere."""
+"""Removed from pictures: they would be fetched from elsewhere."""
 COLUMNS = 80
 _DOCTOR_SECONDS_MAX = 30
 _LINES = (
@@ -43,13 +43,13 @@ _LINES = (
 _TRY_NEXT = (
     ("{command} cluster up", "three brokers on ports 9092 to 9094"),
     ("telnet localhost 9092", "then type HELP"),
-    ("{command} doctor", "what is wrong, and what mends it"),
+    ("{command} doctor", "what is wrong, and how to fix it"),
     ("{command} pipeline list", "ready-made jobs on Spark"),
 )
 
 
 @click.command(epilog="Example: kafkaesque demo --spark .venv-spark/bin/python")
-@click.option("--seed", default=7, show_default=True, help="Other visitors.")
+@click.option("--seed", default=7, show_default=True, help="Seed of the visitors.")
 @click.option(
     "--seconds",
     type=click.IntRange(6),
@@ -60,7 +60,7 @@ _TRY_NEXT = (
 @click.option(
     "--spark",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A Python with Spark; without one the story is told without it.",
+    help="A Python with Spark; without it the demo skips Spark.",
 )
 @click.option(
     "--picture",
@@ -68,7 +68,7 @@ _TRY_NEXT = (
     help="Save what was shown as an SVG.",
 )
 def demo(seed: int, seconds: int, spark: Path | None, picture: Path | None) -> int:
-    """Watch three brokers lose one of them, and no record."""
+    """Watch three brokers lose one of them and no records."""
     console = Console(highlight=False, record=picture is not None)
     with tempfile.TemporaryDirectory(prefix="kafkaesque-demo-") as folder:
         story = _Story(console, Path(folder), seed, seconds, spark)
@@ -83,7 +83,7 @@ def demo(seed: int, seconds: int, spark: Path | None, picture: Path | None) -> i
 
 
 class _Story:
-    """What happens, in its order; everything that is said was read from the run."""
+    """The demonstration's steps in order; everything printed was read from the run."""
 
     def __init__(
         self, console: Console, folder: Path, seed: int, seconds: int, spark: Path | None
@@ -99,7 +99,7 @@ class _Story:
         self._pipeline: Pipeline | None = None
 
     def tell(self) -> bool:
-        """Tell all of it; return whether every promise was kept."""
+        """Run all of it; return whether every promise was kept."""
         self._start_brokers()
         create_topic(self._cluster.bootstrap)
         leaders = self._cluster.wait_for_leaders(TOPIC, PARTITIONS)
@@ -125,7 +125,7 @@ class _Story:
         return self._judge(clicks, is_text_good=is_text_good)
 
     def close(self) -> None:
-        """End everything that was started."""
+        """Stop everything that was started."""
         if self._clicks is not None:
             self._clicks.close()
         if self._pipeline is not None:
@@ -143,7 +143,7 @@ class _Story:
             table.add_row(str(node), broker.bootstrap, str(broker.pid), f"{took_ms[node]:,.0f}")
         self._console.print(table)
         if self._spark is None:
-            self._say("without Spark: give a Python that has it with --spark")
+            self._say("without Spark: name a Python that has it with --spark")
         else:
             self._pipeline = Pipeline(self._spark, self._cluster.bootstrap, self._folder)
             self._say("Spark starts in the background")
@@ -224,7 +224,7 @@ class _Story:
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
 
     def _doctor(self, dead: NodeId) -> list[str]:
-        """Return what the doctor finds of the broker that is gone."""
+        """Return what the doctor finds about the killed broker."""
         command = [sys.executable, "-m", "kafkaesque", "doctor"]
         command += ["--bootstrap", self._cluster.bootstrap]
         found = subprocess.run(
@@ -249,12 +249,12 @@ class _Story:
         self._console.print(f"         {line}", markup=False, soft_wrap=True)
 
     def _wait(self, began: float, share: float) -> None:
-        """Wait until so much of the traffic's time has passed."""
+        """Wait until this share of the traffic's time has passed."""
         time.sleep(max(0.0, began + share * self._seconds - time.monotonic()))
 
 
 def typed_command(called: Path) -> str:
-    """Return what to type for a program here: its name alone if that is what the shell finds."""
+    """Return what to type to run a program here: only its name if the shell finds it."""
     found = shutil.which(called.name)
     if found is not None and called.exists() and Path(found).samefile(called):
         return called.name

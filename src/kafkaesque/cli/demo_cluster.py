@@ -1,4 +1,4 @@
-"""The brokers of the demonstration: three processes, of which one is killed and comes back."""
+"""The brokers of the demonstration: three processes, one of which is killed and restarted."""
 
 import time
 from pathlib import Path
@@ -22,7 +22,7 @@ class DemoCluster:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given."""
+        """The address for clients."""
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def start(self) -> dict[NodeId, float]:
@@ -47,7 +47,7 @@ class DemoCluster:
             broker.kill()
 
     def leaders(self, topic: str) -> dict[int, NodeId | None]:
-        """Return who leads each partition, in the eyes of the first broker that answers."""
+        """Return the leader of each partition, as seen by the first broker that answers."""
         for broker in self.brokers.values():
             if broker.is_running:
                 found = leaders_of(HOST, broker.port, topic)
@@ -56,7 +56,7 @@ class DemoCluster:
         return {}
 
     def wait_for_leaders(self, topic: str, partitions: int) -> dict[int, NodeId]:
-        """Return who leads each partition, once somebody leads every one of them."""
+        """Return the leader of each partition, once all have one."""
         deadline = time.monotonic() + ELECTION_SECONDS_MAX
         while time.monotonic() < deadline:
             found = self.leaders(topic)
@@ -67,7 +67,7 @@ class DemoCluster:
         raise DemoFailed(f"not every partition of {topic} got a leader")
 
     def elections_ms(self, topic: str, dead: NodeId, led: set[int]) -> dict[int, float]:
-        """Return how long each of the partitions that a dead broker led had no leader."""
+        """Return how long each partition that a dead broker led had no leader."""
         began = time.perf_counter()
         took_ms: dict[int, float] = {}
         while len(took_ms) < len(led):

@@ -18,7 +18,7 @@ from kafkaesque.spark.pipelines.activity_events import ActivitySettings, Activit
 from kafkaesque.testing.process import free_port
 
 TIMES = ActivityTimes(gap_s=3, lateness_s=30)
-"""Visits of the demonstration are short; nothing may be late, however long an election takes."""
+"""Visits of the demonstration are short; no event may count as late, however long an election."""
 
 DRAIN_SECONDS_MAX = 120.0
 _STOP_SECONDS_MAX = 20
@@ -30,7 +30,7 @@ _QUERY = '{query="sessions"}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fares:
-    """How the pipeline fares: the numbers of its query for sessions."""
+    """The progress of the pipeline: the numbers of its query for sessions."""
 
     rows: int
     rows_per_s: float
@@ -39,7 +39,7 @@ class Fares:
 
 
 class Pipeline:
-    """A process that finds visits in the clicks while they come."""
+    """A process that finds visits in the clicks as they arrive."""
 
     def __init__(self, python: Path, bootstrap: str, folder: Path) -> None:
         self._bootstrap = bootstrap
@@ -55,11 +55,11 @@ class Pipeline:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is there."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def fares(self) -> Fares | None:
-        """Return how it fares; None while it is still starting."""
+        """Return its progress; None while it is still starting."""
         url = f"http://127.0.0.1:{self._port}/metrics"
         try:
             with urllib.request.urlopen(url, timeout=_ASK_SECONDS_MAX) as answer:
@@ -77,9 +77,9 @@ class Pipeline:
         )
 
     def drain(self, events: Iterable[Event]) -> tuple[int, int]:
-        """Wait until it has found all visits; return how many it found, and how many are equal.
+        """Wait until it has found all visits; return how many it found, and how many are correct.
 
-        Equal to what plain Python finds in the same events.
+        Correct means equal to what plain Python finds in the same events.
         """
         wanted = {_key(dataclasses.asdict(one)) for one in activity_plain.sessions(events, TIMES)}
         deadline = time.monotonic() + DRAIN_SECONDS_MAX
@@ -93,7 +93,7 @@ class Pipeline:
         return len(found), equal if len(found) == len(wanted) else min(equal, len(wanted) - 1)
 
     def stop(self) -> None:
-        """Interrupt it, as a user would; one that does not end is killed."""
+        """Interrupt it as a user would, and kill it if it does not end."""
         if self.is_running:
             self._process.send_signal(signal.SIGINT)
         try:

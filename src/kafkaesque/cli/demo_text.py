@@ -1,4 +1,4 @@
-"""A dialogue by text, as a person has it with telnet."""
+"""A dialogue in the text protocol, as typed into telnet."""
 
 import re
 import socket
@@ -11,9 +11,9 @@ _ANSWER_BYTES = 65536
 
 
 def dialogue(port: int, lines: list[str], say: Callable[[str, str], None]) -> list[str]:
-    """Type several lines on one connection; `say` is told each with its answer.
+    """Type several lines on one connection; `say` gets each line and its answer.
 
-    `{id}` in a line stands for the first subscription that was given.
+    `{id}` in a line stands for the first subscription id that was returned.
     """
     answers: list[str] = []
     subscription = ""

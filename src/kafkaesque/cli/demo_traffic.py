@@ -1,4 +1,4 @@
-"""The traffic of the demonstration: one client sends, another reads, and what was lost is counted.
+"""The traffic of the demonstration: one client sends, another reads, and losses are counted.
 
 Everything is counted from what the clients themselves recorded.
 """
@@ -30,7 +30,7 @@ SECONDS_MAX = 60
 RATE = 300
 """Events a second."""
 _AT_ONCE = 8
-"""Visitors at a time; each second one leaves and another comes."""
+"""Visitors at a time; every second one leaves and another comes."""
 _PACE_S = 0.02
 _FAR_MS = 3_600_000
 
@@ -44,27 +44,27 @@ class DemoFailed(KafkaesqueError):
 
 @dataclass(slots=True)
 class Sent:
-    """What the producer was told: which records are safe, by partition and offset."""
+    """What the producer knows: which records are acknowledged, by partition and offset."""
 
     events: dict[bytes, Event] = field(default_factory=dict)
-    """All that was handed over, by the value of its record."""
+    """All events that were sent, by the value of the record."""
     acknowledged: dict[Place, bytes] = field(default_factory=dict)
     refused: int = 0
     latencies_ms: list[float] = field(default_factory=list)
     longest_pause_ms: float = 0.0
-    """The longest time in which nothing at all was acknowledged."""
+    """The longest time without any acknowledgement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of the records that were acknowledged."""
+    """What became of the acknowledged records."""
 
     acknowledged: int
     lost: int
     twice: int
     reordered: int
     elsewhere: int
-    """Records that were read at another place than the producer was told."""
+    """Records read at another place than was acknowledged."""
 
     @property
     def is_good(self) -> bool:
@@ -80,7 +80,7 @@ def compare(
 ) -> Verdict:
     """Compare what was acknowledged with what was read: partition, offset, value.
 
-    `order` says in which order values were handed over; none means that it is not looked at.
+    `order` is the order in which values were sent; without it order is not checked.
     """
     counts = Counter(value for _, _, value in seen)
     places = {value: (partition, offset) for partition, offset, value in seen}
@@ -107,7 +107,7 @@ def create_topic(bootstrap: str) -> None:
 
 
 class Clicks:
-    """An idempotent confluent-kafka producer, with a thread of its own, that notes every fate."""
+    """An idempotent confluent-kafka producer on its own thread that records every outcome."""
 
     def __init__(self, bootstrap: str, seed: int) -> None:
         self.sent = Sent()
@@ -122,12 +122,12 @@ class Clicks:
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
                 "linger.ms": 5,
-                "log_level": 0,  # that a broker is gone for a moment is told by the story
+                "log_level": 0,  # the demonstration itself reports the lost broker
             }
         )
 
     def begin(self) -> None:
-        """Send one and wait: a producer needs a moment to get its id. Then send steadily."""
+        """Send one and wait, because a producer needs a moment for its id. Then send steadily."""
         self._send(1)
         self._wait()
         self.sent.latencies_ms.clear()
@@ -135,9 +135,9 @@ class Clicks:
         self._thread.start()
 
     def end(self) -> None:
-        """End the traffic, and wait until all fates are known.
+        """End the traffic, and wait until all outcomes are known.
 
-        Last comes one event from far in the future, so that all visits before it are over.
+        The last event is from far in the future, so that all visits before it are over.
         """
         self._is_ended.set()
         self._thread.join(SECONDS_MAX)
@@ -145,16 +145,16 @@ class Clicks:
         self._wait()
 
     def close(self) -> None:
-        """Stop at once, whatever became of it."""
+        """Stop at once, whatever the outcomes."""
         self._is_ended.set()
 
     @property
     def order(self) -> dict[bytes, int]:
-        """In which order values were handed over."""
+        """The order in which values were sent."""
         return {value: number for number, value in enumerate(self.sent.events)}
 
     def p99_ms(self) -> float:
-        """Return the latency that all but one in a hundred were acknowledged within."""
+        """Return the latency within which 99 % were acknowledged."""
         latencies = self.sent.latencies_ms
         return quantiles(latencies, n=100)[-1] if len(latencies) > 1 else 0.0
 
@@ -199,7 +199,7 @@ class Clicks:
 
 
 def read_all(bootstrap: str, count: int) -> tuple[str, list[tuple[int, int, bytes]]]:
-    """Read the topic from its start with a client of another make, if there is one.
+    """Read the topic from its start, with another client library if there is one.
 
     Returns the client's name, and partition, offset and value of each record.
     """
@@ -211,7 +211,7 @@ def read_all(bootstrap: str, count: int) -> tuple[str, list[tuple[int, int, byte
 
 
 async def _read_with_aiokafka(bootstrap: str, count: int) -> list[tuple[int, int, bytes]]:
-    """Read with a group; what is still missing in the end is counted as lost."""
+    """Read with a group; what is missing in the end counts as lost."""
     from aiokafka import AIOKafkaConsumer
 
     consumer = AIOKafkaConsumer(

@@ -17,9 +17,9 @@ from kafkaesque.errors import OutcomeUnknown, Undelivered
 
 if TYPE_CHECKING:
     from kafkaesque.patterns.dead_letter import DeadLetter
+    from kafkaesque.patterns.dead_letter_redrive import Redriven, Where
     from kafkaesque.patterns.letters import Letter
     from kafkaesque.patterns.message import Message
-    from kafkaesque.patterns.redriving import Redriven, Where
 
 _SHOWN_MAX = 20
 _COLUMNS: tuple[str, ...] = (
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"\d{1,9}:\d{1,18}")
 
 @click.group(cls=Group)
 def dlq() -> None:
-    """Look at dead letters and send them back."""
+    """Inspect dead letters and send them back."""
 
 
 @dlq.command("list", epilog="Example: kafkaesque dlq list")
@@ -39,7 +39,7 @@ def dlq() -> None:
 def list_(*, bootstrap: str, is_json: bool) -> None:
     """List the dead-letter topics.
 
-    For each how many letters it holds, and how many of them were not sent back.
+    For each, how many letters it holds, and how many of them were not sent back.
     """
     _reach(bootstrap)
     from kafkaesque.patterns.letters import dead_letter_topics, read_all, read_marks
@@ -60,13 +60,13 @@ def list_(*, bootstrap: str, is_json: bool) -> None:
 @dlq.command(epilog="Example: kafkaesque dlq show orders.orders.dlq --error ValueError")
 @click.argument("topic")
 @click.option("--error", help="Only those that failed with this class of error.")
-@click.option("--at", help="Only this one, as PARTITION:OFFSET.", metavar="PARTITION:OFFSET")
+@click.option("--at", help="Only this letter, as PARTITION:OFFSET.", metavar="PARTITION:OFFSET")
 @click.option(
     "--count",
     type=click.IntRange(min=1),
     default=_SHOWN_MAX,
     show_default=True,
-    help="Show so many at most.",
+    help="Show at most this many.",
 )
 @bootstrap_option
 @json_option
@@ -97,17 +97,17 @@ def show(
 
 @dlq.command(epilog="Example: kafkaesque dlq redrive orders.orders.dlq --rate 100 --yes")
 @click.argument("topic")
-@click.option("--to", "target", help="Send all to this topic; else each to where it came from.")
+@click.option("--to", "target", help="Send all to this topic.  [default: each to its origin]")
 @click.option("--error", help="Only those that failed with this class of error.")
-@click.option("--at", help="Only this one, as PARTITION:OFFSET.", metavar="PARTITION:OFFSET")
-@click.option("--count", type=click.IntRange(min=1), help="Send so many at most.")
-@click.option("--rate", type=click.FloatRange(min=0.001), help="So many a second at most.")
+@click.option("--at", help="Only this letter, as PARTITION:OFFSET.", metavar="PARTITION:OFFSET")
+@click.option("--count", type=click.IntRange(min=1), help="Send at most this many.")
+@click.option("--rate", type=click.FloatRange(min=0.001), help="At most this many per second.")
 @click.option(
     "--redrives-max",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Leave those that came back so often.",
+    help="Leave letters that came back this often.",
 )
 @yes_option
 @bootstrap_option
@@ -127,13 +127,13 @@ def redrive(  # noqa: PLR0913 - the command's options
 ) -> int:
     """Send dead letters back to where they came from.
 
-    Without --yes nothing is sent, and shown is how many it would be. The letters stay in the topic,
-    and what was sent back is not sent again. Exit code 3 says that the last ones may or may not
-    have been sent.
+    Without --yes it sends nothing, and only shows how many it would send. The letters stay in the
+    topic, and those that were sent back are not sent again. Exit code 3 means that the last ones
+    may or may not have been sent.
     """
     where = _where(error, at)
     _reach(bootstrap)
-    from kafkaesque.patterns.redriving import Redriver, RedriveSettings
+    from kafkaesque.patterns.dead_letter_redrive import Redriver, RedriveSettings
 
     settings = RedriveSettings(
         to=target,
@@ -152,7 +152,7 @@ def redrive(  # noqa: PLR0913 - the command's options
     output = Output(is_json=is_json)
     output.done(
         f"{verb}: {done.moved}, left: {left} "
-        f"(not asked for {done.filtered}, came back too often {done.looping}, "
+        f"(not selected {done.filtered}, came back too often {done.looping}, "
         f"of unknown origin {done.unknown_origin})",
         topic=topic,
         is_done=is_sure,
@@ -168,7 +168,7 @@ def redrive(  # noqa: PLR0913 - the command's options
 
 
 def _where(error: str | None, at: str | None) -> "Where":
-    """Return which letters are asked for."""
+    """Return a filter for the selected letters."""
     if at is not None and not _PLACE.fullmatch(at):
         raise click.UsageError(f"{at!r} is not of the form PARTITION:OFFSET")
 
@@ -181,7 +181,7 @@ def _where(error: str | None, at: str | None) -> "Where":
 
 
 def _reach(bootstrap: str) -> None:
-    # A broker that is not there is said at once and in a sentence: librdkafka would try for long.
+    # Reports an unreachable broker at once and in one sentence: librdkafka would keep trying.
     with Admin(bootstrap) as admin:
         admin.topics.list()
 
@@ -190,7 +190,7 @@ def _row(letter: "Letter") -> tuple[object, ...]:
     at = f"{letter.message.partition}:{letter.message.offset}"
     dead = letter.dead
     if dead is None:
-        return (at, None, None, "its headers are not ours", None, None, None, None)
+        return (at, None, None, "not a dead letter's headers", None, None, None, None)
     origin = f"{dead.origin.topic}:{dead.origin.partition}:{dead.origin.offset}"
     failure = dead.failure
     numbers = (dead.attempts, dead.redrives)
@@ -199,10 +199,10 @@ def _row(letter: "Letter") -> tuple[object, ...]:
 
 
 def _moment(time_ms: int) -> str | None:
-    """Return a time as people read it; None if a stranger's header says one that cannot be."""
+    """Return a readable time; None if a foreign header holds an impossible one."""
     try:
         return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):  # which of them is up to the system
+    except (ValueError, OverflowError, OSError):  # depends on the platform
         return None
 
 
@@ -212,6 +212,6 @@ def _content(message: "Message") -> Sequence[object]:
 
 
 def _progress(state: "Redriven") -> None:
-    """Show how far it is, on a terminal."""
+    """Show the progress on a terminal."""
     if sys.stderr.isatty():
         click.echo(f"\rseen {state.seen:,}, sent {state.moved:,} ", nl=False, err=True)

@@ -1,4 +1,4 @@
-"""`kafkaesque doctor`: what is wrong with a cluster, and the command that mends it."""
+"""`kafkaesque doctor`: what is wrong with a cluster, and the command that fixes it."""
 
 import time
 
@@ -12,16 +12,16 @@ from kafkaesque.client.findings import findings
 from kafkaesque.client.overview import look
 
 SECOND_LOOK_S = 3.0
-"""Moves are looked at twice: only so it shows whether they get on."""
+"""Moves are read twice, this many seconds apart, to see whether they make progress."""
 
 
 @click.command(epilog="Example: kafkaesque doctor --bootstrap localhost:9092")
 @bootstrap_option
 @json_option
 def doctor(*, bootstrap: str, is_json: bool) -> int:
-    """Say what is wrong with a cluster, and what mends it.
+    """Report what is wrong with a cluster, and how to fix it.
 
-    One line for each finding, the worst first. The exit code is 0 when there is none, else 1.
+    One line per finding, worst first. The exit code is 0 if there is none, else 1.
     """
     with Admin(bootstrap) as admin:
         seen = look(admin)

@@ -1,4 +1,4 @@
-"""`kafkaesque group`: consumer groups, where they stand and how far behind they are."""
+"""`kafkaesque group`: consumer groups, their offsets and their lag."""
 
 from collections.abc import Mapping, Sequence
 from typing import assert_never
@@ -18,9 +18,10 @@ from kafkaesque.cli.positions import (
     Shift,
 )
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.errors import Refused
 from kafkaesque.client.groups import GroupInfo
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
-from kafkaesque.errors import Refused, UnknownTopic
+from kafkaesque.errors import UnknownTopic
 from kafkaesque.types import NodeId, Offset
 
 _NO_SUCH_GROUP = "GROUP_ID_NOT_FOUND"
@@ -28,7 +29,7 @@ _NO_SUCH_GROUP = "GROUP_ID_NOT_FOUND"
 
 @click.group(cls=Group)
 def group() -> None:
-    """Look at consumer groups and change where they stand."""
+    """Inspect consumer groups and change their offsets."""
 
 
 @group.command("list", epilog="Example: kafkaesque group list")
@@ -37,8 +38,8 @@ def group() -> None:
 def list_(*, bootstrap: str, is_json: bool) -> None:
     """List the groups.
 
-    For each its name, its state, its kind, and its type: in classic groups a member assigns, in
-    consumer groups the broker does.
+    For each its name, state, kind and type: in classic groups a member assigns, in consumer groups
+    the broker does.
     """
     output = Output(is_json=is_json)
     missing: set[NodeId] = set()
@@ -56,7 +57,7 @@ def list_(*, bootstrap: str, is_json: bool) -> None:
 def describe(*, group: str, bootstrap: str, is_json: bool) -> None:
     """Show the members and the lag.
 
-    For each partition what is committed, where it ends, and how many records lie between.
+    For each partition the committed offset, the end, and how many records lie between.
     """
     with Admin(bootstrap) as admin:
         info = admin.groups.describe(group)
@@ -73,14 +74,17 @@ def describe(*, group: str, bootstrap: str, is_json: bool) -> None:
 @group.command(epilog="Example: kafkaesque group reset billing --topic orders --to '2 hours ago'")
 @click.argument("group")
 @click.option(
-    "--topic", "topics", multiple=True, help="Only this one, may be repeated; else all it has read."
+    "--topic",
+    "topics",
+    multiple=True,
+    help="Only this topic; may be repeated.  [default: all with offsets]",
 )
 @click.option(
     "--partition",
     "partitions",
     multiple=True,
     type=click.IntRange(min=0),
-    help="Only this one of each topic; may be repeated.",
+    help="Only this partition of each topic; may be repeated.",
 )
 @click.option(
     "--to",
@@ -103,8 +107,8 @@ def reset(
 ) -> int:
     """Move a group to other offsets.
 
-    Refused while it has members. Offsets that are not there are moved to the nearest end. Without
-    --yes nothing is moved, and shown is where it would go.
+    Refused while it has members. Offsets out of range are moved to the nearest end. Without --yes
+    nothing is moved, and it only shows where the group would go.
     """
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
@@ -112,7 +116,7 @@ def reset(
         committed = admin.groups.offsets(group)
         places = _places(admin, topics, partitions, committed)
         if not places:
-            raise click.UsageError(f"group {group} has no offsets: say which --topic to begin with")
+            raise click.UsageError(f"group {group} has no offsets: give a --topic")
         targets = _targets(admin, places, to, committed)
         rows = [
             (topic, partition, committed.get((topic, partition)), targets[topic, partition])
@@ -185,7 +189,7 @@ def _standing(
 
 
 def _ends(admin: Admin, places: Sequence[Place]) -> dict[Place, Offset]:
-    """Return the ends of the partitions that still exist: topics go, offsets stay for a while."""
+    """Return the ends of the partitions that still exist: offsets outlive topics for a while."""
     kept = set(_existing(admin, {topic for topic, _ in places}))
     return admin.topics.offsets([place for place in places if place in kept], LATEST)
 
@@ -206,7 +210,7 @@ def _refuse_if_active(admin: Admin, name: str) -> None:
     except Refused as refused:
         if refused.code != _NO_SUCH_GROUP:
             raise
-        return  # it comes to be with its first offsets
+        return  # its first offsets create it
     if members:
         raise Refused(
             f"group {name} has members ({len(members)}): stop them first", "NON_EMPTY_GROUP"

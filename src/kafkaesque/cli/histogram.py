@@ -1,7 +1,7 @@
 """A histogram of latencies that keeps every value to within 3 %, however long it grows.
 
 The buckets are those of HdrHistogram: exact below 64 ns, then 32 for each power of two. Two
-histograms can therefore be added without losing anything.
+histograms can therefore be added without loss.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ _SUB = 1 << _SUB_BITS
 
 
 def bucket_top(value_ns: int) -> int:
-    """Return the largest value that falls into the same bucket as this one."""
+    """Return the largest value in the same bucket."""
     assert value_ns >= 0, "nothing arrives before it was due"
     if value_ns < 2 * _SUB:
         return value_ns
@@ -21,7 +21,7 @@ def bucket_top(value_ns: int) -> int:
 
 
 class Histogram:
-    """How often which latency was seen, in nanoseconds."""
+    """Counts of latencies in nanoseconds."""
 
     def __init__(self, counts: Iterable[tuple[int, int]] = ()) -> None:
         self._counts: Counter[int] = Counter()
@@ -33,22 +33,22 @@ class Histogram:
         self._counts[bucket_top(value_ns)] += 1
 
     def merge(self, other: "Histogram") -> None:
-        """Count everything that another one has counted."""
+        """Add all counts of another histogram."""
         self._counts.update(other._counts)
 
     @property
     def count(self) -> int:
-        """How many latencies were counted."""
+        """The number of latencies."""
         return self._counts.total()
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Return (upper end of a bucket, count), from the smallest on."""
+        """Return (upper end of a bucket, count), smallest first."""
         return sorted(self._counts.items())
 
     def percentile(self, percent: float) -> int:
-        """Return the latency that so many percent did not exceed; raises ValueError if empty.
+        """Return the latency that this percentage did not exceed; raises ValueError if empty.
 
-        100 is the maximum. It is the nearest rank, never a value between two that were seen.
+        100 is the maximum. It is the nearest rank, never a value between two recorded ones.
         """
         if not self._counts:
             raise ValueError("no latencies were counted")

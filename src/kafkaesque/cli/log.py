@@ -1,4 +1,4 @@
-"""`kafkaesque log`: log files, looked into without a broker."""
+"""`kafkaesque log`: log files, inspected without a broker."""
 
 import json
 from collections.abc import Iterator
@@ -8,19 +8,17 @@ from typing import assert_never
 import click
 import msgspec
 
-from kafkaesque.broker.topic_folders import is_folder_of
 from kafkaesque.cli.log_journal import repair_journal
 from kafkaesque.cli.main import FAILED, Group
 from kafkaesque.cli.options import NOT_DONE, json_option, yes_option
 from kafkaesque.cli.output import Output, Table, counted, shown
 from kafkaesque.cli.record_text import json_value
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import BatchError, KafkaesqueError, LogError
+from kafkaesque.errors import KafkaesqueError, LogError
 from kafkaesque.log.damage import load_damage
-from kafkaesque.log.giving_up import give_up, survey
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import GroupState
-from kafkaesque.log.look import (
+from kafkaesque.log.log_inspection import (
     Damage,
     Seen,
     SeenBatch,
@@ -29,10 +27,13 @@ from kafkaesque.log.look import (
     look,
     look_at_journal,
 )
+from kafkaesque.log.log_salvage import give_up, survey
 from kafkaesque.log.posix_disk import PosixDisk
-from kafkaesque.log.trust import trust as trust_groups
 from kafkaesque.log.verify import Verified, groups_in
 from kafkaesque.log.verify import verify as verify_logs
+from kafkaesque.log.vote_permission import trust as trust_groups
+from kafkaesque.machines.catalog.group_names import is_folder_of
+from kafkaesque.record.errors import BatchError
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import NO_PRODUCER_ID
@@ -41,23 +42,23 @@ from kafkaesque.types import GroupId
 Facts = dict[str, object]
 
 _OF_RECORDS = ("key", "value", "headers")
-"""What users wrote: shown in quotes, so that it cannot be taken for ours."""
+"""User data: shown in quotes, so that it cannot be mistaken for ours."""
 
 
 @click.group(cls=Group)
 def log() -> None:
-    """Look into log files without a broker."""
+    """Inspect log files without a broker."""
 
 
 @log.command(epilog="Example: kafkaesque log dump data/cluster-metadata --records")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("--records", "with_records", is_flag=True, help="Also each record.")
+@click.option("--records", "with_records", is_flag=True, help="Also print each record.")
 @json_option
 def dump(*, path: Path, with_records: bool, is_json: bool) -> int:
-    """Print what lies in log files.
+    """Print the contents of log files.
 
     PATH is a data folder, a partition's folder, or one segment file. Checksums and indexes are
-    checked and nothing is changed; exit code 1 says that there is damage.
+    checked and nothing is changed; exit code 1 means damage.
     """
     damages = 0
     try:
@@ -79,12 +80,11 @@ def dump(*, path: Path, with_records: bool, is_json: bool) -> int:
 @click.argument("groups", metavar="[GROUP]...", nargs=-1)
 @json_option
 def verify(*, data: Path, groups: tuple[str, ...], is_json: bool) -> int:
-    """Read logs through: are they what was written?
+    """Read whole logs and check that they are undamaged.
 
     DATA is the data folder of a broker, which may be running. A GROUP is a partition as `log dump`
-    names it; without one all are read. Checksums, offsets and terms of all batches are checked, and
-    closed segments are held against their seals. Nothing is changed. Exit code 1 says that there is
-    damage.
+    names it; without one, all are read. It checks checksums, offsets and terms of all batches, and
+    compares closed segments with their seals. Nothing is changed. Exit code 1 means damage.
     """
     damaged = count = 0
     try:
@@ -110,7 +110,7 @@ def verify(*, data: Path, groups: tuple[str, ...], is_json: bool) -> int:
 
 
 def _verified(found: Verified, *, is_json: bool) -> Iterator[str]:
-    """Yield the lines for one partition; for people only what is damaged gets more than one."""
+    """Yield the lines for one partition; as text, only damaged ones get more than one."""
     if is_json:
         yield json.dumps(msgspec.to_builtins(found), ensure_ascii=False, separators=(",", ":"))
         return
@@ -128,11 +128,10 @@ def _verified(found: Verified, *, is_json: bool) -> Iterator[str]:
 def trust(*, data: Path, groups: tuple[str, ...]) -> int:
     """Let replicas vote again although they may have lost records.
 
-    DATA is the data folder of a broker that is stopped. A GROUP is a partition as `log dump` names
-    it. After a loss of power a replica of a topic with another flush.policy than always does not
-    vote before it has caught up with a leader. If so many lost power at once that there can be no
-    leader, trust those replicas on a majority of their brokers: what none of them had synced is
-    lost then.
+    DATA is the data folder of a stopped broker. A GROUP is a partition as `log dump` names it.
+    After a power loss, a replica of a topic whose flush.policy is not always does not vote until
+    it has caught up with a leader. If too many lost power at once for a leader to be elected, trust
+    these replicas on a majority of their brokers: what none of them had synced is then lost.
     """
     try:
         disk = PosixDisk(data)
@@ -165,19 +164,19 @@ def trust(*, data: Path, groups: tuple[str, ...]) -> int:
 def repair(
     *, data: Path, topic: str | None, partition: int | None, is_sure: bool, is_json: bool
 ) -> int:
-    """Give up what the only copy of a partition has lost, or make a lost journal again.
+    """Give up what a partition's only copy has lost, or rebuild a lost journal.
 
-    Good records stay at their offsets, and what is lost becomes a hole that consumers pass over.
-    The damaged files are kept, with names that end in .damaged. Without --yes it only shows what
-    would be given up. Copies that other brokers have, too, are mended from those by themselves.
+    Good records keep their offsets, and lost ones become a hole that consumers skip. The damaged
+    files are kept, with names that end in .damaged. Without --yes it only shows what would be given
+    up. Damage that another broker has a good copy of is repaired from there automatically.
 
-    Without TOPIC and PARTITION it is about the journal of a broker that is alone: if that is
-    damaged or missing, a new one is made from what the segments hold, and all partitions go on in
-    a term above any that they know. The broker of a cluster is started with --rejoin instead.
+    Without TOPIC and PARTITION it repairs the journal of a broker that is alone: if it is damaged
+    or missing, a new one is made from the segments, and all partitions continue in a term above
+    any that they know. For a broker of a cluster, start it with --rejoin instead.
     """
     output = Output(is_json=is_json)
     if topic is not None and partition is None:
-        raise click.UsageError("name the partition, too, or neither to repair the journal")
+        raise click.UsageError("give PARTITION too, or neither to repair the journal")
     try:
         disk = PosixDisk(data)
     except OSError as error:
@@ -189,7 +188,7 @@ def repair(
         group, state = _lone_group(data, topic, partition)
         found = survey(disk, group, state)
         if found.is_whole and not load_damage(disk, group):
-            click.echo(f"{topic}-{partition}: nothing of it is damaged", err=True)
+            click.echo(f"{topic}-{partition}: nothing is damaged", err=True)
             return 0
         rows = [(one.first, one.end, one.records, one.bytes, one.file) for one in found.losses]
         columns = ("first", "end", "records", "bytes", "file")
@@ -203,12 +202,14 @@ def repair(
         journal.close()
     finally:
         disk.close()
-    output.done(f"{topic}-{partition} goes on without {records}", topic=topic, partition=partition)
+    output.done(
+        f"{topic}-{partition} continues without {records}", topic=topic, partition=partition
+    )
     return 0
 
 
 def _lone_group(data: Path, topic: str, partition: int) -> tuple[GroupId, GroupState]:
-    """Find a partition of which this broker has the only copy; raises LogError."""
+    """Find a partition that only this broker has a copy of; raises LogError."""
     found: list[SeenGroup] = []
     for seen in look_at_journal(data / "journal"):
         if isinstance(seen, Damage):
@@ -222,8 +223,8 @@ def _lone_group(data: Path, topic: str, partition: int) -> tuple[GroupId, GroupS
     others = set(one.state.marks.voters()[-1][1].members) - {one.node}
     if others:
         raise LogError(
-            f"broker {shown(sorted(others))} has a copy of {topic}-{partition}, too: start the "
-            "broker, and it is mended from there"
+            f"broker {shown(sorted(others))} also has a copy of {topic}-{partition}: start this "
+            "broker, and it repairs its copy from there"
         )
     return one.group, one.state
 

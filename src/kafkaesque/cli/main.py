@@ -1,4 +1,4 @@
-"""The `kafkaesque` command: finds the subcommand, and says in one sentence what went wrong.
+"""The `kafkaesque` command: finds the subcommand and reports failures in one sentence.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 outcome unknown; a command may return another one
 that it documents.
@@ -17,7 +17,7 @@ from kafkaesque.errors import KafkaesqueError, OutcomeUnknown
 
 FAILED = 1
 UNKNOWN = 3
-"""It may or may not have been done: look before you do it again."""
+"""It may or may not have been done: check before you repeat it."""
 INTERRUPTED = 130
 """What a shell reports for a program that was stopped with ctrl-C: 128 + SIGINT."""
 
@@ -45,41 +45,41 @@ COMMANDS: Mapping[str, str] = {
 
 SUMMARIES: Mapping[str, str] = {
     "backup": "Save topics and groups to a folder while the brokers run.",
-    "bench": "Measure brokers: sending, reading, and the way from end to end.",
+    "bench": "Measure brokers: sending, reading, and end-to-end latency.",
     "broker": "See and change settings of brokers while they run.",
-    "cluster": "Start brokers on this machine, and look after a cluster.",
+    "cluster": "Start brokers on this machine, and manage a cluster.",
     "completion": "Print the script that completes commands in a shell.",
-    "consume": "Print the records of a topic as they come.",
-    "demo": "Watch three brokers lose one of them, and no record.",
-    "dlq": "Look at dead letters and send them back.",
-    "doctor": "Say what is wrong with a cluster, and what mends it.",
-    "group": "Look at consumer groups and change where they stand.",
-    "log": "Look into log files without a broker.",
-    "pipeline": "Run ready-made jobs on Spark, and make up data for them.",
+    "consume": "Print the records of a topic as they arrive.",
+    "demo": "Watch three brokers lose one of them and no records.",
+    "dlq": "Inspect dead letters and send them back.",
+    "doctor": "Report what is wrong with a cluster, and how to fix it.",
+    "group": "Inspect consumer groups and change their offsets.",
+    "log": "Inspect log files without a broker.",
+    "pipeline": "Run ready-made jobs on Spark, and generate test data for them.",
     "produce": "Send the lines of a file, or of stdin, to a topic.",
-    "restore": "Bring topics and groups back from a folder.",
-    "serve": "Run one broker until it is told to stop.",
+    "restore": "Restore topics and groups from a folder.",
+    "serve": "Run one broker until it is stopped.",
     "sim": "Run a whole cluster on simulated disks, network and clocks.",
     "topic": "List, create, change and delete topics.",
-    "transaction": "Look at transactions and end those that nobody ends.",
+    "transaction": "Inspect transactions and end stuck ones.",
 }
-"""The first sentence of each command's help, so that the list of them imports none of them."""
+"""The first sentence of each command's help, so that listing the commands imports none of them."""
 
 
 def suggested(error: click.UsageError, names: Sequence[str], given: str) -> click.UsageError:
-    """Return a refusal that also names what may have been meant."""
+    """Return the error with the closest known name as a suggestion."""
     alike = difflib.get_close_matches(given, names, n=1)
     hint = f" Did you mean {alike[0]}?" if alike else ""
     return click.UsageError(f"{error.message}{hint}", error.ctx)
 
 
 class Group(click.Group):
-    """A group of subcommands that says what may have been meant."""
+    """A group of subcommands that suggests a name for a mistyped one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; one that does not exist is refused with those that are like it."""
+        """Find the command; an unknown one is refused with the closest name as a suggestion."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -108,7 +108,7 @@ class LazyGroup(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with what SUMMARIES says of them; others are imported to be asked."""
+        """List the commands with their SUMMARIES; those without one are imported."""
         rows = []
         for name in self.list_commands(ctx):
             summary = SUMMARIES.get(name)
@@ -133,7 +133,7 @@ cli = click.version_option(__version__, prog_name="kafkaesque")(
 
 
 def run(arguments: Sequence[str], command: click.Command = cli) -> int:
-    """Run one command line and return its exit code; what went wrong is said on stderr."""
+    """Run one command line and return its exit code; errors go to stderr."""
     try:
         result = command.main(list(arguments), prog_name="kafkaesque", standalone_mode=False)
     except click.ClickException as problem:
@@ -142,7 +142,7 @@ def run(arguments: Sequence[str], command: click.Command = cli) -> int:
     except click.Abort:
         return INTERRUPTED
     except BrokenPipeError:
-        # Who read our output has gone. What Python still holds of it must go nowhere.
+        # The reader of our output has gone: discard what Python still buffers.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OutcomeUnknown as problem:

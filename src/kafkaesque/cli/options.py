@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they are called the same everywhere."""
+"""Options that several commands share, so that they have the same name everywhere."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from kafkaesque.client.address import parse_addresses
-from kafkaesque.errors import InvalidAddress
+from kafkaesque.client.errors import InvalidAddress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,13 +32,13 @@ def bootstrap_option(command: F) -> F:
         show_envvar=True,
         metavar="HOST:PORT,...",
         callback=_check_bootstrap,
-        help="Brokers to begin with.",
+        help="Brokers to connect to first.",
     )(command)
 
 
 def json_option(command: F) -> F:
     """Add `--json`."""
-    return click.option("--json", "is_json", is_flag=True, help="Print JSON, one value a line.")(
+    return click.option("--json", "is_json", is_flag=True, help="Print JSON, one value per line.")(
         command
     )
 

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, tab-separated lines for pipes, JSON when asked for."""
+"""How commands print: tables on terminals, tab-separated lines in pipes, JSON with `--json`."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from kafkaesque.types import NodeId
 
 _THOUSAND = 1000
 _WIDEST = 10_000
-"""A table is measured as if the terminal had so many columns."""
+"""Terminal width, in columns, at which a table is measured."""
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -23,13 +23,13 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     quiet: Collection[str] = ()
-    """Columns that a person need not see where no row has anything in them."""
+    """Columns that terminals leave out if they are empty in every row."""
     sizes: Collection[str] = ()
-    """Columns of bytes, which a person reads as `1.2 GB`."""
+    """Columns of bytes, shown on terminals as `1.2 GB`."""
     headings: Mapping[str, str] = field(default_factory=dict)
-    """What a person reads above columns whose names are long; programs read the names."""
+    """Shorter headings of long columns, for terminals; programs read the names."""
     whole: Collection[str] = ()
-    """Columns whose cells are one line each, however narrow the terminal: people copy them."""
+    """Columns whose cells never wrap, however narrow the terminal: users copy them."""
 
     def records(self) -> list[dict[str, object]]:
         """Return the rows with their columns' names, for JSON."""
@@ -44,7 +44,7 @@ class Output:
         self._is_json = is_json
 
     def table(self, table: Table) -> None:
-        """Print one table; as JSON one object per row."""
+        """Print one table; with JSON, one object per row."""
         if self._is_json:
             for record in table.records():
                 click.echo(_json(record))
@@ -55,9 +55,9 @@ class Output:
                 click.echo("\t".join(shown(cell) for cell in row))
 
     def tables(self, head: Mapping[str, object], tables: Sequence[Table]) -> None:
-        """Print several tables about one thing; as JSON one object with a list for each.
+        """Print several tables about one thing; with JSON, one object with a list for each.
 
-        In a pipe the first column of each line is the kind of its table.
+        In a pipe, the first column of each line is the kind of its table.
         """
         if self._is_json:
             lists = {f"{table.kind}s": table.records() for table in tables}
@@ -75,23 +75,23 @@ class Output:
                     click.echo("\t".join([table.kind, *(shown(cell) for cell in row)]))
 
     def done(self, sentence: str, **facts: object) -> None:
-        """Say what was done; as JSON the facts alone."""
+        """Print what was done; with JSON, only the facts."""
         click.echo(_json(facts) if self._is_json else sentence)
 
     def missing(self, nodes: Collection[NodeId]) -> None:
-        """Say on stderr which brokers told nothing, if there are any."""
+        """Name on stderr the brokers that did not answer, if any."""
         if nodes:
             plural = "" if len(nodes) == 1 else "s"
             names = ", ".join(map(str, sorted(nodes)))
-            click.echo(f"no answer from broker{plural} {names}: more may be known there", err=True)
+            click.echo(f"no answer from broker{plural} {names}: output may be incomplete", err=True)
 
     def not_done(self, sentence: str) -> None:
-        """Say on stderr that this was only a preview."""
-        click.echo(f"{sentence}: nothing was changed, add --yes to do it", err=True)
+        """Print on stderr that this was only a preview."""
+        click.echo(f"{sentence}: nothing was changed; add --yes to do it", err=True)
 
 
 def shown(value: object) -> str:
-    """Return a value as text of one line and one column, whatever it holds."""
+    """Return a value as printable text on one line and in one column."""
     match value:
         case None:
             return "-"
@@ -157,7 +157,7 @@ def _draw(table: Table) -> None:
     console = Console()
     wide = console.options.update(max_width=_WIDEST)
     if Measurement.get(console, wide, drawn).maximum > console.width:
-        drawn.padding = 0  # one blank between two columns is left
+        drawn.padding = 0  # leaves one blank between columns
     console.print(drawn)
 
 

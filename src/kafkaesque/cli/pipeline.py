@@ -14,7 +14,8 @@ from kafkaesque.cli.options import bootstrap_option, json_option
 from kafkaesque.cli.output import Output, Table, counted
 from kafkaesque.client.admin import Admin
 from kafkaesque.clock import SystemClock
-from kafkaesque.errors import KafkaesqueError, SparkMissing, TopicExists
+from kafkaesque.errors import KafkaesqueError, TopicExists
+from kafkaesque.spark.errors import SparkMissing
 from kafkaesque.spark.pipelines.catalog import PIPELINES
 from kafkaesque.spark.pipelines.messages import Message
 from kafkaesque.spark.pipelines.settings import PipelineSettings, parse_settings
@@ -23,9 +24,9 @@ _PARTITIONS = 4
 _FLUSH_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.1
 _WAITING_MAX = 50_000
-"""Records that wait to be sent: fewer than the producer's queue takes."""
+"""Records that wait to be sent: fewer than the producer's queue holds."""
 _MILLISECONDS_PER_MESSAGE = 2_000
-"""How far apart made-up events are on average."""
+"""Average time between generated events."""
 
 _NAME = click.Choice(list(PIPELINES))
 _WITH_DATA = click.Choice([one.name for one in PIPELINES.values() if one.generate is not None])
@@ -41,12 +42,12 @@ _set_option = click.option(
 
 @click.group(cls=Group)
 def pipeline() -> None:
-    """Run ready-made jobs on Spark, and make up data for them."""
+    """Run ready-made jobs on Spark, and generate test data for them."""
 
 
 @pipeline.command("list", epilog="Example: kafkaesque pipeline list")
 @json_option
-def list_(is_json: bool) -> None:  # noqa: FBT001 - given by click
+def list_(is_json: bool) -> None:  # noqa: FBT001 - passed by click
     """List the pipelines."""
     rows = [(one.name, one.topic, one.summary) for one in PIPELINES.values()]
     Output(is_json=is_json).table(
@@ -57,8 +58,8 @@ def list_(is_json: bool) -> None:  # noqa: FBT001 - given by click
 @pipeline.command(epilog="Example: kafkaesque pipeline settings metrics")
 @click.argument("name", type=_NAME)
 @json_option
-def settings(name: str, is_json: bool) -> None:  # noqa: FBT001 - given by click
-    """List what can be set for a pipeline, with the defaults."""
+def settings(name: str, is_json: bool) -> None:  # noqa: FBT001 - passed by click
+    """List the settings of a pipeline, with their defaults."""
     default = PIPELINES[name].settings()
     rows = [(one.name, str(getattr(default, one.name))) for one in dataclasses.fields(default)]
     Output(is_json=is_json).table(Table(kind="setting", columns=("name", "default"), rows=rows))
@@ -71,9 +72,9 @@ def settings(name: str, is_json: bool) -> None:  # noqa: FBT001 - given by click
     type=click.IntRange(min=1),
     default=10_000,
     show_default=True,
-    help="How many records.",
+    help="Number of records.",
 )
-@click.option("--seed", type=int, default=7, show_default=True, help="Another seed, other data.")
+@click.option("--seed", type=int, default=7, show_default=True, help="Seed of the data.")
 @_set_option
 @bootstrap_option
 @json_option
@@ -83,11 +84,11 @@ def generate(
     seed: int,
     words: Sequence[str],
     bootstrap: str,
-    is_json: bool,  # noqa: FBT001 - given by click
+    is_json: bool,  # noqa: FBT001 - passed by click
 ) -> None:
-    """Fill a pipeline's topic with made-up records; it is created if it is not there.
+    """Fill a pipeline's topic with generated records; creates it if it does not exist.
 
-    A pipeline that reads more than one topic gets more records, for the others.
+    A pipeline that reads several topics also gets records for the others.
     """
     chosen = PIPELINES[name]
     assert chosen.generate is not None, "only those with data can be chosen"
@@ -102,7 +103,7 @@ def generate(
 
 @pipeline.command(epilog="Example: kafkaesque pipeline run activity --once")
 @click.argument("name", type=_NAME)
-@click.option("--once", "is_once", is_flag=True, help="End when all that is there is done.")
+@click.option("--once", "is_once", is_flag=True, help="Stop at the end of the topic.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -112,20 +113,20 @@ def generate(
 @click.option(
     "--metrics-port",
     type=click.IntRange(1, 65_535),
-    help="Serve how its queries fare for Prometheus, on this port of this machine.",
+    help="Serve metrics of its queries for Prometheus, on this local port.",
 )
 @_set_option
 @bootstrap_option
 def run(
     name: str,
-    is_once: bool,  # noqa: FBT001 - given by click
+    is_once: bool,  # noqa: FBT001 - passed by click
     folder: Path | None,
     master: str,
     metrics_port: int | None,
     words: Sequence[str],
     bootstrap: str,
 ) -> None:
-    """Run a pipeline, until it is interrupted or with --once to the end of its topic."""
+    """Run a pipeline until it is interrupted, or with --once to the end of its topic."""
     if importlib.util.find_spec("pyspark") is None:
         raise SparkMissing("Spark is not installed: install kafkaesque-broker with the extra spark")
     from kafkaesque.spark.pipelines.blocks import Place
@@ -153,7 +154,7 @@ def _watch(jobs: Sequence[Any], metrics_port: int | None, *, is_once: bool) -> N
     from rich.console import Console
     from rich.live import Live
 
-    from kafkaesque.spark.pipelines import running
+    from kafkaesque.spark.pipelines import query_runner
     from kafkaesque.spark.pipelines.exporter import Exporter
 
     console, exporter = Console(), Exporter()
@@ -161,12 +162,12 @@ def _watch(jobs: Sequence[Any], metrics_port: int | None, *, is_once: bool) -> N
         exporter.serve(metrics_port)
     with Live(console=console, auto_refresh=False, transient=True) as live:
 
-        def show(fares: list[running.Fare]) -> None:
-            live.update(running.table(fares), refresh=True)
+        def show(fares: list[query_runner.Fare]) -> None:
+            live.update(query_runner.table(fares), refresh=True)
             exporter.tell(fares)
 
-        fares = running.run(jobs, show, is_in_turn=is_once)
-    console.print(running.table(fares))
+        fares = query_runner.run(jobs, show, is_in_turn=is_once)
+    console.print(query_runner.table(fares))
 
 
 def _create_topics(bootstrap: str, given: PipelineSettings) -> None:
@@ -199,7 +200,7 @@ def _send(messages: Iterable[Message[Any]], given: PipelineSettings, bootstrap: 
     sent = 0
     for message in messages:
         topic = getattr(given, message.to)
-        # Ends: each turn waits until something was delivered, or a delivery timed out.
+        # Ends: each pass waits until something was delivered or timed out.
         while len(producer) >= _WAITING_MAX:
             producer.poll(_POLL_SECONDS)
         producer.produce(topic, message.value, message.key, on_delivery=note)
@@ -207,6 +208,6 @@ def _send(messages: Iterable[Message[Any]], given: PipelineSettings, bootstrap: 
         sent += 1
     unsent = producer.flush(_FLUSH_SECONDS_MAX)
     if failures or unsent:
-        reason = failures[0] if failures else "no answer came in time"
-        raise KafkaesqueError(f"not taken: {counted(len(failures) + unsent, 'record')}: {reason}")
+        reason = failures[0] if failures else "no acknowledgement arrived in time"
+        raise KafkaesqueError(f"not written: {counted(len(failures) + unsent, 'record')}: {reason}")
     return sent

@@ -1,4 +1,4 @@
-"""Places in a partition, as people name them: an end, an offset, a time, or some records away."""
+"""Positions in a partition, as users write them: an end, an offset, a time, or a shift."""
 
 import re
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ _SHIFT = re.compile(r"[+-]\d{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The first record that is kept."""
+    """The first record that still exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Behind the last record."""
+    """After the last record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """The first record that is not before this time."""
+    """The first record at or after this time."""
 
     timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """So many records further on, or back if negative."""
+    """This many records forward, or back if negative."""
 
     records: int
 
@@ -65,10 +65,10 @@ Position: TypeAlias = Beginning | End | AtOffset | AtTime | Shift
 
 
 def parse_position(text: str, now_ms: int) -> Position:
-    """Read a position; raises ValueError with a sentence for what is none.
+    """Read a position; raises ValueError with a sentence if it is not one.
 
     `beginning` or `earliest`, `end` or `latest`, an offset, `+5` or `-5` for a shift, an ISO time
-    (without a zone: the machine's own), or a time that has passed: `10 minutes ago`, `90s`.
+    (without a zone: the machine's own), or a time ago: `10 minutes ago`, `90s`.
     """
     word = text.strip()
     match word.lower():
@@ -88,8 +88,8 @@ def parse_position(text: str, now_ms: int) -> Position:
         return AtTime(int(datetime.fromisoformat(word).astimezone().timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
         raise ValueError(
-            f"{text!r} is no position: beginning, end, an offset, a time like "
-            "2026-01-31T12:00:00Z, or one like '10 minutes ago' is expected"
+            f"{text!r} is not a position: expected beginning, end, an offset, a time like "
+            "2026-01-31T12:00:00Z, or one like '10 minutes ago'"
         ) from None
 
 
@@ -101,7 +101,7 @@ class PositionType(click.ParamType):  # type: ignore[type-arg]  # generic since 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Position:
-        """Read what was given."""
+        """Convert the option's value."""
         if isinstance(value, Position):
             return value
         try:

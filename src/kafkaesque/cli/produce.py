@@ -25,7 +25,7 @@ LINE_BYTES_MAX = 64 << 20
 
 _QUEUE_WAIT_SECONDS = 0.1
 _SHOWN_EVERY_SECONDS = 0.2
-"""How often the last records, for which nothing new is read, are counted on the terminal."""
+"""How often the terminal's count is updated while the last records are awaited."""
 _SHOWN_REASONS_MAX = 5
 _IN_DOUBT = frozenset(
     {
@@ -42,7 +42,7 @@ _IN_DOUBT = frozenset(
 
 
 class Tally:
-    """What became of the records so far."""
+    """Outcomes of the records so far."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -51,7 +51,7 @@ class Tally:
         self.unknown: Counter[str] = Counter()
 
     def delivered(self, error: "KafkaError | None", _: object) -> None:
-        """Take librdkafka's report of one record."""
+        """Handle librdkafka's report of one record."""
         if error is None:
             self.acknowledged += 1
         elif error.name() in _IN_DOUBT:
@@ -61,27 +61,29 @@ class Tally:
 
     @property
     def exit_code(self) -> int:
-        """Unknown outweighs failed: it is what needs looking at."""
+        """Unknown outweighs failed, because it needs checking."""
         if self.unknown or self.sent > self.settled:
             return UNKNOWN
         return FAILED if self.failed else 0
 
     @property
     def settled(self) -> int:
-        """Records whose report has come."""
+        """Records whose report has arrived."""
         return self.acknowledged + self.failed.total() + self.unknown.total()
 
 
 @click.command(epilog="Example: printf 'one\\ntwo\\n' | kafkaesque produce letters")
 @click.argument("topic")
-@click.option("--file", type=click.File("rb"), default="-", help="Read this; else stdin.")
+@click.option(
+    "--file", type=click.File("rb"), default="-", help="Read this file.  [default: stdin]"
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Lines of text, or what `consume --format json` prints.",
+    help="Lines of text, or the output of `consume --format json` prints.",
 )
 @click.option("--key-separator", help="Each line is a key, this, and a value.")
 @click.option("--key", help="The key of every record.")
@@ -93,13 +95,13 @@ class Tally:
     metavar="NAME=VALUE",
     help="A header of every record; may be repeated.",
 )
-@click.option("--partition", type=click.IntRange(min=0), help="Send all to this one.")
+@click.option("--partition", type=click.IntRange(min=0), help="Send all to this partition.")
 @click.option(
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
-    help="How batches are packed.",
+    help="Compression of batches.",
 )
 @click.option(
     "--timeout",
@@ -107,7 +109,7 @@ class Tally:
     type=click.FloatRange(min=0.1),
     default=30.0,
     show_default=True,
-    help="Give up a record after so many seconds.",
+    help="Give up a record after this many seconds.",
 )
 @bootstrap_option
 @json_option
@@ -127,16 +129,16 @@ def produce(  # noqa: PLR0913 - the command's options
 ) -> int:
     """Send the lines of a file, or of stdin, to a topic.
 
-    Every record is acknowledged by all replicas that must have it. Exit code 3 says that some may
+    Every record is acknowledged by all replicas that must have it. Exit code 3 means that some may
     or may not have been written.
     """
     if key is not None and key_separator is not None:
         raise click.UsageError("give either --key or --key-separator, not both")
     if key_separator == "":
-        raise click.UsageError("--key-separator is at least one character")
+        raise click.UsageError("--key-separator must not be empty")
     if form == "json" and key_separator is not None:
-        raise click.UsageError("--key-separator is for --format text")
-    # Arguments are bytes to the system, and need be no text.
+        raise click.UsageError("--key-separator needs --format text")
+    # To the system, arguments are bytes that need not be text.
     given = [(name, os.fsencode(value)) for name, value in headers]
     same_key = None if key is None else os.fsencode(key)
     separator = None if key_separator is None else os.fsencode(key_separator)
@@ -165,7 +167,7 @@ def produce(  # noqa: PLR0913 - the command's options
 
 
 def _producer(bootstrap: str, compression: str, timeout_seconds: float) -> "Producer":
-    # A broker that is not there is said at once and in a sentence: librdkafka would try for ever.
+    # Reports an unreachable broker at once and in one sentence: librdkafka would keep trying.
     with Admin(bootstrap) as admin:
         is_idempotent = admin.serves(InitProducerIdRequest)
     from confluent_kafka import Producer
@@ -194,19 +196,19 @@ def _send(
     *,
     is_typed: bool,
 ) -> int:
-    """Send all there is; return an exit code if it had to stop before."""
+    """Send all records; return an exit code if it stopped early."""
     code = 0
     try:
         with _progress(tally, is_typed=is_typed) as show:
             for record in records:
                 _queue(producer, topic, partition, record, tally)
                 show()
-            # Records time out by themselves; this is only in case librdkafka does not.
+            # Records time out on their own; this limit is only in case librdkafka fails to.
             flush(producer, 2 * timeout_seconds, show)
     except KeyboardInterrupt:
         producer.flush(timeout_seconds)
         code = INTERRUPTED
-    except KafkaesqueError as error:  # a line that is no record: those before it were sent
+    except KafkaesqueError as error:  # an invalid line: records before it were sent
         click.echo(f"kafkaesque: {error}", err=True)
         producer.flush(2 * timeout_seconds)
         code = FAILED
@@ -214,7 +216,7 @@ def _send(
 
 
 def flush(producer: "Producer", seconds: float, show: Callable[[], None]) -> None:
-    """Wait until all is sent, at most so long, and show how far it is meanwhile."""
+    """Wait until all is sent, at most `seconds`, and show the progress meanwhile."""
     for _ in range(int(seconds / _SHOWN_EVERY_SECONDS) + 1):
         left = producer.flush(_SHOWN_EVERY_SECONDS)
         show()
@@ -232,7 +234,7 @@ def _queue(
         optional["timestamp"] = record.timestamp_ms
     headers: list[tuple[str, str | bytes | None]] = list(record.headers)
     tally.sent += 1
-    # Ends: records in the queue are sent or time out, and make room.
+    # Ends: queued records are sent or time out, which makes room.
     while True:
         try:
             producer.produce(
@@ -253,7 +255,7 @@ def _queue(
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines without their ends; the last one needs none."""
+    """Yield the lines without their line ends; the last one may lack one."""
     while line := file.readline(LINE_BYTES_MAX + 1):  # ends with the input
         if len(line) > LINE_BYTES_MAX:
             raise InvalidRecord(f"a line is longer than {LINE_BYTES_MAX} bytes")
@@ -262,7 +264,7 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _progress(tally: Tally, *, is_typed: bool) -> Iterator[Callable[[], None]]:
-    """Show how far we are on a terminal, unless a person types the lines on it."""
+    """Show the progress on a terminal, unless the lines are typed on it."""
     if not sys.stderr.isatty() or is_typed:
         yield lambda: None
         return
@@ -276,4 +278,4 @@ def _progress(tally: Tally, *, is_typed: bool) -> Iterator[Callable[[], None]]:
 
 
 def _ignore(_: object) -> None:
-    """Take librdkafka's news of connections: what matters comes with each record's report."""
+    """Ignore librdkafka's connection events: what matters comes with each record's report."""

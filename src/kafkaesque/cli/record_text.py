@@ -3,8 +3,8 @@
     {"topic": …, "partition": …, "offset": …, "timestamp_ms": …, "key": …, "value": …,
      "headers": [[name, value], …]}
 
-Keys and values are text where they are UTF-8, and `{"base64": "…"}` where they are not, so that
-what one command printed the other one reads without a loss.
+Keys and values are text where they are UTF-8, and `{"base64": "…"}` where they are not, so that one
+command reads what the other printed without loss.
 """
 
 import base64
@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafkaesque.errors import ClientError
+from kafkaesque.client.errors import ClientError
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -22,12 +22,12 @@ _FIELDS = {"timestamp_ms", "key", "value", "headers"}
 
 
 class InvalidRecord(ClientError):
-    """A line that is no record."""
+    """A line that is not a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A record to be sent."""
+    """A record to send."""
 
     key: bytes | None
     value: bytes | None
@@ -37,7 +37,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """A record that came, and from where."""
+    """A record that was read, and from where."""
 
     topic: str
     partition: int
@@ -51,7 +51,7 @@ class Incoming:
 def read_line(
     line: bytes, separator: bytes | None, key: bytes | None, headers: Headers
 ) -> Outgoing:
-    """Read a line of text: all of it is the value, or what follows the separator."""
+    """Read a line of text: the value is all of it, or what follows the separator."""
     value = line
     if separator is not None:
         key, found, value = line.partition(separator)
@@ -63,7 +63,7 @@ def read_line(
 
 
 def read_json(line: bytes, key: bytes | None, headers: Headers) -> Outgoing:
-    """Read a line of JSON; a key given here wins, and headers given here come last."""
+    """Read a line of JSON; `key` overrides the line's key, and `headers` are appended."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -72,7 +72,7 @@ def read_json(line: bytes, key: bytes | None, headers: Headers) -> Outgoing:
         raise InvalidRecord(f"a record is a JSON object: {_short(line)}")
     unknown = record.keys() - _FIELDS - _IGNORED
     if unknown:
-        raise InvalidRecord(f"a record has no {', '.join(sorted(unknown))}: {_short(line)}")
+        raise InvalidRecord(f"a record has no field {', '.join(sorted(unknown))}: {_short(line)}")
     timestamp_ms = record.get("timestamp_ms")
     if timestamp_ms is not None and type(timestamp_ms) is not int:
         raise InvalidRecord(f"timestamp_ms is a whole number: {_short(line)}")
@@ -85,7 +85,7 @@ def read_json(line: bytes, key: bytes | None, headers: Headers) -> Outgoing:
 
 
 def to_text(record: Incoming, separator: bytes | None) -> bytes:
-    """Return the value, with the key before it if there is a separator."""
+    """Return the value, after the key if there is a separator."""
     value = record.value or b""
     if separator is None:
         return value + b"\n"
@@ -93,7 +93,7 @@ def to_text(record: Incoming, separator: bytes | None) -> bytes:
 
 
 def to_json(record: Incoming) -> bytes:
-    """Return all of a record as one line of JSON."""
+    """Return the whole record as one line of JSON."""
     fields = {
         "topic": record.topic,
         "partition": record.partition,
@@ -107,7 +107,7 @@ def to_json(record: Incoming) -> bytes:
 
 
 def to_hex(record: Incoming) -> bytes:
-    """Return partition, offset, time, key and value with tabs between; no key or value is `-`."""
+    """Return partition, offset, time, key and value, tab-separated; no key or value is `-`."""
     key, value = (
         "-" if data is None else data.hex() or '""' for data in (record.key, record.value)
     )
@@ -116,7 +116,7 @@ def to_hex(record: Incoming) -> bytes:
 
 
 def json_value(data: bytes | None) -> object:
-    """Return bytes as JSON can hold them; None stays None."""
+    """Return bytes in a form that JSON can hold; None stays None."""
     if data is None:
         return None
     try:

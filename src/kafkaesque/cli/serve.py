@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from kafkaesque.client.sentences import named_brokers
-from kafkaesque.config import ServerConfig
+from kafkaesque.config import LogFormat, ServerConfig
 from kafkaesque.node import Node, NodeSettings, run
 from kafkaesque.node import serve as serve_node
-from kafkaesque.server.listening import is_local
+from kafkaesque.server.edge.event_log import set_up
+from kafkaesque.server.requests.addresses import is_local
 from kafkaesque.settings import Settings, Value, load
 
 _DEFAULTS = ServerConfig()
@@ -33,15 +34,15 @@ _DEFAULTS = ServerConfig()
 )
 @click.option(
     "--advertised",
-    help="The host:port that clients are told.  [default: the one by which each came]",
+    help="The host:port that clients connect to.  [default: the one that each client used]",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    help=f"The folder that holds everything.  [default: {_DEFAULTS.data}]",
+    help=f"The folder for all data.  [default: {_DEFAULTS.data}]",
 )
 @click.option("--join", help="The host:port of any broker of the cluster to join.")
-@click.option("--rack", help="Where this broker stands; replicas are spread over racks.")
+@click.option("--rack", help="The rack of this broker; replicas are spread over racks.")
 @click.option(
     "--secret-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -51,28 +52,31 @@ _DEFAULTS = ServerConfig()
     "--rejoin",
     "rejoins",
     is_flag=True,
-    help="The journal is lost: let the other brokers give this one everything again.",
+    help="The journal is lost: copy everything from the other brokers again.",
 )
 def serve(config: Path | None, *, rejoins: bool, **given: Value | None) -> int:
-    """Run one broker until it is told to stop; told twice, it stops at once."""
+    """Run one broker until it is stopped; a second signal stops it at once."""
     flags = {f"server.{name}": value for name, value in given.items() if value is not None}
     settings = load(config, os.environ, flags)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    set_up(settings.events)
+    # Collectors of JSON logs read everything that a broker writes: every line must be JSON.
+    is_json = settings.events.format is LogFormat.JSON
+    say = logging.getLogger(__name__).info if is_json else click.echo
 
     def started(node: Node) -> None:
         if not is_local(settings.server.listen):
-            click.echo("anybody who reaches this address can read and write: there is no login yet")
+            say("anyone who reaches this address can read and write: there is no login yet")
         where = " and ".join(node.addresses)
         folder = settings.server.data.resolve()
-        click.echo(f"kafkaesque listens on {where}, data in {folder}, broker {node.node}")
-        click.echo(f"to add a broker: {node.join_command}")
+        say(f"kafkaesque listens on {where}, data in {folder}, broker {node.node}")
+        say(f"to add a broker: {node.join_command}")
 
     def waiting(node: Node) -> None:
         others = node.waits_for
         missing = (
             f"no link to {named_brokers(others)}" if others else "its catalog has no leader yet"
         )
-        click.echo(f"broker {node.node} waits for its cluster: {missing}")
+        say(f"broker {node.node} waits for its cluster: {missing}")
 
     how = replace(node_settings(settings), rejoins=rejoins)
     error = run(serve_node(how, started, settings.broker, waiting))
@@ -82,7 +86,7 @@ def serve(config: Path | None, *, rejoins: bool, **given: Value | None) -> int:
 
 
 def node_settings(settings: Settings) -> NodeSettings:
-    """Return what a node needs of the settings."""
+    """Return the settings that a node needs."""
     server = settings.server
     return NodeSettings(
         host=server.listen,
@@ -97,4 +101,5 @@ def node_settings(settings: Settings) -> NodeSettings:
         limits=settings.limits,
         log=settings.log,
         text=settings.text,
+        events=settings.events,
     )

@@ -1,4 +1,4 @@
-"""`kafkaesque sim`: the simulated cluster in the user's hands."""
+"""`kafkaesque sim`: the simulated cluster as a command."""
 
 import click
 from rich.console import Console
@@ -18,20 +18,20 @@ _SHOWN_FAILURES_MAX = 10
 @click.command(epilog="Example: kafkaesque sim --seeds 200")
 @click.argument("seed", type=int, required=False)
 @click.option("--seeds", type=click.IntRange(min=1), help="Run this many seeds on all cores.")
-@click.option("--first", type=int, default=0, show_default=True, help="The first of those seeds.")
+@click.option("--first", type=int, default=0, show_default=True, help="The first seed of --seeds.")
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
-    help=f"How many steps each seed is troubled: {STEPS}, or {BROKER_STEPS} for brokers.",
+    help=f"Steps with faults per seed: {STEPS}, or {BROKER_STEPS} for brokers.",
 )
 @click.option(
     "--world",
     type=click.Choice([str(kind) for kind in Kind]),
     default=str(Kind.LOGS),
     show_default=True,
-    help="Replicated logs, also over narrow links, or brokers, also with bad clocks or disks.",
+    help="Replicated logs (also over narrow links) or brokers (also with bad clocks or disks).",
 )
-@click.option("--story", "is_story", is_flag=True, help="Tell how a leader loses its power.")
+@click.option("--story", "is_story", is_flag=True, help="Show how a leader loses power.")
 def sim(
     seed: int | None,
     seeds: int | None,
@@ -43,11 +43,11 @@ def sim(
 ) -> int:
     """Run a whole cluster on simulated disks, network and clocks.
 
-    With SEED that one run is repeated, exactly as it was; with --seeds many are tried and counted;
-    with SEED and --story a small cluster loses its leader in the middle of a write.
+    SEED repeats one run exactly; --seeds tries many and counts them; SEED with --story lets a small
+    cluster lose its leader in the middle of a write.
     """
     if (seed is None) == (seeds is None):
-        raise click.UsageError("give either one SEED or --seeds, not both and not neither")
+        raise click.UsageError("give either one SEED or --seeds")
     console = Console()
     if is_story:
         if seed is None:
@@ -63,7 +63,7 @@ def sim(
 
 
 def _tell_story(console: Console, seed: int) -> bool:
-    """Tell how a cluster loses its leader in the middle of a write; return whether it ends well."""
+    """Show how a cluster loses its leader in the middle of a write; return whether it ends well."""
     try:
         verdict = tell(seed, lambda line: console.print(f"  {line}", soft_wrap=True))
     except AssertionError as broken:  # a check of the simulator, or one of the code itself
@@ -82,7 +82,7 @@ def _verdict_table(verdict: Verdict) -> Table:
     for what, count in (
         ("batches acknowledged", verdict.acknowledged),
         ("of these lost", verdict.lost),
-        ("batches with unknown outcome, and said so", verdict.unknown),
+        ("batches with unknown outcome, and reported as such", verdict.unknown),
         ("records, at offsets dense from 0", verdict.committed_records),
         ("elections", verdict.elections),
         ("simulated steps, all checked", verdict.steps),
@@ -107,7 +107,7 @@ def _one(console: Console, seed: int, steps: int, kind: Kind) -> int:
 
 
 def _many(console: Console, seeds: range, steps: int, kind: Kind) -> int:
-    console.print(f"seeds {seeds.start} to {seeds.stop - 1}, {steps} steps of trouble each")
+    console.print(f"seeds {seeds.start} to {seeds.stop - 1}, {steps} steps with faults each")
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

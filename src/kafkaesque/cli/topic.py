@@ -1,4 +1,4 @@
-"""`kafkaesque topic`: topics listed, created, described, changed and deleted."""
+"""`kafkaesque topic`: list, create, describe, change and delete topics."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +15,7 @@ from kafkaesque.cli.options import (
 )
 from kafkaesque.cli.output import Output, Table, counted
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.errors import NotServed
 from kafkaesque.client.overview import look
 from kafkaesque.client.topics import (
     AS_THE_BROKER_LIKES,
@@ -24,7 +25,6 @@ from kafkaesque.client.topics import (
     Setting,
     TopicInfo,
 )
-from kafkaesque.errors import NotServed
 from kafkaesque.types import Offset
 
 _SETTING_METAVAR = "NAME=VALUE"
@@ -36,13 +36,13 @@ def topic() -> None:
 
 
 @topic.command("list", epilog="Example: kafkaesque topic list --json")
-@click.option("--internal", "with_internal", is_flag=True, help="Also those of the brokers' own.")
+@click.option("--internal", "with_internal", is_flag=True, help="Also list internal topics.")
 @bootstrap_option
 @json_option
 def list_(*, with_internal: bool, bootstrap: str, is_json: bool) -> None:
     """List the topics.
 
-    For each its name, the number of partitions, and of replicas of each.
+    For each its name, and its number of partitions and of replicas.
     """
     with Admin(bootstrap) as admin:
         found = [one for one in admin.topics.list() if with_internal or not one.is_internal]
@@ -57,12 +57,12 @@ def list_(*, with_internal: bool, bootstrap: str, is_json: bool) -> None:
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
-    help="How many; else as many as the broker is set to.",
+    help="Number of partitions.  [default: the broker's]",
 )
 @click.option(
     "--replicas",
     type=click.IntRange(min=1),
-    help="Copies of each; else as many as the broker is set to.",
+    help="Replicas of each partition.  [default: the broker's]",
 )
 @click.option(
     "--set",
@@ -92,7 +92,7 @@ def create(
             settings=dict(settings),
         )
     count = partitions if made is None else made
-    sentence = f"topic {topic} was created, partitions: {count or 'as the broker is set to'}"
+    sentence = f"topic {topic} was created, partitions: {count or 'the default'}"
     Output(is_json=is_json).done(sentence, topic=topic, partitions=count)
 
 
@@ -103,8 +103,8 @@ def create(
 def describe(*, topic: str, bootstrap: str, is_json: bool) -> None:
     """Show partitions, offsets and settings.
 
-    For each partition its leader and replicas, where its records begin and end and how many that
-    makes; of the settings those that were set for the topic.
+    For each partition its leader and replicas, its first and end offset and how many records that
+    makes; and the settings that were set for the topic.
     """
     with Admin(bootstrap) as admin:
         found = admin.topics.describe(topic)
@@ -130,8 +130,8 @@ def describe(*, topic: str, bootstrap: str, is_json: bool) -> None:
 
 @topic.command(epilog="Example: kafkaesque topic alter orders --set retention.ms=3600000")
 @click.argument("topic")
-@click.option("--partitions", type=click.IntRange(min=1), help="Have this many; never fewer.")
-@click.option("--replicas", type=click.IntRange(min=1), help="Have this many copies; needs --yes.")
+@click.option("--partitions", type=click.IntRange(min=1), help="Add partitions up to this number.")
+@click.option("--replicas", type=click.IntRange(min=1), help="New number of replicas; needs --yes.")
 @click.option(
     "--set",
     "put",
@@ -141,7 +141,7 @@ def describe(*, topic: str, bootstrap: str, is_json: bool) -> None:
     help="Change a setting; may be repeated.",
 )
 @click.option(
-    "--unset", "drop", multiple=True, metavar="NAME", help="Let a setting have its default again."
+    "--unset", "drop", multiple=True, metavar="NAME", help="Reset a setting to its default."
 )
 @yes_option
 @bootstrap_option
@@ -157,10 +157,10 @@ def alter(  # noqa: PLR0913 - each is an option
     bootstrap: str,
     is_json: bool,
 ) -> int:
-    """Change settings of a topic, add partitions, or have more or fewer copies.
+    """Change settings of a topic, add partitions, or change the number of replicas.
 
-    Copies are made and removed while the topic is used; without --yes nothing is changed, and
-    shown is where they would be.
+    Replicas are added and removed while the topic is in use; without --yes nothing is changed, and
+    it only shows where they would be.
     """
     if partitions is None and replicas is None and not put and not drop:
         raise click.UsageError("nothing to change: give --partitions, --replicas, --set or --unset")
@@ -170,7 +170,7 @@ def alter(  # noqa: PLR0913 - each is an option
             seen = look(admin)
             moves = resized(seen, topic, replicas)
             if not moves and partitions is None and not put and not drop:
-                has = f"has {counted(replicas, 'replica')} already, or is getting them"
+                has = f"has {counted(replicas, 'replica')} already, or is about to"
                 output.done(f"topic {topic} {has}", topic=topic, changed=False)
                 return 0
             if moves and not is_sure:
@@ -195,7 +195,7 @@ def alter(  # noqa: PLR0913 - each is an option
 def delete(*, topics: Sequence[str], is_sure: bool, bootstrap: str, is_json: bool) -> int:
     """Delete topics and their records.
 
-    Without --yes nothing is deleted, and shown is how much it would be.
+    Without --yes nothing is deleted, and it only shows how much would be.
     """
     output = Output(is_json=is_json)
     with Admin(bootstrap) as admin:
@@ -236,7 +236,7 @@ def _settings(admin: Admin, name: str) -> Sequence[Setting]:
 
 
 def _count(admin: Admin, info: TopicInfo) -> int:
-    """Return how many offsets the topic spans: the number of its records, but for compaction."""
+    """Return how many offsets the topic spans: its number of records, unless compacted."""
     starts = admin.topics.offsets(info.places, EARLIEST)
     ends = admin.topics.offsets(info.places, LATEST)
     return sum(ends[place] - starts[place] for place in info.places)

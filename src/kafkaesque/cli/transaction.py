@@ -1,4 +1,4 @@
-"""`kafkaesque transaction`: transactions, how far they are, and how to end them by hand."""
+"""`kafkaesque transaction`: transactions, their states, and how to end them by hand."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -9,9 +9,9 @@ from kafkaesque.cli.main import Group
 from kafkaesque.cli.options import NOT_DONE, bootstrap_option, json_option, yes_option
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.errors import Refused
 from kafkaesque.client.transactions import PREPARED, PreparedInfo, TransactionInfo
 from kafkaesque.clock import SystemClock
-from kafkaesque.errors import Refused
 from kafkaesque.types import NodeId
 
 STATES = (
@@ -28,7 +28,7 @@ OPEN = ("Ongoing", "Prepared")
 
 @click.group(cls=Group)
 def transaction() -> None:
-    """Look at transactions and end those that nobody ends."""
+    """Inspect transactions and end stuck ones."""
 
 
 @transaction.command("list", epilog="Example: kafkaesque transaction list --state Ongoing")
@@ -44,8 +44,8 @@ def transaction() -> None:
 def list_(*, states: Sequence[str], bootstrap: str, is_json: bool) -> None:
     """List the transactional ids.
 
-    For each its state and its producer's id; of one that is prepared also who is to end it, and
-    for how many seconds it has waited.
+    For each its state and its producer's id; for a prepared one also its owner, which must end it,
+    and for how many seconds it has waited.
     """
     output = Output(is_json=is_json)
     missing: set[NodeId] = set()
@@ -80,10 +80,10 @@ def describe(*, transactional_id: str, bootstrap: str, is_json: bool) -> None:
 @bootstrap_option
 @json_option
 def commit(*, transactional_id: str, is_sure: bool, bootstrap: str, is_json: bool) -> int:
-    """Commit an open transaction in its producer's stead.
+    """Commit an open transaction on behalf of its producer.
 
-    Its producer is fenced: what it still sends is refused until it begins anew. Without --yes
-    nothing is done, and shown is what would be committed.
+    The producer is fenced: its requests are refused until it initialises again. Without --yes
+    nothing is done, and it only shows what would be committed.
     """
     return _end(transactional_id, "committed", bootstrap, is_sure=is_sure, is_json=is_json)
 
@@ -94,10 +94,10 @@ def commit(*, transactional_id: str, is_sure: bool, bootstrap: str, is_json: boo
 @bootstrap_option
 @json_option
 def abort(*, transactional_id: str, is_sure: bool, bootstrap: str, is_json: bool) -> int:
-    """Abort an open transaction in its producer's stead.
+    """Abort an open transaction on behalf of its producer.
 
-    Its producer is fenced: what it still sends is refused until it begins anew. Without --yes
-    nothing is done, and shown is what would be aborted.
+    The producer is fenced: its requests are refused until it initialises again. Without --yes
+    nothing is done, and it only shows what would be aborted.
     """
     return _end(transactional_id, "aborted", bootstrap, is_sure=is_sure, is_json=is_json)
 
@@ -107,7 +107,7 @@ def _end(transactional_id: str, how: str, bootstrap: str, *, is_sure: bool, is_j
     with Admin(bootstrap) as admin:
         info = admin.transactions.describe(transactional_id)
         if info.state not in OPEN:
-            raise Refused(f"nothing is open under {transactional_id}: {info.state}", info.state)
+            raise Refused(f"{transactional_id} has no open transaction: {info.state}", info.state)
         if not is_sure:
             prepared = admin.transactions.prepared(transactional_id)
             output.tables(_head(info, prepared.get(transactional_id)), [_partitions(info)])
@@ -123,7 +123,7 @@ def _end(transactional_id: str, how: str, bootstrap: str, *, is_sure: bool, is_j
 
 
 def _waits(prepared: PreparedInfo | None) -> tuple[str | None, int | None]:
-    """Return the owner of what is prepared, and for how many seconds it has waited."""
+    """Return the owner of a prepared transaction, and for how many seconds it has waited."""
     if prepared is None:
         return None, None
     return prepared.owner, max(SystemClock().now_ms() - prepared.prepared_ms, 0) // 1000

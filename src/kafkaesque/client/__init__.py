@@ -1,1 +1,1 @@
-"""A small client on the protocol's messages, for everything of ours that is not the broker."""
+"""A small client on the protocol's messages, for everything in this package but the broker."""

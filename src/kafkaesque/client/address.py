@@ -1,8 +1,8 @@
-"""Where brokers are reached: `host:port` as people write it."""
+"""The addresses of brokers: `host:port` as users write it."""
 
 from dataclasses import dataclass
 
-from kafkaesque.errors import InvalidAddress
+from kafkaesque.client.errors import InvalidAddress
 
 DEFAULT_PORT = 9092
 
@@ -19,13 +19,13 @@ class Address:
 
 
 def parse_addresses(text: str) -> list[Address]:
-    """Read addresses with commas between them; a port that is left out is 9092.
+    """Parse addresses separated by commas; the default port is 9092.
 
-    Raises InvalidAddress for what is none. An IPv6 address with a port needs brackets around it.
+    Raises InvalidAddress for a malformed one. An IPv6 address with a port needs brackets.
     """
     found = [_parse(part.strip()) for part in text.split(",") if part.strip()]
     if not found:
-        raise InvalidAddress(f"{text!r} names no broker: host:port is expected")
+        raise InvalidAddress(f"{text!r} names no broker: expected host:port")
     return found
 
 
@@ -42,5 +42,5 @@ def _parse(text: str) -> Address:
     is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
     is_host = host != "" and not any(c.isspace() or c == "/" for c in host)
     if not is_host or not is_port or colon not in ("", ":"):
-        raise InvalidAddress(f"{text!r} is no address of a broker: host:port is expected")
+        raise InvalidAddress(f"{text!r} is not a broker address: expected host:port")
     return Address(host=host, port=int(port))

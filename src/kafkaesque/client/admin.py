@@ -1,4 +1,4 @@
-"""A cluster in the hands of an administrator: any that speaks Kafka's protocol."""
+"""A cluster as an administrator handles it: any that speaks Kafka's protocol."""
 
 import random
 import time
@@ -27,7 +27,7 @@ from kafkaesque.record.view import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterInfo:
-    """Who the brokers are."""
+    """The brokers of a cluster."""
 
     cluster_id: str | None
     controller: int
@@ -37,8 +37,7 @@ class ClusterInfo:
 class Admin:
     """Brokers, topics, groups and batches of one cluster, for one thread; close it when done.
 
-    Nothing is connected before the first question. Raises InvalidAddress for a bootstrap that
-    names no broker.
+    Connects on the first request. Raises InvalidAddress for a bootstrap that names no broker.
     """
 
     def __init__(
@@ -73,28 +72,28 @@ class Admin:
         return self._router.question(lambda: self._router.serves(request))
 
     def new_producer(self) -> ProducerIdentity:
-        """Return an identity that no producer ever had."""
+        """Return a producer identity that was never used before."""
         return new_producer(self._router)
 
     def pipeline(self) -> Pipeline:
-        """Return a way to write to many partitions at once."""
+        """Return a pipeline, which writes to many partitions at once."""
         return Pipeline(self._router)
 
     def producer(self, codec: Codec = Codec.NONE) -> Producer:
-        """Return a new idempotent producer that compresses by `codec`."""
+        """Return a new idempotent producer that compresses with `codec`."""
         return Producer(self._router, codec)
 
     def transactional_producer(
         self, transactional_id: str, codec: Codec, *, timeout_ms: int
     ) -> TransactionalProducer:
-        """Return a producer with transactions, which another process may end once prepared.
+        """Return a transactional producer; another process may end its prepared transactions.
 
-        What is neither ended nor prepared within `timeout_ms` is aborted.
+        A transaction that is neither ended nor prepared within `timeout_ms` is aborted.
         """
         return TransactionalProducer(self._router, transactional_id, codec, timeout_ms=timeout_ms)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         self._router.close()
 
     def __enter__(self) -> "Admin":

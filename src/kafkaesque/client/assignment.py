@@ -1,9 +1,9 @@
-"""What a member of a consumer group was given to read, in the bytes that consumers agree on.
+"""The partitions assigned to a consumer group member, in the format that consumers agree on.
 
     assignment = version:int16 topics:int32 * (name:string partitions:int32 * int32) user data
 
-Brokers pass these bytes on unread. Other kinds of groups put other things there, so bytes that
-make no sense are taken for no partitions.
+Brokers pass these bytes on unread. Other kinds of groups put other things there, so bytes in
+another format count as no partitions.
 """
 
 import struct
@@ -13,7 +13,7 @@ _INT32 = struct.Struct(">i")
 
 
 def decode_assignment(data: bytes) -> tuple[tuple[str, int], ...]:
-    """Return the partitions, by topic and number; none if the bytes are something else."""
+    """Return the partitions, by topic and number; none if the bytes have another format."""
     try:
         return tuple(sorted(_decode(data)))
     except (struct.error, UnicodeDecodeError):
@@ -24,7 +24,7 @@ def _decode(data: bytes) -> list[tuple[str, int]]:
     places: list[tuple[str, int]] = []
     (topics,) = _INT32.unpack_from(data, _INT16.size)
     position = _INT16.size + _INT32.size
-    for _ in range(topics):  # ends at the latest where the bytes do: unpacking raises
+    for _ in range(topics):  # ends at the end of the bytes at the latest: unpacking raises
         (length,) = _INT16.unpack_from(data, position)
         position += _INT16.size
         if length < 0:

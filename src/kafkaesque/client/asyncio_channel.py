@@ -1,4 +1,4 @@
-"""A channel over a socket, for programs that run an event loop."""
+"""A channel over a socket, for programs with an event loop."""
 
 import asyncio
 from collections import deque
@@ -6,18 +6,19 @@ from typing import Any, TypeVar, cast
 
 from kafkaesque.client.address import Address
 from kafkaesque.client.channel import Channel
+from kafkaesque.client.errors import ConnectionLost, Unreachable
 from kafkaesque.client.exchange import Exchange
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import ConnectionLost, KafkaesqueError, Unreachable
+from kafkaesque.errors import KafkaesqueError
 
 R = TypeVar("R")
 
 
 class SocketChannel(Channel):
-    """One way to one broker over TCP; connects on the first call, and again after a loss.
+    """A TCP channel to one broker; connects on the first call, and again after a loss.
 
-    Calls from several tasks share the connection and are answered in their order, so a long poll
-    holds up those behind it: give it a channel of its own.
+    Calls from several tasks share the connection and are answered in order, so a long poll delays
+    those behind it: give it a channel of its own.
     """
 
     def __init__(self, address: Address, config: ClientConfig | None = None) -> None:
@@ -28,7 +29,7 @@ class SocketChannel(Channel):
         self._places = asyncio.Semaphore(self._config.in_flight_max)
 
     async def call(self, request: Any, response: type[R]) -> R:
-        """Send a request and return its answer.
+        """Send a request and return the response.
 
         Raises Unreachable if there is no connection, ConnectionLost if it ends or goes silent.
         """
@@ -43,7 +44,7 @@ class SocketChannel(Channel):
                 raise ConnectionLost(f"{self._address} did not answer in time") from None
 
     def close(self) -> None:
-        """Hang up; calls that still wait raise ConnectionLost."""
+        """Close the connection; pending calls raise ConnectionLost."""
         if self._link is not None:
             self._link.close()
             self._link = None
@@ -90,10 +91,10 @@ class _Link(asyncio.Protocol):
             raise ConnectionLost(f"the connection to {self._address} was lost")
         if (
             self._exchange.in_flight >= self._in_flight_max
-        ):  # of callers that went before the answer
+        ):  # callers left before their answers came
             self.close()
             raise ConnectionLost(
-                f"{self._address} leaves {self._in_flight_max} requests unanswered"
+                f"{self._address} has left {self._in_flight_max} requests unanswered"
             )
         _, parts = self._exchange.send(request, response)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -106,14 +107,14 @@ class _Link(asyncio.Protocol):
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not a subclass
         self._transport.writelines(self._exchange.begin())
 
     def data_received(self, data: bytes) -> None:
         try:
             answers, out = self._exchange.receive(data)
         except KafkaesqueError as error:
-            self._fail(ConnectionLost(f"{self._address} sent what is no answer: {error}"))
+            self._fail(ConnectionLost(f"{self._address} sent an invalid response: {error}"))
             self._transport.abort()
             return
         if out:
@@ -122,7 +123,7 @@ class _Link(asyncio.Protocol):
             self.ready.set_result(None)
         for answer in answers:
             waiting = self._waiting.popleft()
-            if not waiting.done():  # its caller may have gone
+            if not waiting.done():  # its caller may have left
                 waiting.set_result(answer.message)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -132,7 +133,7 @@ class _Link(asyncio.Protocol):
         self.is_closed = True
         if not self.ready.done():
             self.ready.set_exception(error)
-            self.ready.exception()  # who connects may have given up: then nobody asks
+            self.ready.exception()  # the caller may have given up, so nothing awaits it
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(error)

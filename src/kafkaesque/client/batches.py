@@ -1,6 +1,6 @@
-"""Batches as they lie in a partition, read and written without looking into them.
+"""Reads and writes a partition's batches unopened.
 
-And the batches of a query, which consist of many such and are committed as one.
+Also the batches of a query, which consist of many of these and are committed as one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,18 +33,18 @@ _ALL = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Whole batches from a partition; the first may begin before the offset that was asked for."""
+    """Whole batches from a partition; the first may start before the requested offset."""
 
     batches: tuple[BatchView, ...]
     start: Offset
-    """The first offset that is kept."""
+    """The first offset still kept."""
     high_watermark: Offset
     aborted: tuple[AbortedTransaction, ...] = ()
-    """Whose records among these were taken back, and from where on; only if that was asked for."""
+    """The aborted transactions among these, with their first offsets; only if requested."""
 
 
 class Batches:
-    """Reads and writes batches of any partition; errors are those of `kafkaesque.errors`."""
+    """Reads and writes batches of any partition; errors are from `client.errors` and the base."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -59,11 +59,11 @@ class Batches:
         bytes_max: int | None = None,
         is_committed: bool = False,
     ) -> Fetched:
-        """Return batches from that of `offset` on, none at the end of the partition.
+        """Return batches starting with that of `offset`, or none at the end of the partition.
 
         `wait_ms` is how long the broker waits for records if there are none.
-        With `is_committed` nothing of an open transaction is returned, and of those that were
-        aborted it is said which they are.
+        With `is_committed` nothing of an open transaction is returned, and aborted ones are
+        listed.
         """
         limit = self._router.config.fetch_bytes_max if bytes_max is None else bytes_max
         asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
@@ -93,10 +93,10 @@ class Batches:
         return self._router.question(ask)
 
     def produce(self, topic: str, partition: int, batch: Buffer) -> Offset:
-        """Append one batch with acks=all and return the offset that its first record got.
+        """Append one batch with acks=all and return the offset of its first record.
 
-        A batch with a producer id is sent again after a loss, because the broker drops what it has
-        twice. Without one OutcomeUnknown is raised instead.
+        A batch with a producer id is resent after a loss, because the broker drops duplicates.
+        Without a producer id OutcomeUnknown is raised instead.
         """
         is_once = BatchView(batch).producer_id == NO_PRODUCER_ID
         data = PartitionProduceData(index=partition, records=batch)
@@ -121,9 +121,9 @@ class Batches:
     # ── batches of a query ───────────────────────────────────────────────────────────────────
 
     def register(self, query: str, sink: str) -> int:
-        """Take over a query's sink as its new driver; returns the driver's epoch.
+        """Take over a query's sink as its new driver; return the driver's epoch.
 
-        Drivers with a lower one are fenced, and what they and their tasks left open is aborted.
+        Drivers with a lower epoch are fenced, and what they and their tasks left open is aborted.
         """
         return decisions.register(self._router, query, sink)
 
@@ -137,19 +137,19 @@ class Batches:
     ) -> Decision:
         """Commit a query's batch that consists of these transactions, unless it is decided.
 
-        All others of the batch are aborted. On return all that is committed can be read. Raises
-        DriverFenced, OlderBatch, Refused if one of them is not prepared, and OutcomeUnknown if
-        nobody answered in time: then the same call may be made again.
+        All other transactions of the batch are aborted. On return everything committed can be
+        read. Raises DriverFenced, OlderBatch, Refused if one of them is not prepared, and
+        OutcomeUnknown if no answer came in time: then the call may be repeated.
         """
         return decisions.decide(self._router, query, sink, batch, driver_epoch, prepared)
 
     def decision(self, query: str, sink: str, batch: int) -> Decision | None:
-        """Return what is decided of a query's batch, None if nothing is; raises OlderBatch."""
+        """Return the decision on a query's batch, None while undecided; raises OlderBatch."""
         return decisions.decision(self._router, query, sink, batch)
 
 
 def _whole(data: Buffer) -> Iterator[BatchView]:
-    """Yield the batches that are whole: a broker may cut the last one short."""
+    """Yield whole batches only: a broker may cut the last one short."""
     position = 0
     while len(data) - position > LENGTH_OVERHEAD:  # ends: every batch has a size
         size = peek_size(data, position)[1]

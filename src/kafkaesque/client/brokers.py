@@ -1,4 +1,4 @@
-"""Brokers, as an administrator sees and changes them: who is there, who votes, what moves."""
+"""Brokers, as an administrator sees and changes them: liveness, voters, moves."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ CLOCK_DOUBT = "clock.doubt"
 PROBLEMS = "problems"
 METADATA_TOPIC = "__cluster_metadata"
 ELECTION_MS_MAX = 10_000
-"""No election takes so long while most of the voters are there."""
+"""No election takes longer while most voters are there."""
 _NO_LEADER = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 _BROKER = 4
 _SET = 0
@@ -70,7 +70,7 @@ class BrokerInfo:
     node: NodeId
     address: Address
     rack: str
-    """Empty for nowhere in particular."""
+    """Empty if unknown."""
     is_there: bool
     is_draining: bool
 
@@ -81,12 +81,12 @@ class MemberInfo:
 
     node: NodeId
     lag: Offset
-    """How many offsets it lacks of what is committed."""
+    """How many committed offsets it lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumInfo:
-    """Who keeps the catalog."""
+    """The members of the group that keeps the catalog."""
 
     leader: NodeId
     term: int
@@ -102,30 +102,30 @@ class MoveInfo:
     topic: str
     partition: int
     nodes: tuple[NodeId, ...]
-    """Where it is to be, its preferred leader first."""
+    """Its destination, the preferred leader first."""
     adding: tuple[NodeId, ...]
     removing: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderInfo:
-    """What lies on one broker's disk; -1 bytes are unknown."""
+    """The contents of one broker's disk; -1 bytes means unknown."""
 
     total_bytes: int
     free_bytes: int
     sizes: Mapping[Place, int]
     damaged: tuple[Place, ...] = ()
-    """Partitions whose copy there is damaged."""
+    """Partitions whose copy on this broker is damaged."""
 
 
 class Brokers:
-    """What can be asked and changed about brokers; errors are those of `kafkaesque.errors`."""
+    """Queries and changes of brokers; errors are from `client.errors` and the base."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     def list(self) -> Sequence[BrokerInfo]:
-        """Return every broker of the cluster, also those that are away."""
+        """Return every broker of the cluster, including unavailable ones."""
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=True
         )
@@ -149,7 +149,7 @@ class Brokers:
         ]
 
     def _draining(self, nodes: Sequence[NodeId]) -> set[NodeId]:
-        """Return who is being drained; brokers that are not ours know no such setting."""
+        """Return the brokers being drained; other brokers than ours have no such setting."""
         request = DescribeConfigsRequest(
             resources=tuple(
                 DescribeConfigsResource(
@@ -167,7 +167,7 @@ class Brokers:
         }
 
     def quorum(self) -> QuorumInfo | None:
-        """Return who keeps the catalog; None if nobody has led it for `ELECTION_MS_MAX`."""
+        """Return the catalog's members; None if it had no leader for `ELECTION_MS_MAX`."""
         partition = QuorumPartitionRequest(partition_index=0)
         topic = QuorumTopicRequest(topic_name=METADATA_TOPIC, partitions=(partition,))
         request = DescribeQuorumRequest(topics=(topic,))
@@ -219,7 +219,7 @@ class Brokers:
         ]
 
     def folder(self, node: NodeId) -> FolderInfo:
-        """Return what lies on a broker's disk; raises Unreachable at once if it is away."""
+        """Return the contents of a broker's disk; raises Unreachable at once if it is away."""
         request = DescribeLogDirsRequest(topics=None)
         said = self._router.once(
             lambda: self._router.ask_node(node, request, DescribeLogDirsResponse)
@@ -243,17 +243,17 @@ class Brokers:
         )
 
     def clock_doubt(self, node: NodeId) -> str:
-        """Return what is wrong with a broker's wall clock, empty if nothing; as `folder` asks."""
+        """Return what is wrong with a broker's wall clock, or an empty text; else like `folder`."""
         return "".join(self._told(node, CLOCK_DOUBT))
 
     def problems(self, node: NodeId) -> Mapping[str, str]:
-        """Return what is wrong with a broker by its own word; raises Unreachable at once."""
+        """Return the problems that a broker reports of itself; raises Unreachable at once."""
         texts = self._told(node, PROBLEMS)
         lines = [line.partition(": ") for text in texts for line in text.splitlines()]
         return {kind: text for kind, _, text in lines}
 
     def _told(self, node: NodeId, name: str) -> tuple[str, ...]:
-        """Return the values of one of a broker's own settings: one, or none from older ones."""
+        """Return the values of one broker-specific setting: one, or none from older brokers."""
         resource = DescribeConfigsResource(
             resource_type=_BROKER, resource_name=str(node), configuration_keys=(name,)
         )
@@ -267,7 +267,7 @@ class Brokers:
     # --- changes ---------------------------------------------------------------------------------
 
     def drain(self, node: NodeId, *, is_draining: bool = True) -> None:
-        """Let a broker be emptied, or take partitions again."""
+        """Start to drain a broker, or let it take partitions again."""
         change = AlterableConfig(
             name=DRAINING, config_operation=_SET, value="true" if is_draining else "false"
         )
@@ -284,7 +284,7 @@ class Brokers:
         self._router.change(ask)
 
     def remove(self, node: NodeId) -> None:
-        """Forget a broker that holds nothing, for good."""
+        """Remove a broker that holds nothing, permanently."""
 
         def ask() -> None:
             request = UnregisterBrokerRequest(broker_id=node)
@@ -294,9 +294,9 @@ class Brokers:
         self._router.change(ask)
 
     def move(self, moves: Mapping[Place, Sequence[NodeId] | None]) -> None:
-        """Begin to move partitions to these brokers; None calls a move off.
+        """Start to move partitions to these brokers; None calls a move off.
 
-        All are begun but those that are refused; the first refusal is raised.
+        All moves start except those refused; the first refusal is raised.
         """
         by_topic: defaultdict[str, list[ReassignablePartition]] = defaultdict(list)
         for (topic, partition), nodes in moves.items():
@@ -322,7 +322,7 @@ class Brokers:
         self._router.change(ask)
 
     def elect_preferred(self) -> int:
-        """Let preferred leaders lead wherever they can; return how many partitions changed."""
+        """Make preferred leaders lead wherever they can; return how many partitions changed."""
         request = ElectLeadersRequest(
             topic_partitions=None, timeout_ms=self._router.config.request_ms_max // 2
         )

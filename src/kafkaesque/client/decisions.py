@@ -1,13 +1,13 @@
-"""Which prepared transactions make up a query's batch: decided once, for all of them together.
+"""Decides which prepared transactions make up a query's batch: once, for all of them together.
 
-What a driver asks can be asked twice, so it is asked until it is answered. The broker's side is
+A driver's requests may be repeated, so they are retried until answered. The broker's side is in
 `docs/explanation/transactions.md`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafkaesque.client.decision_errors import DriverFenced, OlderBatch
+from kafkaesque.client.errors import DriverFenced, OlderBatch
 from kafkaesque.client.prepared import PreparedTransaction, until_known
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
@@ -27,16 +27,16 @@ from kafkaesque.wire.messages.register_driver import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Which transactions make up a batch; all others of it are aborted."""
+    """The transactions that make up a batch; all others of it are aborted."""
 
     batch: int
     transactional_ids: tuple[str, ...]
     was_decided_before: bool
-    """Whether another call decided it; what this one named was aborted then."""
+    """Whether another call decided it; the transactions named in this one were then aborted."""
 
 
 def register(router: Router, query: str, sink: str) -> int:
-    """Take over a query's sink; returns the new driver's epoch."""
+    """Take over a query's sink; return the new driver's epoch."""
     key = query_key(query)
     request = RegisterDriverRequest(query=query, sink=sink)
 
@@ -56,7 +56,7 @@ def decide(
     driver_epoch: int,
     prepared: Sequence[PreparedTransaction],
 ) -> Decision:
-    """Have a batch consist of these transactions, unless it is decided already."""
+    """Make a batch consist of these transactions, unless it is already decided."""
     key = query_key(query)
     request = DecideBatchRequest(
         query=query,
@@ -86,7 +86,7 @@ def decide(
 
 
 def decision(router: Router, query: str, sink: str, batch: int) -> Decision | None:
-    """Return what is decided of a batch, None if nothing is."""
+    """Return the decision on a batch, None while undecided."""
     key = query_key(query)
     request = DescribeBatchRequest(query=query, sink=sink, batch=batch)
 

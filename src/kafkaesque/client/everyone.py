@@ -1,15 +1,15 @@
-"""Asks every broker that is there, and tells whose answer is missing.
+"""Asks every available broker, and reports whose answer is missing.
 
-Metadata names brokers that are down too: to wait for them would lose what the others know.
+Metadata also names brokers that are down: waiting for them would lose the others' answers.
 """
 
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from kafkaesque.client.errors import ClientError, ConnectionLost, Unreachable
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
-from kafkaesque.errors import ClientError, ConnectionLost, Unreachable
 from kafkaesque.types import NodeId
 from kafkaesque.wire.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -19,11 +19,11 @@ from kafkaesque.wire.messages.describe_cluster import (
 R = TypeVar("R")
 
 LOSSES_MAX = 2
-"""Of one broker, before it counts as missing: the first may be that of an old connection."""
+"""Losses per broker before it counts as missing: the first may be that of an old connection."""
 
 
 class Everyone(Generic[R]):
-    """One request to all brokers; whoever has answered is not asked again."""
+    """One request to all brokers; those that have answered are not asked again."""
 
     def __init__(
         self, router: Router, request: Any, response: type[R], accept: Callable[[R], None]
@@ -35,12 +35,12 @@ class Everyone(Generic[R]):
         self._answers: dict[NodeId, R] = {}
         self._losses: Counter[NodeId] = Counter()
         self.missing: set[NodeId] = set()
-        """Who was away or was lost when all were asked last."""
+        """Brokers that were away or lost in the last `ask`."""
 
     def ask(self) -> list[R]:
-        """Return the answers, in the order of the brokers' numbers: for `Router.question`.
+        """Return the answers, ordered by broker number: for `Router.question`.
 
-        `accept` raises for an answer that is none. Raises Unreachable or ConnectionLost if nobody
+        `accept` raises for an invalid answer. Raises Unreachable or ConnectionLost if no broker
         answered.
         """
         there, self.missing = self._presence()
@@ -62,11 +62,11 @@ class Everyone(Generic[R]):
         return [self._answers[node] for node in sorted(self._answers)]
 
     def forget(self) -> None:
-        """Let all be asked again: what they said is old."""
+        """Discard outdated answers, so that all brokers are asked again."""
         self._answers.clear()
 
     def _presence(self) -> tuple[set[NodeId], set[NodeId]]:
-        """Return who is there and who is away; where nobody tells, all that are named are there."""
+        """Return live and unavailable brokers; if brokers cannot tell, all named ones are live."""
         if not self._router.serves(DescribeClusterRequest):
             return set(self._router.nodes()), set()
         request = DescribeClusterRequest(

@@ -1,14 +1,14 @@
-"""One connection's requests and answers, without the connection.
+"""One connection's requests and responses, without the connection.
 
-Bytes to send come out, bytes that were received go in; who moves them is a driver's business. The
-first thing that is sent is ApiVersions, in our newest version. A broker that does not know that one
-answers in version 0, with an error and the versions that it does know, and is asked once more.
-After that every request goes out in the newest version that both sides speak.
+Bytes to send come out, received bytes go in; the driver moves them. The first request is
+ApiVersions, in our newest version. A broker that does not know that version answers in version 0,
+with an error and the versions that it does know, and is asked once more. Afterwards every request
+uses the newest version that both sides speak.
 
     asking ── answer ──> ready
       └── unsupported version ──> asking once more ── answer ──> ready
 
-Answers come in the order of the requests; anything else is the end of the connection.
+Responses come in the order of the requests; anything else ends the connection.
 """
 
 from collections import deque
@@ -17,11 +17,13 @@ from enum import Enum, auto
 from typing import Any
 
 from kafkaesque import __version__
+from kafkaesque.client.errors import NotServed, Refused
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import MalformedFrame, NotServed, Refused, UnencodableMessage
+from kafkaesque.errors import MalformedFrame
 from kafkaesque.types import Buffer
 from kafkaesque.wire.codec import decode, encode_parts
 from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.errors import UnencodableMessage
 from kafkaesque.wire.frame import FrameSplitter, frame
 from kafkaesque.wire.header import (
     RequestHeader,
@@ -40,7 +42,7 @@ _CORRELATION_END = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a broker said to the request of this number."""
+    """The broker's response to the request of this number."""
 
     number: int
     message: Any
@@ -61,9 +63,9 @@ class _State(Enum):
 
 
 class Exchange:
-    """The protocol's side of one connection; `begin` first, then `receive` until `is_ready`.
+    """The protocol side of one connection; `begin` first, then `receive` until `is_ready`.
 
-    Requests may then be sent without waiting for earlier answers. After an error from `receive`
+    Requests may then be sent without waiting for earlier responses. After an error from `receive`
     the position in the stream is lost: close the connection.
     """
 
@@ -77,26 +79,26 @@ class Exchange:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the broker has said which versions it speaks."""
+        """Whether the broker has reported its versions."""
         return self._state is _State.READY
 
     @property
     def in_flight(self) -> int:
-        """Requests that are not answered yet."""
+        """Unanswered requests."""
         return len(self._asked)
 
     def begin(self) -> list[Buffer]:
-        """Return the bytes that open every connection."""
+        """Return the first bytes of every connection."""
         return self._ask_versions(_API_VERSIONS.last)
 
     def send(
         self, request: Any, response: type[Any], *, version_max: int | None = None
     ) -> tuple[int, list[Buffer]]:
-        """Return a request's number and its bytes; the answer will be of type `response`.
+        """Return a request's number and bytes; the answer will be of type `response`.
 
-        Raises NotServed if the broker does not speak the API in any version that we know.
+        Raises NotServed if the broker speaks no version of the API that we know.
         """
-        assert self.is_ready, "nothing is asked before the versions are known"
+        assert self.is_ready, "requests must wait for the versions"
         assert len(self._asked) < self._config.in_flight_max, "the driver waits for answers"
         if isinstance(request, ProduceRequest) and request.acks == 0:
             raise UnencodableMessage("a produce request with acks=0 has no answer to wait for")
@@ -104,7 +106,7 @@ class Exchange:
         return self._send(request, response, self.version_of(api, version_max))
 
     def version_of(self, api: Api, version_max: int | None = None) -> int:
-        """Return the newest version that both sides speak, up to a limit if there is one."""
+        """Return the newest version that both sides speak, at most `version_max`."""
         served = self._served.get(api.key)
         if served is None:
             raise NotServed(f"the broker does not serve {api.name}")
@@ -112,20 +114,20 @@ class Exchange:
         if newest < max(served[0], api.first):
             raise NotServed(
                 f"the broker serves {api.name} in versions {served[0]} to {served[1]}, "
-                f"and here {api.first} to {api.last} are spoken"
+                f"but we speak only {api.first} to {api.last}"
             )
         return newest
 
     def receive(self, data: Buffer) -> tuple[list[Answer], list[Buffer]]:
-        """Take received bytes; return the answers that are whole now, and bytes to send at once.
+        """Take received bytes; return the complete answers, and bytes to send at once.
 
-        Raises MalformedFrame for bytes that are no answer to what was asked.
+        Raises MalformedFrame for bytes that are not an answer to a request.
         """
         answers: list[Answer] = []
         out: list[Buffer] = []
         for body in self._splitter.feed(data):
             if not self._asked:
-                raise MalformedFrame("the broker answers what nobody asked")
+                raise MalformedFrame("the broker sent a response without a request")
             asked = self._asked.popleft()
             if self._state is _State.READY:
                 answers.append(Answer(number=asked.number, message=_read(asked, body)))
@@ -144,7 +146,7 @@ class Exchange:
             _, newest = served.get(_API_VERSIONS.key, (0, 0))
             return self._ask_versions(max(0, min(newest, _API_VERSIONS.last - 1)))
         if code != ErrorCode.NONE:
-            raise Refused(f"the broker does not say what it serves: error {code}", str(code))
+            raise Refused(f"the broker does not list its versions: error {code}", str(code))
         self._served = served
         self._state = _State.READY
         return []
@@ -179,10 +181,10 @@ def _body_start(asked: _Asked, body: memoryview) -> int:
     version = response_header_version(asked.api, asked.version)
     number, start = decode_response_header(body, version)
     if number != asked.number:
-        raise MalformedFrame(f"the broker answers request {number}, due is {asked.number}")
+        raise MalformedFrame(f"the broker answered request {number} instead of {asked.number}")
     return start
 
 
 def _software_version() -> str:
-    """Return our version in the characters that brokers take (KIP-511)."""
+    """Return our version in the characters that brokers allow (KIP-511)."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "-" for c in __version__)

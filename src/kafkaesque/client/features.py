@@ -1,12 +1,12 @@
-"""The levels of features at which a cluster works, and to which they could be raised."""
+"""The feature levels of a cluster, and how far they could be raised."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from kafkaesque.client.errors import ClientError
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
-from kafkaesque.errors import ClientError
 from kafkaesque.types import NodeId
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkaesque.wire.messages.update_features import (
@@ -26,17 +26,17 @@ class FeatureInfo:
     finalized: int
     """The level at which all brokers work; 0 for none."""
     possible: int
-    """The highest level that every broker supports of those that answered."""
+    """The highest level that every answering broker supports."""
 
 
 class Features:
-    """What can be asked and changed about levels; errors are those of `kafkaesque.errors`."""
+    """Queries and changes of feature levels; errors are from `client.errors` and the base."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     def list(self) -> Sequence[FeatureInfo]:
-        """Return every feature, by its name; a broker that does not answer says nothing of it."""
+        """Return every feature, by name; brokers that do not answer are ignored."""
         finalized: dict[str, int] = {}
         supported: dict[str, list[int]] = {}
         epoch = -1
@@ -44,7 +44,7 @@ class Features:
             try:
                 said = self._router.once(partial(self._ask, node))
             except ClientError:
-                continue  # it is away, or has gone meanwhile
+                continue  # it is away, or was removed meanwhile
             if said.finalized_features_epoch > epoch:
                 epoch = said.finalized_features_epoch
                 finalized = {one.name: one.max_version_level for one in said.finalized_features}
@@ -56,7 +56,7 @@ class Features:
         ]
 
     def finalize(self, levels: Mapping[str, int], *, is_dry_run: bool = False) -> None:
-        """Raise features to these levels, all or none; raises what keeps that from being done."""
+        """Raise features to these levels, all or none; raises the reason if that fails."""
         request = UpdateFeaturesRequest(
             timeout_ms=self._router.config.request_ms_max,
             feature_updates=tuple(

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster, and the command that mends it: pure functions of one look."""
+"""What is wrong with a cluster, and the command that fixes it: pure functions of an overview."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from kafkaesque.client.topics import Place
 from kafkaesque.types import NodeId
 
 FREE_PERCENT_MIN = 10
-"""Of a disk: below it there is hardly time left to act."""
+"""Percent of a disk: below this there is hardly time left to act."""
 
 NAMED_MAX = 5
-"""Partitions and topics that a sentence names; of the others it gives the number."""
+"""Partitions and topics named in a sentence; the others are only counted."""
 
 UNEVEN = 2
-"""Whoever leads one more than another is even with it."""
+"""From this difference leaders are uneven: with 1, a change would gain nothing."""
 
 _RAFT_SURVIVES = 3
 """Brokers below which the loss of one is felt."""
@@ -46,16 +46,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong."""
+    """One problem."""
 
     kind: Kind
     text: str
     command: str
-    """What to type, or to do, to mend it."""
+    """The command to type, or what to do, to fix it."""
 
 
 def findings(now: Overview, before: Overview | None = None) -> list[Finding]:
-    """Return what is wrong, the worst first; with an earlier look, also moves that stand still."""
+    """Return all problems, the worst first; with an earlier overview, also stalled moves."""
     found = [
         *_catalog(now),
         *_brokers(now),
@@ -78,20 +78,20 @@ def findings(now: Overview, before: Overview | None = None) -> list[Finding]:
 def _catalog(now: Overview) -> Iterator[Finding]:
     if now.quorum is None:
         away = [one.node for one in now.brokers if not one.is_there and not one.is_draining]
-        # What loses data is named only beside those that are away: others may yet elect a leader.
+        # Commands that lose data need brokers that are away: else a leader may still be elected.
         yield Finding(
             kind=Kind.CATALOG,
-            text=f"nobody has led the catalog for {ELECTION_MS_MAX // 1000} seconds, so nothing "
+            text=f"the catalog has had no leader for {ELECTION_MS_MAX // 1000} seconds, so nothing "
             "can be changed",
             command=f"start {named_brokers(away)} again; only if {_they_are(away)} gone for good, "
-            f"and what nobody else held may be lost: {_recover(away)}"
+            f"which may lose what no other broker held: {_recover(away)}"
             if away
-            else "see that brokers reach each other, and look again: kafkaesque doctor",
+            else "make sure that brokers reach each other, and check again: kafkaesque doctor",
         )
 
 
 def _levels(now: Overview) -> Iterator[Finding]:
-    """Of brokers that are away nobody knows what they support."""
+    """Find levels that can rise; unknown while a broker is away."""
     rising = [one for one in now.features if one.possible > one.finalized]
     if rising and len(now.there) == len(now.brokers):
         names = ", ".join(f"{one.name} {one.possible}" for one in rising)
@@ -130,7 +130,7 @@ def _brokers(now: Overview) -> Iterator[Finding]:
         where = now.there[0].address if now.there else "HOST:PORT"
         yield Finding(
             kind=Kind.FEW_BROKERS,
-            text="there are only two brokers: if one is lost, the other cannot go on by itself",
+            text="there are only two brokers: if one is lost, the other cannot go on alone",
             command=f"add a third: kafkaesque serve --join {where} --port 0 --data DIR",
         )
 
@@ -164,15 +164,15 @@ def _clocks(now: Overview) -> Iterator[Finding]:
             yield Finding(
                 kind=Kind.CLOCK,
                 text=f"broker {node}: {doubt}",
-                command="set the clocks of all brokers right, for instance by NTP; it goes on by "
-                "itself then",
+                command="synchronise the clocks of all brokers, for instance by NTP; the rest is "
+                "automatic",
             )
 
 
 def _damaged(now: Overview) -> Iterator[Finding]:
-    """Find damaged copies, in the words of the broker that has them if it says what they are.
+    """Find damaged copies, as reported by their broker if it says what they are.
 
-    Of those that wait to be filled by others it tells something else (`_told`).
+    Copies waiting to be refilled are reported separately (`_told`).
     """
     copies = {(topic.name, one.index): len(one.replicas) for topic, one in now.partitions()}
     for node in sorted({*now.folders, *now.problems}):
@@ -186,21 +186,21 @@ def _damaged(now: Overview) -> Iterator[Finding]:
             text = f"broker {node} has {_number(names, 'damaged partition')}: {_named(names)}"
         else:
             continue
-        mended = "look at its disk; what others hold is mended by itself: if that lasts, the "
+        mended = "check its disk; what others hold is repaired automatically: if it persists, the "
         mended += "broker's log says why (repair_failed)"
         yield Finding(kind=Kind.DAMAGED, text=text, command=_only_copy(lone) if lone else mended)
 
 
 def _only_copy(names: Sequence[str]) -> str:
-    """Return what can be done about damage in what nobody else holds."""
+    """Return what can be done about damage to the only copy."""
     return (
-        f"there is no other copy of {_named(names)}: put the folder back from a backup while the "
-        "broker is stopped, or let it go on without what is lost: kafkaesque log repair"
+        f"there is no other copy of {_named(names)}: restore the folder from a backup while the "
+        "broker is stopped, or go on without the lost data: kafkaesque log repair"
     )
 
 
 def _leaderless(now: Overview) -> Iterator[Finding]:
-    """Find partitions without a leader; what mends them depends on who is still to be had."""
+    """Find partitions without a leader; the fix depends on which brokers are still available."""
     there, given_up = {one.node for one in now.there}, now.given_up
     waiting: list[str] = []
     harmed: list[str] = []
@@ -229,13 +229,15 @@ def _leaderless(now: Overview) -> Iterator[Finding]:
         yield _without_leader(waiting, _mend(now, missing))
     if harmed:
         where, them = named_brokers(sorted(harmed_on)), "it" if len(harmed) == 1 else "them"
-        text = f"damage on {where} keeps {them} from having one: what can be done is said with the "
+        text = f"damage on {where} keeps {them} from having one: see the finding about that "
         yield _without_leader(harmed, f"{text}damage")
     if halves:
-        yield _without_leader(halves, f"stop a broker that is left: {_recover(sorted(given_up))}")
+        yield _without_leader(
+            halves, f"stop one of the remaining brokers: {_recover(sorted(given_up))}"
+        )
     if gone:
         deleting = f"kafkaesque topic delete {' '.join(list(topics)[:NAMED_MAX])} --yes"
-        text = "they were on lost brokers alone: restore a backup, or give the topic up: "
+        text = "they were only on lost brokers: restore a backup, or delete the topic: "
         yield _without_leader(gone, text + deleting)
 
 
@@ -250,7 +252,7 @@ def _without_leader(names: Sequence[str], command: str) -> Finding:
 
 
 def _mend(now: Overview, missing: Collection[NodeId]) -> str:
-    """Return what brings replicas on these brokers back; who is given up never comes back."""
+    """Return what brings replicas on these brokers back; a lost broker never comes back."""
     away = sorted(node for node in missing if node in now.broker and not now.broker[node].is_there)
     lost = [node for node in away if node in now.given_up]
     waiting = [node for node in away if node not in lost]
@@ -260,57 +262,57 @@ def _mend(now: Overview, missing: Collection[NodeId]) -> str:
     if undrained:
         return _drain(undrained)
     if lost:
-        return f"draining {named_brokers(lost)} mends it: see kafkaesque cluster status"
+        return f"draining {named_brokers(lost)} fixes it: see kafkaesque cluster status"
     return "kafkaesque cluster status shows whether they catch up"
 
 
 def _told(now: Overview) -> Iterator[Finding]:
-    """Find what brokers say of themselves and nobody else can see."""
+    """Find problems that only a broker itself can see and report."""
     for node, told in sorted(now.problems.items()):
         if "unfilled" in told:
             yield Finding(
                 kind=Kind.DAMAGED,
                 text=f"broker {node}: {told['unfilled']}",
-                command="bring the other copies back first: start the brokers that are away, and "
-                "put damaged folders back from a copy while their brokers are stopped",
+                command="bring the other copies back first: start the brokers that are down, and "
+                "restore damaged folders from a copy while their brokers are stopped",
             )
         if "given-up" in told:
             yield Finding(
                 kind=Kind.DAMAGED,
                 text=f"broker {node}: {told['given-up']}",
-                command="tell those who need these records; once they know, stop the broker, "
+                command="inform the users of these records; then stop the broker, "
                 "remove the file given-up from the partition's folder, and start it again",
             )
         if "disk-full" in told:
             yield Finding(
                 kind=Kind.DISK,
                 text=f"broker {node}: {told['disk-full']}",
-                command=f"make room on the disk of broker {node}",
+                command=f"free space on the disk of broker {node}",
             )
         if "tail-lost" in told:
             yield Finding(
                 kind=Kind.DAMAGED,
                 text=f"broker {node}: {told['tail-lost']}",
-                command="replace the disk, or let it write through; the broker says this until it "
-                "is started again",
+                command="replace the disk, or let it write through; the broker reports this until "
+                "it is restarted",
             )
         if "old-copy" in told:
             yield Finding(
                 kind=Kind.OLD_COPY,
                 text=f"broker {node}: {told['old-copy']}",
-                command="have more copies of them: kafkaesque topic alter TOPIC --replicas 3",
+                command="add replicas: kafkaesque topic alter TOPIC --replicas 3",
             )
         if "crowded" in told:
             yield Finding(
                 kind=Kind.CROWDED,
                 text=f"broker {node}: {told['crowded']}",
-                command="see kafkaesque_limit_taken_ratio of its metrics, and raise that setting",
+                command="check its metric kafkaesque_limit_taken_ratio, and raise that setting",
             )
         if "leaderless" in told and all(now.is_led(one) for _, one in now.partitions()):
             yield Finding(
                 kind=Kind.LEADERLESS,
                 text=f"broker {node}: {told['leaderless']}",
-                command="look again, and if it lasts see its log: kafkaesque doctor",
+                command="check again, and if it persists see its log: kafkaesque doctor",
             )
 
 
@@ -328,7 +330,7 @@ def _disks(now: Overview) -> Iterator[Finding]:
         yield Finding(
             kind=Kind.DISK,
             text=f"the disk of broker {node} has {percent} % left, {folder.free_bytes} bytes",
-            command=f"make room, or keep less: kafkaesque topic alter {largest} "
+            command=f"free space, or retain less: kafkaesque topic alter {largest} "
             "--set retention.ms=MILLISECONDS",
         )
 
@@ -349,13 +351,13 @@ def _moves(now: Overview, before: Overview | None) -> Iterator[Finding]:
         elif before is not None and _stands_still(move, now, before):
             yield Finding(
                 kind=Kind.STUCK,
-                text=f"the move of {name} to {listed(move.nodes)} does not get on",
-                command=f"allow more with moves.catch_up_bytes_per_second, or: {call_off}",
+                text=f"the move of {name} to {listed(move.nodes)} makes no progress",
+                command=f"raise moves.catch_up_bytes_per_second, or: {call_off}",
             )
 
 
 def _stands_still(move: MoveInfo, now: Overview, before: Overview) -> bool:
-    """Whether nothing has come since; one that waits for its turn has not begun."""
+    """Whether no data has come since; a move that waits for its turn has not started."""
     place = move.topic, move.partition
 
     def sizes(at: Overview) -> list[int | None]:
@@ -367,7 +369,7 @@ def _stands_still(move: MoveInfo, now: Overview, before: Overview) -> bool:
 
 
 def few_copies(now: Overview) -> dict[str, int]:
-    """Return the users' topics with fewer replicas than a new one would get, and how many."""
+    """Return user topics with fewer replicas than a new one would get, and how many they have."""
     held = {
         topic.name: min((len(one.replicas) for one in topic.partitions), default=0)
         for topic in now.topics
@@ -389,7 +391,7 @@ def _sizes(now: Overview) -> Iterator[Finding]:
 
 def _leaders(now: Overview) -> Iterator[Finding]:
     able = [one.node for one in now.there if not one.is_draining]
-    if len(able) < len(now.brokers) or len(able) < 2:  # one is always even
+    if len(able) < len(now.brokers) or len(able) < 2:  # one broker is always even
         return
     counts = {node: now.led_by(node) for node in able}
     most, least = max(able, key=counts.__getitem__), min(able, key=counts.__getitem__)
@@ -410,7 +412,7 @@ def _crowded(now: Overview) -> Iterator[Finding]:
 
 
 def drain_obstacles(now: Overview, node: NodeId) -> Iterator[Finding]:
-    """Find why a broker could not be emptied: others must take its partitions, and agree on it."""
+    """Find why a broker cannot be drained: others must take its partitions, and agree on it."""
     able = sum(1 for one in now.there if not one.is_draining and one.node != node)
     crowded: dict[str, int] = {}
     leaderless = []
@@ -427,7 +429,7 @@ def drain_obstacles(now: Overview, node: NodeId) -> Iterator[Finding]:
         mend = "add a broker: kafkaesque serve --join HOST:PORT --port 0 --data DIR"
         if able:
             fewer = [f"kafkaesque topic alter {t} --replicas {able} --yes" for t in crowded]
-            mend += f"; or have fewer copies: {_named(fewer, '; ')}"
+            mend += f"; or keep fewer replicas: {_named(fewer, '; ')}"
         yield Finding(
             kind=Kind.STUCK,
             text=f"broker {node} cannot be drained: it holds partitions with {most} "
@@ -438,8 +440,8 @@ def drain_obstacles(now: Overview, node: NodeId) -> Iterator[Finding]:
     if leaderless:
         yield Finding(
             kind=Kind.STUCK,
-            text=f"broker {node} cannot be drained: nobody leads {_named(leaderless)}",
-            command="let them be led first: kafkaesque doctor says how",
+            text=f"broker {node} cannot be drained: no leader for {_named(leaderless)}",
+            command="restore their leaders first: kafkaesque doctor says how",
         )
 
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkaesque.client.assignment import decode_assignment
+from kafkaesque.client.errors import Refused, RefusedForNow
 from kafkaesque.client.everyone import Everyone
 from kafkaesque.client.refusals import check, first
 from kafkaesque.client.router import NOBODY, Router
 from kafkaesque.client.topics import Place
-from kafkaesque.errors import Refused, RefusedForNow
 from kafkaesque.types import NodeId, Offset
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -38,7 +38,7 @@ from kafkaesque.wire.messages.offset_fetch import (
 )
 
 _VERSION_MAX_BY_NAME = 9
-"""OffsetCommit and OffsetFetch: later versions name topics by ids, which deleted ones lack."""
+"""OffsetCommit and OffsetFetch: later versions name topics by ids, which deleted topics lack."""
 
 _OFFSETS_TOPIC = "__consumer_offsets"
 _NO_OFFSET = -1
@@ -49,7 +49,7 @@ _DEAD = "Dead"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
-    """One group in a list; old brokers leave the state and the type empty."""
+    """One listed group; old brokers leave the state and the type empty."""
 
     group: str
     protocol_type: str
@@ -60,7 +60,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberInfo:
-    """One member of a group, and the partitions that it reads."""
+    """One member of a group, and the partitions it reads."""
 
     member: str
     client: str
@@ -80,22 +80,22 @@ class GroupInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """Where a group stands in a partition, and what it noted beside that."""
+    """A group's position in a partition, and its metadata."""
 
     offset: Offset
     metadata: str
 
 
 class Groups:
-    """What can be asked and changed about groups; errors are those of `kafkaesque.errors`."""
+    """Queries and changes of groups; errors are from `client.errors` and the base."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     def list(self, missing: set[NodeId] | None = None) -> Sequence[GroupListing]:
-        """Return the groups of all brokers that are there, by name.
+        """Return the groups of all available brokers, by name.
 
-        Those that are away, or do not answer, are added to `missing`.
+        Brokers that are away or do not answer are added to `missing`.
         """
         everyone = self._everyone()
         found = self._router.question(everyone.ask)
@@ -104,9 +104,9 @@ class Groups:
         return _listings(found)
 
     def list_all(self) -> Sequence[GroupListing]:
-        """Return all groups by name, whoever is away.
+        """Return all groups by name, even if brokers are away.
 
-        Raises RefusedForNow if some could be missing: nobody tells of those whose partition of
+        Raises RefusedForNow if some could be missing: groups are unknown while their partition of
         `__consumer_offsets` has no leader.
         """
         everyone = self._everyone()
@@ -116,17 +116,17 @@ class Groups:
             nonlocal before
             known, before = before, self._leaders()
             if before != known:
-                everyone.forget()  # what was said to an earlier attempt may be older than that
+                everyone.forget()  # earlier answers may be older than the change
             found = everyone.ask()
             leaders = self._leaders()
             silent = {NOBODY, *everyone.missing}
-            # One that came to lead meanwhile may have been asked before it did.
+            # A broker that has become a leader meanwhile may have answered before it was.
             unheard = [p for p, led in leaders.items() if led[0] in silent or led != before.get(p)]
             if unheard:
-                everyone.forget()  # whoever leads them next knows more groups
+                everyone.forget()  # their next leader knows more groups
                 raise RefusedForNow(
                     f"partition {unheard[0]} of topic {_OFFSETS_TOPIC} has no leader that answers: "
-                    "the positions of some groups cannot be told",
+                    "the positions of some groups are unknown",
                     ErrorCode.LEADER_NOT_AVAILABLE.name,
                 )
             return _listings(found)
@@ -140,23 +140,23 @@ class Groups:
         return Everyone(self._router, ListGroupsRequest(), ListGroupsResponse, accept)
 
     def _leaders(self) -> dict[int, tuple[NodeId, int]]:
-        """Return who leads the partitions that hold groups, and in which term."""
+        """Return the leaders and terms of the partitions that hold groups."""
         topic = first(self._router.metadata([_OFFSETS_TOPIC]).topics, f"topic {_OFFSETS_TOPIC}")
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return {}  # there never was a group
+            return {}  # there has never been a group
         check(topic.error_code, f"topic {_OFFSETS_TOPIC}")
         found = sorted(topic.partitions, key=lambda one: one.partition_index)
         return {one.partition_index: (one.leader_id, one.leader_epoch) for one in found}
 
     def describe(self, group: str) -> GroupInfo:
-        """Return one group; raises Refused if there is none."""
+        """Return one group; raises Refused if it does not exist."""
         request = DescribeGroupsRequest(groups=(group,))
 
         def ask() -> GroupInfo:
             said = self._router.ask_coordinator(group, request, DescribeGroupsResponse)
             one = first(said.groups, f"group {group}")
             check(one.error_code, f"group {group}", one.error_message)
-            if one.group_state == _DEAD:  # how versions before 6 say that there is none
+            if one.group_state == _DEAD:  # how versions before 6 report a missing group
                 name = ErrorCode.GROUP_ID_NOT_FOUND.name
                 raise Refused(f"group {group}: there is no such group", name)
             return GroupInfo(
@@ -169,11 +169,11 @@ class Groups:
         return self._router.question(ask)
 
     def offsets(self, group: str) -> dict[Place, Offset]:
-        """Return the offsets that a group has committed, of all its partitions."""
+        """Return a group's committed offsets, of all its partitions."""
         return {place: one.offset for place, one in self.committed(group).items()}
 
     def committed(self, group: str) -> dict[Place, Committed]:
-        """Return what a group has committed, of all its partitions."""
+        """Return a group's committed offsets and metadata, of all its partitions."""
         asked = OffsetFetchRequestGroup(group_id=group, topics=None)
         request = OffsetFetchRequest(groups=(asked,), group_id=group, topics=None)
 
@@ -202,9 +202,9 @@ class Groups:
         offsets: Mapping[Place, Offset],
         metadata: Mapping[Place, str] | None = None,
     ) -> None:
-        """Set offsets of a group that has no members; while it has some, the broker refuses.
+        """Set offsets of a group without members; the broker refuses if it has some.
 
-        To commit the same offsets twice does no harm, so this is repeated after a loss.
+        Committing the same offsets twice is harmless, so this is retried after a loss.
         """
         by_topic: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
         noted = metadata or {}
@@ -238,7 +238,7 @@ class Groups:
         self._router.question(ask)
 
     def delete_offsets(self, group: str, places: Iterable[Place]) -> None:
-        """Let a group forget its offsets of these partitions."""
+        """Delete a group's offsets of these partitions."""
         by_topic: defaultdict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
         for topic, partition in places:
             by_topic[topic].append(OffsetDeleteRequestPartition(partition_index=partition))

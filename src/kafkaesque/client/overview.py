@@ -1,53 +1,53 @@
-"""A whole cluster at one moment, as far as its brokers tell: what status and doctor look at."""
+"""A whole cluster at one moment, as reported by its brokers: the input of status and doctor."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.brokers import BrokerInfo, FolderInfo, MoveInfo, QuorumInfo
+from kafkaesque.client.errors import ClientError
 from kafkaesque.client.features import FeatureInfo
 from kafkaesque.client.topics import PartitionInfo, Place, TopicInfo
-from kafkaesque.errors import ClientError
 from kafkaesque.types import NodeId
 
 REPLICATION = 3
-"""Replicas that a topic should have, if there are as many brokers."""
+"""Replicas that a topic should have, if there are enough brokers."""
 
 MIN_IN_SYNC = "min.insync.replicas"
 
 
 def is_majority(some: Collection[NodeId], replicas: Collection[NodeId]) -> bool:
-    """Return whether those of the replicas that are among `some` can agree."""
+    """Return whether the replicas among `some` are a majority."""
     return 2 * sum(node in some for node in replicas) > len(replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What is known of a cluster."""
+    """The known state of a cluster."""
 
     cluster_id: str | None = None
     brokers: tuple[BrokerInfo, ...]
     quorum: QuorumInfo | None
-    """None while nobody leads the catalog."""
+    """None while the catalog has no leader."""
     topics: tuple[TopicInfo, ...] = ()
     moves: tuple[MoveInfo, ...] = ()
     folders: Mapping[NodeId, FolderInfo] = field(default_factory=dict)
-    """Of those brokers that tell."""
+    """Only of brokers that report it."""
     problems: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
-    """What brokers say is wrong with them, by its kind."""
+    """The problems that brokers report of themselves, by kind."""
     min_in_sync: Mapping[str, int] = field(default_factory=dict)
     features: tuple[FeatureInfo, ...] = ()
     clock_doubts: Mapping[NodeId, str] = field(default_factory=dict)
-    """What is wrong with the clocks of those brokers that tell of it."""
+    """What is wrong with the clocks of brokers that report it."""
 
     @property
     def broker(self) -> Mapping[NodeId, BrokerInfo]:
-        """The brokers by their numbers."""
+        """The brokers by their ids."""
         return {one.node: one for one in self.brokers}
 
     @property
     def there(self) -> tuple[BrokerInfo, ...]:
-        """The brokers that are there."""
+        """The live brokers."""
         return tuple(one for one in self.brokers if one.is_there)
 
     @property
@@ -62,24 +62,24 @@ class Overview:
                 yield topic, one
 
     def held_by(self, node: NodeId) -> list[Place]:
-        """Return the partitions that a broker holds, or is to hold."""
+        """Return the partitions that a broker holds, or will hold."""
         held = {(t.name, one.index) for t, one in self.partitions() if node in one.replicas}
         held |= {(m.topic, m.partition) for m in self.moves if node in (*m.nodes, *m.removing)}
         return sorted(held)
 
     def is_led(self, one: PartitionInfo) -> bool:
-        """Return whether a partition has a leader that is there.
+        """Return whether a partition has a live leader.
 
-        A broker that is cut off from the rest names those who led before.
+        A broker that is cut off from the rest names earlier leaders.
         """
         return any(broker.node == one.leader for broker in self.there)
 
     @property
     def given_up(self) -> set[NodeId]:
-        """The brokers that are away and must not come back with their old data.
+        """The unavailable brokers that must not come back with their old data.
 
-        A partition whose replicas are mostly away has a leader only after `cluster recover`, and
-        who is drained is meant to go.
+        If most replicas of a partition are away, it gets a leader only by `cluster recover`; and a
+        drained broker is meant to go.
         """
         there = {one.node for one in self.there}
         gone = {one.node for one in self.brokers if one.is_draining}
@@ -106,7 +106,7 @@ class Overview:
 
 
 def look(admin: Admin) -> Overview:
-    """Ask the brokers for everything; one that does not answer is left out of the folders."""
+    """Ask the brokers for everything; one that does not answer has no folder."""
     brokers = admin.brokers.list()
     topics = tuple(admin.topics.list())
     folders: dict[NodeId, FolderInfo] = {}
@@ -119,7 +119,7 @@ def look(admin: Admin) -> Overview:
                 doubts[one.node] = admin.brokers.clock_doubt(one.node)
                 problems[one.node] = admin.brokers.problems(one.node)
             except ClientError:
-                continue  # it has gone meanwhile
+                continue  # it has left meanwhile
     return Overview(
         cluster_id=admin.cluster().cluster_id,
         brokers=tuple(brokers),

@@ -1,12 +1,12 @@
-"""Many batches on their way to many partitions, each of which gets its own in order.
+"""Sends many batches to many partitions at once, keeping each partition's order.
 
-One request brings at most one batch to each of several partitions, and several requests are under
-way at once. Every batch carries a producer's id and sequence. So when an answer is lost, or a
-leader changes, all that is not acknowledged is simply sent again: brokers drop what they have.
+A request carries at most one batch for each of several partitions, and several requests are in
+flight at once. Every batch carries a producer's id and sequence. So after a lost response or a
+leader change everything unacknowledged is simply resent: brokers drop duplicates.
 
-Brokers take the first batch of a producer that they do not know whatever its sequence is. If that
-one were refused with others behind it under way, the second could come first. So a partition's
-first batch, also after a loss, travels alone.
+Brokers accept any sequence in the first batch of a producer that they do not know. If that batch
+were refused with others in flight behind it, the second could come first. So a partition's first
+batch, also after a loss, travels alone.
 """
 
 from collections import defaultdict, deque
@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kafkaesque.client.blocking import BlockingConnection
+from kafkaesque.client.blocking_connection import BlockingConnection
+from kafkaesque.client.errors import ConnectionLost, Refused, RefusedForNow, Unreachable
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
 from kafkaesque.client.topics import VERSION_MAX_BY_NAME, Place
-from kafkaesque.errors import ConnectionLost, Refused, RefusedForNow, Unreachable
 from kafkaesque.types import Buffer, Offset
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.produce import (
@@ -30,27 +30,27 @@ from kafkaesque.wire.messages.produce import (
 )
 
 WINDOW_MAX = 5
-"""Batches of one partition under way: as many as a broker remembers of a producer."""
+"""Batches in flight per partition: as many as a broker remembers of a producer."""
 
 REQUESTS_MAX = 5
-"""Requests under way in all."""
+"""Requests in flight in all."""
 
 LANES_MAX = 16
-"""Partitions that are written at once."""
+"""Partitions written at once."""
 
 PENDING_BYTES_MAX = 16 << 20
-"""Bytes that are read and not acknowledged; one batch may go beyond it."""
+"""Bytes read and not acknowledged; one batch may exceed it."""
 
 _ALL = -1
 
 Taken: TypeAlias = Callable[[Place, Buffer, Offset | None], None]
-"""Told of every batch that is acknowledged, with the offset that its first record got.
+"""Called for every acknowledged batch, with the offset of its first record.
 
-That is None where the broker knows only that it had the batch before."""
+The offset is None if the broker only knows that it already had the batch."""
 
 
 class _Lane:
-    """One partition: what is read and not acknowledged, and how much of that is under way."""
+    """One partition: batches read and not acknowledged, and how many of them are in flight."""
 
     def __init__(self, place: Place, batches: Iterator[Buffer]) -> None:
         self.place = place
@@ -65,7 +65,7 @@ class _Lane:
         return self.is_read and not self.pending
 
     def rewind(self) -> None:
-        """Let all that is not acknowledged be sent again."""
+        """Mark everything unacknowledged for resending."""
         self.under_way = 0
         self.is_proven = False
 
@@ -80,8 +80,8 @@ class _Posted:
 class Pipeline:
     """Writes batches that carry a producer's identity, with acks=all; for one use.
 
-    Errors are those of `kafkaesque.errors`. After one, what was told to `taken` is acknowledged,
-    and of up to WINDOW_MAX further batches of each partition it is not known.
+    Errors are from `client.errors` and the base. After one, batches reported to `taken` are
+    acknowledged, and up to WINDOW_MAX further batches of each partition may or may not be.
     """
 
     def __init__(self, router: Router) -> None:
@@ -92,7 +92,7 @@ class Pipeline:
         self._pending_bytes = 0
 
     def write(self, sources: Iterable[tuple[Place, Iterator[Buffer]]], taken: Taken) -> None:
-        """Write to each partition what its iterator yields; both are asked for more as need be."""
+        """Write each partition's iterator to it; both levels of iterators are read on demand."""
         self._waiting = (_Lane(place, batches) for place, batches in sources)
         try:
             # Ends: each step acknowledges a batch, and the sources end.
@@ -102,7 +102,7 @@ class Pipeline:
             self._hang_up()
 
     def _fill(self) -> bool:
-        """Take new partitions where others are done; return whether there is anything to do."""
+        """Take new partitions as others finish; return whether there is anything to do."""
         self._lanes = [lane for lane in self._lanes if not lane.is_done]
         while len(self._lanes) < LANES_MAX and self._has_room():
             lane = next(self._waiting, None)
@@ -125,7 +125,7 @@ class Pipeline:
             self._pending_bytes += len(batch)
 
     def _step(self, taken: Taken) -> None:
-        """Send what may be sent, and take one answer."""
+        """Send what may be sent, and take one response."""
         try:
             while len(self._posted) < REQUESTS_MAX and self._post():
                 pass
@@ -138,7 +138,7 @@ class Pipeline:
             raise
 
     def _post(self) -> bool:
-        """Send one more request to each leader that something is there for."""
+        """Send one more request to each leader with something to send."""
         by_leader: defaultdict[int, dict[Place, _Lane]] = defaultdict(dict)
         for lane in self._lanes:
             if self._has_next(lane):
@@ -184,7 +184,7 @@ class Pipeline:
             taken(place, batch, offset)
 
     def _hang_up(self) -> None:
-        """Close what has answers under way that nobody will take."""
+        """Close connections with responses in flight that will not be taken."""
         for posted in self._posted:
             posted.connection.close()
         self._posted.clear()

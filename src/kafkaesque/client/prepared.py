@@ -1,19 +1,20 @@
 """A producer whose transactions another process may end.
 
-Partitions belong to a transaction by being written to, and every end raises the producer's epoch
-(transactions v2, KIP-890). A producer that failed does not know what was taken, so it is spent: its
-transaction can only be aborted.
+A partition joins a transaction by being written to, and every end bumps the producer's epoch
+(transactions v2, KIP-890). A producer that failed does not know which batches were accepted, so it
+can only abort its transaction.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from kafkaesque.client.errors import ConnectionLost, RefusedForNow, Unreachable
 from kafkaesque.client.producer import BatchSender, EncodedRecords
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
 from kafkaesque.client.topics import Place
-from kafkaesque.errors import ConnectionLost, OutcomeUnknown, RefusedForNow, Unreachable
+from kafkaesque.errors import OutcomeUnknown
 from kafkaesque.record.view import Codec
 from kafkaesque.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafkaesque.wire.messages.init_producer_id import (
@@ -25,12 +26,12 @@ from kafkaesque.wire.messages.prepare_txn import PrepareTxnRequest, PrepareTxnRe
 T = TypeVar("T")
 
 _IN_DOUBT = (ConnectionLost, RefusedForNow)
-"""After these a change may have been made: a coordinator that lost its office says no more."""
+"""After these a change may have been made: a former coordinator reports no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTransaction:
-    """A transaction that waits for whoever knows this to end it."""
+    """A transaction that any process with this value may end."""
 
     transactional_id: str
     producer_id: int
@@ -38,10 +39,10 @@ class PreparedTransaction:
 
 
 class TransactionalProducer:
-    """Appends batches under one transactional id, one transaction after the other; for one thread.
+    """Appends batches under one transactional id, one transaction after another; for one thread.
 
-    A transaction begins with the first that is sent. After `prepare` nothing more can be done with
-    this producer: the transaction is in others' hands.
+    A transaction starts with the first batch sent. After `prepare` this producer is done: others
+    end the transaction.
     """
 
     def __init__(
@@ -56,11 +57,11 @@ class TransactionalProducer:
         self.is_spent = False
 
     def send(self, records: Mapping[Place, EncodedRecords]) -> None:
-        """Append one batch to each partition; all of them are acknowledged on return.
+        """Append one batch to each partition; all are acknowledged on return.
 
         Raises what the client's other requests raise; then the transaction can only be aborted.
         """
-        assert not self.is_spent, "a producer that failed or has prepared sends no more"
+        assert not self.is_spent, "a producer that failed or has prepared cannot send"
         self.is_spent = True
         identity = self._come()
         self._is_open = self._is_open or bool(records)
@@ -68,10 +69,10 @@ class TransactionalProducer:
         self.is_spent = False
 
     def prepare(self, owner: str) -> PreparedTransaction:
-        """Leave the transaction to whoever gets what this returns, and to `owner` by name.
+        """Prepare the transaction for another process to end, and record `owner` as its name.
 
-        Everything sent has been acknowledged, so nothing of it can get lost any more. Raises
-        Refused if nothing was sent.
+        Everything sent has been acknowledged, so nothing can get lost any more. Raises Refused if
+        nothing was sent.
         """
         assert not self.is_spent, "a producer that failed cannot prepare"
         self.is_spent = True
@@ -89,15 +90,15 @@ class TransactionalProducer:
         return PreparedTransaction(transactional_id=self._id, producer_id=producer_id, epoch=epoch)
 
     def commit(self) -> None:
-        """Commit what was sent; raises OutcomeUnknown if nobody answered whether it is."""
+        """Commit what was sent; raises OutcomeUnknown if no answer came."""
         assert not self.is_spent, "a producer that failed can only abort"
         self._end(is_commit=True)
 
     def abort(self) -> None:
-        """Take back what was sent; also what a failed producer may have sent."""
+        """Abort what was sent, including what a failed producer may have sent."""
         self._end(is_commit=False)
-        self._identity = None  # of a batch's transaction nothing is known any more
-        self._sender.begin_anew()
+        self._identity = None  # a batch's transaction is forgotten once aborted
+        self._sender.start_over()
         self.is_spent = False
 
     def _end(self, *, is_commit: bool) -> None:
@@ -109,11 +110,11 @@ class TransactionalProducer:
             transactional_id=self._id, producer_id=self._identity[0], epoch=self._identity[1]
         )
         self._identity = end_transaction(self._router, ending, is_commit=is_commit)
-        self._sender.begin_anew()
+        self._sender.start_over()
         self._is_open = self.is_spent = False
 
     def _come(self) -> tuple[int, int]:
-        """Take the id over when it is first needed: whoever had it before is fenced."""
+        """Take over the id when first needed, which fences its previous producer."""
         if self._identity is None:
             request = InitProducerIdRequest(
                 transactional_id=self._id, transaction_timeout_ms=self._timeout_ms
@@ -133,10 +134,10 @@ class TransactionalProducer:
 def end_transaction(
     router: Router, ending: PreparedTransaction, *, is_commit: bool
 ) -> tuple[int, int]:
-    """End a transaction, also one that another process prepared; returns who its producer is then.
+    """End a transaction, even another process's prepared one; return its producer's new identity.
 
-    To ask twice does no harm, so it is asked until it is answered. Raises OutcomeUnknown if it
-    never is.
+    Repeating this is harmless, so it is retried until answered. Raises OutcomeUnknown if it never
+    is.
     """
     name = ending.transactional_id
     request = EndTxnRequest(
@@ -155,9 +156,9 @@ def end_transaction(
 
 
 def until_known(router: Router, ask: Callable[[], T]) -> T:
-    """Make a change that may be asked for twice until it is made or refused.
+    """Retry a repeatable change until it is made or refused.
 
-    Raises OutcomeUnknown if neither is known when the time is over.
+    Raises OutcomeUnknown if neither is known when time is up.
     """
     was_asked = False
 

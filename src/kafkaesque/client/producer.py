@@ -1,19 +1,19 @@
-"""An idempotent producer of whole batches: what is sent again after a loss is not there twice.
+"""An idempotent producer of whole batches: resending after a loss makes no duplicates.
 
-One request per leader carries at most one batch for each partition, as Kafka wants it. A producer
-that failed does not know which of its batches were taken, so it is spent: whoever goes on takes a
-new one, and then what was sent may be there twice.
+One request per leader carries at most one batch for each partition, as Kafka requires. A producer
+that failed does not know which of its batches were accepted, so it cannot be used again. The
+caller goes on with a new one, and what it resends may then be there twice.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kafkaesque.client.errors import Refused
 from kafkaesque.client.producers import new_producer
 from kafkaesque.client.refusals import check
 from kafkaesque.client.router import Router
 from kafkaesque.client.topics import VERSION_MAX_BY_NAME, Place
-from kafkaesque.errors import Refused
 from kafkaesque.record.build import ProducerStamp, wrap_records
 from kafkaesque.record.view import Codec
 from kafkaesque.types import Buffer
@@ -31,7 +31,7 @@ _SEQUENCE_END = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedRecords:
-    """Records in the bytes of a batch's payload, with offset deltas from 0."""
+    """Records encoded as a batch's payload, with offset deltas from 0."""
 
     data: Buffer
     count: int
@@ -41,7 +41,7 @@ class EncodedRecords:
 
 
 class BatchSender:
-    """Appends the batches of one producer with acks=all, each with its place in the sequence."""
+    """Appends the batches of one producer with acks=all, numbering them by sequence."""
 
     def __init__(self, router: Router, codec: Codec, transactional_id: str | None = None) -> None:
         self._router = router
@@ -49,8 +49,8 @@ class BatchSender:
         self._transactional_id = transactional_id
         self._sequences: dict[Place, int] = {}
 
-    def begin_anew(self) -> None:
-        """Count from 0 again, because the producer has another epoch."""
+    def start_over(self) -> None:
+        """Restart sequences at 0 for the producer's next epoch."""
         self._sequences.clear()
 
     def send(self, identity: tuple[int, int], records: Mapping[Place, EncodedRecords]) -> None:
@@ -77,7 +77,7 @@ class BatchSender:
         )
 
     def _append(self, left: dict[Place, bytearray]) -> None:
-        """Send what is left; what was taken leaves `left`, so that a repetition sends the rest."""
+        """Send what is left; accepted batches leave `left`, so a retry sends only the rest."""
         by_leader: defaultdict[int, list[Place]] = defaultdict(list)
         for topic, partition in left:
             by_leader[self._router.leader(topic, partition)].append((topic, partition))
@@ -125,11 +125,11 @@ class Producer:
         self.is_spent = False
 
     def send(self, records: Mapping[Place, EncodedRecords]) -> None:
-        """Append one batch to each partition; all of them are acknowledged on return.
+        """Append one batch to each partition; all are acknowledged on return.
 
         Raises what the client's other requests raise; some batches may have been appended then.
         """
-        assert not self.is_spent, "a producer that failed is not used again"
+        assert not self.is_spent, "a failed producer cannot be reused"
         self.is_spent = True
         if self._identity is None:
             fresh = new_producer(self._router)

@@ -1,4 +1,4 @@
-"""Identities of producers, by which brokers tell a repetition from something new."""
+"""Producer identities, by which brokers recognise duplicates."""
 
 from dataclasses import dataclass
 
@@ -10,19 +10,19 @@ from kafkaesque.wire.messages.init_producer_id import (
 )
 
 _NO_TIMEOUT_MS = -1
-"""Of transactions, of which an idempotent producer has none; librdkafka says the same."""
+"""The timeout of transactions, which an idempotent producer lacks; librdkafka sends the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdentity:
-    """What every batch of one producer carries beside its sequence."""
+    """What every batch of one producer carries in addition to its sequence."""
 
     producer_id: int
     producer_epoch: int
 
 
 def new_producer(router: Router) -> ProducerIdentity:
-    """Return an identity that nobody had; one that is lost on the way is never used."""
+    """Return an unused identity; one lost on the way is never used."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS)
 
     def ask() -> ProducerIdentity:

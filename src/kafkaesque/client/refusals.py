@@ -1,15 +1,14 @@
-"""Kafka's error codes, turned into our errors: with the broker's sentence, or one of ours."""
+"""Maps Kafka's error codes to our errors, with the broker's message or one of ours."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from kafkaesque.client.errors import Refused, RefusedForNow
 from kafkaesque.errors import (
     InvalidSetting,
     InvalidTopic,
     KafkaesqueError,
     OutcomeUnknown,
-    Refused,
-    RefusedForNow,
     TopicExists,
     UnknownTopic,
 )
@@ -38,7 +37,7 @@ TRY_AGAIN = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-"""Nothing was done, and soon it may be."""
+"""Nothing was done, but a retry may soon succeed."""
 
 IN_DOUBT = frozenset(
     {
@@ -48,8 +47,8 @@ IN_DOUBT = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     }
 )
-"""A question is simply asked again; a change may have been made. A leader that loses its office
-while a change is under way answers that it is not the leader, and does not know either."""
+"""Queries are simply retried; a change may have been made. A leader that steps down during a
+change answers that it is not the leader, and does not know the outcome either."""
 
 _CLASSES: Mapping[ErrorCode, type[KafkaesqueError]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UnknownTopic,
@@ -64,25 +63,25 @@ _NUMBERS = frozenset(ErrorCode)
 
 _SENTENCES: Mapping[ErrorCode, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "there already is one of this name",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "one of this name already exists",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "the name is not allowed",
-    ErrorCode.INVALID_PARTITIONS: "the number of partitions makes no sense",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "there are not enough brokers for so many replicas",
+    ErrorCode.INVALID_PARTITIONS: "the number of partitions is invalid",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "there are not enough brokers for this many replicas",
     ErrorCode.INVALID_CONFIG: "a setting or its value is not allowed",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is before the first record kept or past the last",
     ErrorCode.NON_EMPTY_GROUP: "the group still has members",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
-    ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, and only they may do that",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, and only they may do this",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "a member of the group still reads the topic",
-    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "nobody has used it, or not for a long time",
-    ErrorCode.INVALID_TXN_STATE: "the transaction is not in a state in which that can be done",
-    ErrorCode.PRODUCER_FENCED: "a newer producer has taken it meanwhile",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "it was never used, or not for a long time",
+    ErrorCode.INVALID_TXN_STATE: "the state of the transaction does not allow this",
+    ErrorCode.PRODUCER_FENCED: "a newer producer has taken over",
     ErrorCode.MESSAGE_TOO_LARGE: "a batch is larger than the topic takes",
     ErrorCode.REQUEST_TIMED_OUT: "it was not done in time",
-    ErrorCode.TOPIC_DELETION_DISABLED: "the broker is set to delete no topics",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not use it so",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "this user may not use it so",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that to the cluster",
+    ErrorCode.TOPIC_DELETION_DISABLED: "the broker is configured not to delete topics",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user lacks permission for this",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "this user lacks permission for this",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user lacks permission for this on the cluster",
 }
 
 
@@ -93,7 +92,7 @@ def refusal(
     known = ErrorCode(code) if code in _NUMBERS else None
     name = str(code) if known is None else known.name
     ours = None if known is None else _SENTENCES.get(known)
-    reason = (sentence or "").strip().rstrip(".") or ours or f"the broker says {name}"
+    reason = (sentence or "").strip().rstrip(".") or ours or f"the broker reports {name}"
     text = reason if subject in reason else f"{subject}: {reason}"
     if is_change and known in IN_DOUBT:
         return OutcomeUnknown(f"{text}; it may or may not have been done")
@@ -104,13 +103,13 @@ def refusal(
 
 
 def check(code: int, subject: str, sentence: str | None = None, *, is_change: bool = False) -> None:
-    """Raise the error for a code, unless all went well."""
+    """Raise the error for a code, unless it means success."""
     if code != ErrorCode.NONE:
         raise refusal(code, subject, sentence, is_change=is_change)
 
 
 def first(rows: Sequence[T], subject: str) -> T:
-    """Return what a broker says of the one thing it was asked about; raises if it is silent."""
+    """Return the broker's answer on its only subject; raises if there is none."""
     if not rows:
         raise Refused(f"{subject}: the broker's answer does not mention it", "NONE")
     return rows[0]

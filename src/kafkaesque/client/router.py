@@ -1,10 +1,10 @@
-"""Finds the broker that must be asked, and asks again while that can help.
+"""Finds the broker to ask, and retries while that can help.
 
-What is known of the cluster comes from Metadata and is forgotten whenever an answer shows that it
-was old. Only addresses are kept, and whoever could not help is the last to be asked again: it may
-be cut off from the rest of its cluster. A question is repeated after every loss. A change is
-repeated only when the broker said that nothing was done: a change whose answer was lost has an
-unknown outcome, and that is said.
+What is known of the cluster comes from Metadata, and is forgotten whenever an answer shows that it
+was outdated. Only addresses are kept, and a broker that could not help is asked last the next time:
+it may be cut off from the rest of its cluster. A query is retried after every loss. A change is
+retried only if the broker said that nothing was done: after a lost response the outcome is unknown,
+and that is raised.
 """
 
 import random
@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kafkaesque.client.address import Address
-from kafkaesque.client.blocking import BlockingConnection
+from kafkaesque.client.blocking_connection import BlockingConnection
+from kafkaesque.client.errors import ConnectionLost, RefusedForNow, Unreachable
 from kafkaesque.client.refusals import check
 from kafkaesque.clock import Clock
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import ConnectionLost, OutcomeUnknown, RefusedForNow, Unreachable
+from kafkaesque.errors import OutcomeUnknown
 from kafkaesque.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -33,7 +34,7 @@ T = TypeVar("T")
 
 NOBODY = -1
 ADDRESSES_MAX = 100
-"""Addresses that are kept besides those of the bootstrap: brokers come and go."""
+"""Addresses kept besides those of the bootstrap: brokers come and go."""
 
 _GROUP = 0
 _TRANSACTION = 1
@@ -41,7 +42,7 @@ _TRANSACTION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a client takes from its machine: clock, chance, and how to wait some seconds."""
+    """What a client takes from its machine: clock, randomness and sleep."""
 
     clock: Clock
     chance: random.Random
@@ -50,7 +51,7 @@ class Surroundings:
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """The cluster, as far as it was asked for."""
+    """The known part of the cluster."""
 
     brokers: Mapping[int, Address] = field(default_factory=dict)
     controller: int = NOBODY
@@ -66,7 +67,7 @@ class Router:
     ) -> None:
         self.config = config
         self._bootstrap = frozenset(bootstrap)
-        self._addresses = list(dict.fromkeys(bootstrap))  # whom to ask next comes first
+        self._addresses = list(dict.fromkeys(bootstrap))  # the next one to ask comes first
         self._around = around
         self._connections: dict[Address, BlockingConnection] = {}
         self._known = _Known()
@@ -74,24 +75,24 @@ class Router:
         self._deadline_ms = 0
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
-    # --- asking again ----------------------------------------------------------------------------
+    # --- retries ---------------------------------------------------------------------------------
 
     def question(self, ask: Callable[[], T]) -> T:
-        """Do what can be done twice, until it is done or the deadline has passed."""
+        """Retry a repeatable request until it succeeds or the deadline passes."""
         return self._persist(ask, is_change=False)
 
     def once(self, ask: Callable[[], T]) -> T:
-        """Do something without asking again: what went wrong is the answer."""
+        """Send a request once: any error is the answer."""
         self._deadline_ms = self._around.clock.monotonic_ms() + self.config.deadline_ms
         return ask()
 
     def change(self, ask: Callable[[], T]) -> T:
-        """Do what may be done only once; raises OutcomeUnknown if it may or may not be done."""
+        """Make a change at most once; raises OutcomeUnknown if it may or may not be done."""
         return self._persist(ask, is_change=True)
 
     def _persist(self, ask: Callable[[], T], *, is_change: bool) -> T:
@@ -99,13 +100,13 @@ class Router:
         self._deadline_ms = clock.monotonic_ms() + config.deadline_ms
         pause_ms = config.backoff_ms_min
         told: RefusedForNow | None = None
-        # Ends: every turn waits, and the deadline comes.
+        # Ends: every turn waits, and the deadline passes.
         while True:
             try:
                 return ask()
             except Unreachable as error:
                 if not self._was_reached:
-                    raise  # most likely the address is wrong: say so at once
+                    raise  # most likely the address is wrong: fail at once
                 problem: Exception = error
             except ConnectionLost as error:
                 if is_change:
@@ -114,18 +115,18 @@ class Router:
             except RefusedForNow as error:
                 problem = told = error
             self._known = _Known()
-            self._addresses.append(self._addresses.pop(0))  # who was asked last may be cut off
+            self._addresses.append(self._addresses.pop(0))  # the last one asked may be cut off
             wait_ms = pause_ms // 2 + self._around.chance.randrange(pause_ms // 2 + 1)
             if clock.monotonic_ms() + wait_ms >= self._deadline_ms:
-                # What a broker said is the reason; that another was silent says little beside it.
+                # A refusal is the reason; another broker's silence adds little to it.
                 raise told or problem
             self._around.sleep(wait_ms / 1000)
             pause_ms = min(2 * pause_ms, config.backoff_ms_max)
 
-    # --- whom to ask -----------------------------------------------------------------------------
+    # --- which broker ----------------------------------------------------------------------------
 
     def ask_any(self, request: Any, response: type[R], *, version_max: int | None = None) -> R:
-        """Ask some broker."""
+        """Ask any broker."""
         return self._call(self._any(), request, response, version_max)
 
     def serves(self, request: type[Any]) -> bool:
@@ -135,27 +136,27 @@ class Router:
     def ask_node(
         self, node: int, request: Any, response: type[R], *, version_max: int | None = None
     ) -> R:
-        """Ask the broker of this number."""
+        """Ask the broker with this id."""
         return self._call(self.connection(node), request, response, version_max)
 
     def connection(self, node: int) -> BlockingConnection:
-        """Return the connection to the broker of this number."""
+        """Return the connection to the broker with this id."""
         address = self._brokers().get(node)
         if address is None:
             raise RefusedForNow(f"broker {node} is not known", "BROKER_NOT_AVAILABLE")
         return self._connected(address)
 
     def answer_deadline_ms(self) -> int:
-        """Return until when an answer to what is asked now is waited for."""
+        """Return the deadline for answers to requests sent now."""
         now_ms = self._around.clock.monotonic_ms()
         return min(self._deadline_ms, now_ms + self.config.request_ms_max)
 
     def elapsed_ms(self) -> int:
-        """Return for how long what is asked now has been tried."""
+        """Return how long the current request has been tried."""
         return self._around.clock.monotonic_ms() - self._deadline_ms + self.config.deadline_ms
 
     def ask_controller(self, request: Any, response: type[R]) -> R:
-        """Ask the broker that changes topics."""
+        """Ask the controller, which changes topics."""
         self._brokers()
         if self._known.controller == NOBODY:
             return self.ask_any(request, response)
@@ -164,14 +165,14 @@ class Router:
     def ask_coordinator(
         self, group: str, request: Any, response: type[R], *, version_max: int | None = None
     ) -> R:
-        """Ask the broker that looks after a group."""
+        """Ask the coordinator of a group."""
         node = self._coordinator(_GROUP, group)
         return self.ask_node(node, request, response, version_max=version_max)
 
     def ask_transaction_coordinator(
         self, transactional_id: str, request: Any, response: type[R]
     ) -> R:
-        """Ask the broker that looks after a transactional id."""
+        """Ask the coordinator of a transactional id."""
         return self.ask_node(self._coordinator(_TRANSACTION, transactional_id), request, response)
 
     def _coordinator(self, kind: int, key: str) -> int:
@@ -181,7 +182,7 @@ class Router:
         return node
 
     def nodes(self) -> list[int]:
-        """Return the numbers of all brokers."""
+        """Return the ids of all brokers."""
         return sorted(self._brokers())
 
     def leader(self, topic: str, partition: int) -> int:
@@ -203,10 +204,10 @@ class Router:
         is_newest: bool = False,
         may_create: bool = False,
     ) -> MetadataResponse:
-        """Ask for these topics, for all if None, and learn from it.
+        """Fetch and cache the metadata of these topics, or of all if None.
 
-        Missing ones are not made, unless they may be and the broker does that. Any broker is
-        asked, which may lag behind; the newest is what the controller knows.
+        Missing topics are created only if `may_create` and the broker does that. Any broker is
+        asked, which may lag behind; with `is_newest` only the controller is.
         """
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
@@ -223,7 +224,7 @@ class Router:
         return said
 
     def _look_up(self, ask: Callable[[Any, type[R]], R], request: Any, response: type[R]) -> R:
-        """Ask what must be known before anything is asked for: a loss here leaves no doubt."""
+        """Make a query that precedes a request: a loss here leaves no doubt about the request."""
         try:
             return ask(request, response)
         except ConnectionLost as error:
@@ -256,11 +257,11 @@ class Router:
             except Unreachable as error:
                 problem = error
                 self._addresses.append(self._addresses.pop(0))
-        assert problem is not None, "there is one bootstrap address at least"
+        assert problem is not None, "there is at least one bootstrap address"
         raise problem
 
     def _keep(self, named: Iterable[Address]) -> None:
-        """Keep the addresses that a broker named, to be asked next after that one."""
+        """Keep the addresses that a broker named, to be tried right after that broker."""
         new = [address for address in named if address not in self._addresses]
         self._addresses[1:1] = new
         others = [address for address in self._addresses if address not in self._bootstrap]

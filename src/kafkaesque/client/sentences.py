@@ -1,4 +1,4 @@
-"""How sentences name several things: with the numbers and words that belong to so many."""
+"""Lists several things in a sentence, in singular or plural."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Settings of whatever has some: brokers, their loggers, groups, clients' metrics."""
+"""Settings of any resource: brokers, their loggers, groups, client metrics."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ from kafkaesque.wire.messages.list_config_resources import (
 )
 
 ALL_BROKERS = ""
-"""The name of the resource whose settings hold for every broker."""
+"""The resource name for settings of every broker."""
 
 _SET, _DELETE = 0, 1
 _CHANGED_AT_RUN_TIME = frozenset({2, 3, 6, 7, 8})
-"""Kafka's numbers for where such a value comes from: a broker, all brokers, a logger, metrics of
-clients, a group. Those of topics are 1, the others are of files and defaults."""
+"""Kafka's numbers for the sources of such values: a broker, all brokers, a logger, client metrics,
+a group. Those of topics are 1, all others are files and defaults."""
 
 
 class Kind(IntEnum):
-    """What has settings, by Kafka's numbers; topics have an interface of their own."""
+    """Resources with settings, by Kafka's numbers; topics have their own interface."""
 
     BROKER = 4
     BROKER_LOGGER = 8
@@ -43,7 +43,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A setting that was changed while the cluster ran; without a value if it is secret."""
+    """A setting changed at run time; secret ones have no value."""
 
     name: str
     value: str | None
@@ -51,30 +51,30 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A setting as it holds; without a value if it is secret."""
+    """A setting in force; secret ones have no value."""
 
     name: str
     value: str | None
     source: int
-    """Kafka's number for where the value comes from."""
+    """Kafka's number for the source of the value."""
     is_read_only: bool
 
 
 class Settings:
-    """What can be asked and changed about settings; errors are those of `kafkaesque.errors`."""
+    """Queries and changes of settings; errors are from `client.errors` and the base."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     def names(self, kind: Kind) -> Sequence[str]:
-        """Return what of this kind has settings; nothing if the brokers cannot say so."""
+        """Return the resources of this kind with settings; none if brokers cannot list them."""
         if not self._router.question(lambda: self._router.serves(ListConfigResourcesRequest)):
             return ()
         request = ListConfigResourcesRequest(resource_types=(kind,))
 
         def ask() -> Sequence[str]:
             said = self._router.ask_any(request, ListConfigResourcesResponse)
-            check(said.error_code, "the list of what has settings")
+            check(said.error_code, "the list of resources with settings")
             found = {
                 one.resource_name for one in said.config_resources if one.resource_type == kind
             }
@@ -83,7 +83,7 @@ class Settings:
         return self._router.question(ask)
 
     def list(self, kind: Kind, name: str) -> Sequence[Described]:
-        """Return all settings, by name; a broker is asked for its own and those of its loggers."""
+        """Return all settings, by name; a broker is asked for its own and its loggers'."""
         resource = DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=None
         )
@@ -111,7 +111,7 @@ class Settings:
         return self._router.question(ask)
 
     def changed(self, kind: Kind, name: str) -> Sequence[Changed]:
-        """Return the settings that somebody changed, by name."""
+        """Return the settings changed at run time, by name."""
         resource = DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=None
         )
@@ -141,7 +141,7 @@ class Settings:
         *,
         is_dry_run: bool = False,
     ) -> None:
-        """Change some settings and forget what was set of others, or only see if that could be."""
+        """Set some settings and reset others, or only check whether that is allowed."""
         changes = [
             *(AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in put.items()),
             *(AlterableConfig(name=n, config_operation=_DELETE, value=None) for n in drop),
@@ -167,13 +167,13 @@ class Settings:
 
 
 def _node(kind: Kind, name: str) -> NodeId | None:
-    """Return the broker that must be asked itself; None if any can tell."""
+    """Return the broker that must be asked itself; None if any can answer."""
     is_own = kind in (Kind.BROKER, Kind.BROKER_LOGGER) and name.isdecimal()
     return int(name) if is_own else None
 
 
 def subject(kind: Kind, name: str) -> str:
-    """Return how sentences call it."""
+    """Return the resource's name in messages."""
     if kind is Kind.BROKER and name == ALL_BROKERS:
         return "all brokers"
     if kind is Kind.BROKER_LOGGER:

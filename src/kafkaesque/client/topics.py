@@ -62,13 +62,13 @@ VERSION_MAX_BY_NAME = 12
 _TOPIC = 2
 _SET, _DELETE = 0, 1
 _TOPIC_SETTING = 1
-"""Where the value of a setting can come from: this says that it was set for the topic itself."""
+"""A source of a setting's value: it was set for the topic itself."""
 _CLIENT = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInfo:
-    """Where one partition lives; a leader of -1 is none."""
+    """The replicas of one partition; a leader of -1 is none."""
 
     index: int
     leader: int
@@ -102,13 +102,13 @@ class Setting:
 
 
 class Topics:
-    """What can be asked and changed about topics; errors are those of `kafkaesque.errors`."""
+    """Queries and changes of topics; errors are from `client.errors` and the base."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     def list(self, *, is_newest: bool = False) -> Sequence[TopicInfo]:
-        """Return all topics by name; a broker that lags is not asked for the newest."""
+        """Return all topics by name; with `is_newest`, a broker that lags is not asked."""
         said = self._router.question(lambda: self._router.metadata(None, is_newest=is_newest))
         found = [_info(topic) for topic in said.topics if topic.error_code == ErrorCode.NONE]
         return sorted(found, key=lambda topic: topic.name)
@@ -116,9 +116,9 @@ class Topics:
     def describe(
         self, name: str, *, is_newest: bool = False, may_create: bool = False
     ) -> TopicInfo:
-        """Return one topic; raises UnknownTopic, which of the newest no broker that lags says.
+        """Return one topic; raises UnknownTopic, with `is_newest` never because a broker lags.
 
-        One that is missing is created if it may be and the broker creates topics by itself.
+        A missing topic is created if allowed and the broker creates topics automatically.
         """
 
         def ask() -> TopicInfo:
@@ -137,7 +137,7 @@ class Topics:
         replicas: int = AS_THE_BROKER_LIKES,
         settings: Mapping[str, str] | None = None,
     ) -> int | None:
-        """Create a topic and return how many partitions it got, None if the broker does not say.
+        """Create a topic and return its number of partitions, None if the broker does not say.
 
         Raises TopicExists, InvalidTopic, InvalidSetting.
         """
@@ -160,7 +160,7 @@ class Topics:
         return self._router.change(ask)
 
     def add_partitions(self, name: str, count: int) -> None:
-        """Let a topic have `count` partitions in all; there is no way back to fewer."""
+        """Grow a topic to `count` partitions in all; they cannot be reduced later."""
         topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
         request = CreatePartitionsRequest(
             topics=(topic,), timeout_ms=self._timeout_ms, validate_only=False
@@ -222,7 +222,7 @@ class Topics:
         }
 
     def alter(self, name: str, *, put: Mapping[str, str], drop: Iterable[str] = ()) -> None:
-        """Change single settings of a topic, and let others go back to their defaults."""
+        """Change single settings of a topic, and reset others to their defaults."""
         changes = [
             *(AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in put.items()),
             *(AlterableConfig(name=n, config_operation=_DELETE, value=None) for n in drop),
@@ -246,8 +246,8 @@ class Topics:
     ) -> dict[Place, Offset]:
         """Return an offset of each partition: EARLIEST, LATEST, or the first not before a time.
 
-        A time is in milliseconds since 1970; where no record is so late, NOT_FOUND is returned.
-        With `is_committed` a partition ends where its first open transaction begins.
+        A time is in milliseconds since 1970; NOT_FOUND if no record is that late. With
+        `is_committed` a partition ends where its first open transaction starts.
         """
         found: dict[Place, Offset] = {}
         wanted = list(places)

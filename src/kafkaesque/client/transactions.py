@@ -1,4 +1,4 @@
-"""Transactions, for an administrator: which there are, how far they are, how to end them."""
+"""Transactions, for an administrator: list them, see their state, end them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from kafkaesque.wire.messages.list_transactions import (
 )
 
 PREPARED = "Prepared"
-"""The state of a transaction that waits for whoever knows it to end it."""
+"""The state of a transaction that any client knowing its id may end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,17 @@ class TransactionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedInfo:
-    """A transaction that waits for somebody to end it."""
+    """A transaction that waits for its end."""
 
     transactional_id: str
     producer_id: int
     epoch: int
     owner: str
-    """Who is to end it, in the words of its producer."""
+    """Who will end it, as its producer says."""
     prepared_ms: int
-    """The wall time since which it waits."""
+    """The wall time since which it has waited."""
     limit_ms: int
-    """It is aborted when it has waited this long."""
+    """It is aborted after waiting this long."""
     partition_count: int
 
 
@@ -72,7 +72,7 @@ class Transactions:
     ) -> list[tuple[str, str, int]]:
         """Return transactional id, state and producer id of all, or of those in these states.
 
-        Brokers that are away, or do not answer, are added to `missing`.
+        Brokers that are away or do not answer are added to `missing`.
         """
         request = ListTransactionsRequest(state_filters=tuple(states))
 
@@ -94,8 +94,8 @@ class Transactions:
     ) -> dict[str, PreparedInfo]:
         """Return the prepared transactions, or that of one id, by their ids.
 
-        Brokers that know nothing of them have none; those that are away, or do not answer, are
-        added to `missing`.
+        Brokers that do not know prepared transactions have none; those that are away or do not
+        answer are added to `missing`.
         """
         wanted = None if transactional_id is None else (transactional_id,)
         request = ListPreparedRequest(transactional_ids=wanted)
@@ -114,7 +114,7 @@ class Transactions:
         return {one.transactional_id: _prepared(one) for said in found for one in said.prepared}
 
     def describe(self, transactional_id: str) -> TransactionInfo:
-        """Return what is known under an id; raises Refused if that is nothing."""
+        """Return the transaction under an id; raises Refused if the id is unknown."""
         what = f"transactional id {transactional_id}"
         request = DescribeTransactionsRequest(transactional_ids=(transactional_id,))
 
@@ -137,14 +137,14 @@ class Transactions:
         return self._router.question(ask)
 
     def commit(self, info: TransactionInfo | PreparedTransaction) -> None:
-        """Commit an open transaction in its producer's stead, and fence its producer.
+        """Commit an open transaction in its producer's place, and fence its producer.
 
-        Raises Refused for one that is part of a query's batch, which is committed as a whole.
+        Raises Refused for one in a query's batch, which is committed as a whole.
         """
         self._end(info, is_commit=True)
 
     def abort(self, info: TransactionInfo | PreparedTransaction) -> None:
-        """Abort what is open under an id and fence its producer: what it still sends is refused."""
+        """Abort the open transaction of an id and fence its producer: its requests are refused."""
         if isinstance(info, PreparedTransaction) or info.state == PREPARED:
             self._end(info, is_commit=False)
             return

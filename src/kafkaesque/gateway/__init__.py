@@ -1,1 +1,1 @@
-"""Other protocols than Kafka's, each a front end that speaks to the broker through a Channel."""
+"""Protocols other than Kafka's, each a front end that calls the broker through a Channel."""

@@ -1,15 +1,15 @@
-"""What a telnet client mixes into its text, taken out again (RFC 854).
+"""Filters telnet commands out of a client's text (RFC 854).
 
-Commands begin with the byte IAC, which UTF-8 never has. Options are refused, as a peer that knows
-none must; everything else is passed over. After ctrl-C a telnet client throws away what it is sent
-until its *timing mark* is answered, so an answer it gets.
+Commands start with the byte IAC, which never occurs in UTF-8. Options are refused, as required of a
+peer without any; everything else is skipped. After ctrl-C a telnet client discards its input until
+its *timing mark* is answered, so it is answered.
 """
 
 from enum import Enum, auto
 
 from msgspec import Struct
 
-from kafkaesque.errors import BadCommand
+from kafkaesque.gateway.text_errors import BadCommand
 
 IAC = 0xFF
 INTERRUPT = 0xF4
@@ -18,13 +18,13 @@ SUBNEGOTIATION_END = 0xF0
 WILL, WONT, DO, DONT = 0xFB, 0xFC, 0xFD, 0xFE
 
 COMMANDS_PER_READ_MAX = 1_000
-"""A client sends a few dozen in its life; taking out many costs time that others wait for."""
+"""A client sends a few dozen in total; filtering many takes time from other clients."""
 
 _REFUSALS = {WILL: DONT, DO: WONT}
 
 
 class _State(Enum):
-    """What the next byte is; a command may be cut anywhere."""
+    """The kind of the next byte; a command may be split anywhere."""
 
     TEXT = auto()
     COMMAND = auto()
@@ -34,24 +34,24 @@ class _State(Enum):
 
 
 class Cleaned(Struct, frozen=True, kw_only=True):
-    """What was left of some bytes."""
+    """The result of filtering."""
 
     text: bytes
     refusals: bytes = b""
     """To be sent back."""
     is_interrupt: bool = False
-    """Whether the person at the other end pressed ctrl-C."""
+    """Whether the user pressed ctrl-C."""
 
 
 class TelnetFilter:
-    """Takes telnet's commands out of one connection's bytes; holds no bytes itself."""
+    """Filters telnet commands out of one connection's bytes; buffers none."""
 
     def __init__(self) -> None:
         self._state = _State.TEXT
         self._command = 0
 
     def clean(self, data: bytes) -> Cleaned:
-        """Return what is text in these bytes; raises BadCommand for a flood of telnet's own."""
+        """Return the text in these bytes; raises BadCommand for a flood of telnet commands."""
         if self._state is _State.TEXT and IAC not in data:
             return Cleaned(text=data)
         if data.count(IAC) > COMMANDS_PER_READ_MAX:

@@ -1,8 +1,8 @@
-"""The commands of the text protocol: from a line to a value, or to a sentence on what is wrong.
+"""The commands of the text protocol: parses a line into a command, or raises an error.
 
-Words are parted by spaces or tabs; any word may be quoted as in CSV files, where a quote
-inside the quotes is doubled. The words of commands may be in any case. The message of PUBS is the
-rest of the line, plain or quoted.
+Words are separated by spaces or tabs; any word may be quoted as in CSV files, where a quote inside
+quotes is doubled. Commands are case-insensitive. The message of PUBS is the rest of the line, plain
+or quoted.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kafkaesque.errors import BadCommand
+from kafkaesque.gateway.text_errors import BadCommand
 from kafkaesque.gateway.text_message import Message, parse_message
 
 NAME_CHARS_SHOWN = 60
-"""So much of what was typed is quoted back."""
+"""Characters of the input that are quoted back."""
 
 GROUP_CHARS_MAX = 255
 NUMBER_MAX = (1 << 63) - 1
@@ -62,7 +62,7 @@ class Push(Struct, frozen=True, kw_only=True):
 
 
 class Stop(Struct, frozen=True):
-    """`STOP`: no more pushing."""
+    """`STOP`: end the push."""
 
 
 class ListTopics(Struct, frozen=True):
@@ -84,9 +84,9 @@ Command: TypeAlias = (
 HELP_LINES = (
     "CRTP topic [partitions] [replicas]   create a topic",
     'PUBS topic {"Key":"k","Header":"h","Body":"b"}   publish; Key and Header may be left out',
-    "SUBS topic group [partitions]   subscribe; answers an id for each partition",
+    "SUBS topic group [partitions]   subscribe; returns an id for each partition",
     "CONS topic subscription offset   read up to 100 records from the offset",
-    "PUSH topic group [partitions]   be sent new records as they come, until STOP",
+    "PUSH topic group [partitions]   receive new records as they arrive, until STOP",
     "LIST   list the topics",
     "DISC   say goodbye",
 )
@@ -99,12 +99,12 @@ def parse(line: str) -> Command | None:
         return None
     make = _COMMANDS.get(word.upper())
     if make is None:
-        raise BadCommand(f"there is no command {shown(word)}; HELP lists them")
+        raise BadCommand(f"unknown command {shown(word)}; HELP lists the commands")
     return make(rest)
 
 
 def shown(text: str) -> str:
-    """Return what was typed, short enough to be quoted back."""
+    """Return input cut short enough to be quoted back."""
     return text if len(text) <= NAME_CHARS_SHOWN else text[:NAME_CHARS_SHOWN] + "…"
 
 
@@ -123,7 +123,7 @@ def _publish(rest: str) -> Publish:
     topic, message = _next_word(rest)
     message = message.strip(BLANKS)
     if not topic or not message:
-        raise BadCommand('say it as: PUBS topic {"Body":"…"}')
+        raise BadCommand('usage: PUBS topic {"Body":"…"}')
     return Publish(topic=topic, message=parse_message(_unquoted(message)))
 
 
@@ -178,17 +178,17 @@ def _words(rest: str, usage: str, *, at_least: int, at_most: int) -> list[str]:
         if len(words) > at_most:
             break
     if not at_least <= len(words) <= at_most:
-        raise BadCommand(f"say it as: {usage}")
+        raise BadCommand(f"usage: {usage}")
     return words
 
 
 def _next_word(text: str) -> tuple[str, str]:
-    """Return the first word and what follows it; an empty word when there is none."""
+    """Return the first word and the rest; the word is empty if there is none."""
     text = text.lstrip(BLANKS)
     if text.startswith('"'):
         end = _closing_quote(text)
         if end + 1 < len(text) and text[end + 1] not in BLANKS:
-            raise BadCommand("a quoted word ends with its quote")
+            raise BadCommand("a quoted word must end at its closing quote")
         return text[1:end].replace('""', '"'), text[end + 1 :]
     for place, char in enumerate(text):
         if char in BLANKS:
@@ -206,7 +206,7 @@ def _unquoted(text: str) -> str:
 
 
 def _closing_quote(text: str) -> int:
-    """Return where the quote that opens `text` is closed; a doubled one closes nothing."""
+    """Return the position of the closing quote; doubled quotes do not count."""
     place = text.find('"', 1)
     while place != -1 and text[place + 1 : place + 2] == '"':
         place = text.find('"', place + 2)
@@ -216,21 +216,22 @@ def _closing_quote(text: str) -> int:
 
 
 def _number(word: str, usage: str) -> int:
-    # Not int() alone: it takes signs, underscores and other scripts' digits, and long ones slowly.
+    # Not int() alone: it accepts signs, underscores and other scripts' digits, and is slow on long
+    # ones.
     is_number = word.isascii() and word.isdecimal() and len(word) <= NUMBER_DIGITS_MAX
     if not is_number or int(word) > NUMBER_MAX:
-        raise BadCommand(f"{shown(word)} is no number from 0 up; say it as: {usage}")
+        raise BadCommand(f"{shown(word)} is not a number from 0 up; usage: {usage}")
     return int(word)
 
 
 def _count(word: str, usage: str) -> int:
     number = _number(word, usage)
     if not 0 < number < 1 << 15:
-        raise BadCommand(f"{number} is no number from 1 to 32767; say it as: {usage}")
+        raise BadCommand(f"{number} is not a number from 1 to 32767; usage: {usage}")
     return number
 
 
 def _group(word: str) -> str:
     if len(word) > GROUP_CHARS_MAX:
-        raise BadCommand(f"the name of a group may have {GROUP_CHARS_MAX} characters")
+        raise BadCommand(f"a group name may have at most {GROUP_CHARS_MAX} characters")
     return word

@@ -1,8 +1,8 @@
-"""One connection of the text protocol: bytes in, lines out, one command after the other.
+"""One connection of the text protocol: bytes in, lines out, one command at a time.
 
-There is no task while nothing is being done. PUBS lines that have piled up are published together.
-After the client's end of file what it had sent is still done and answered; then the connection is
-closed. A line without its end is never done.
+There is no task while it is idle. Queued PUBS lines are published together. After the client's end
+of file, its earlier lines are still executed and answered; then the connection is closed. An
+unterminated line is never executed.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from typing import TypeAlias, cast
 
 from msgspec import Struct
 
-from kafkaesque.errors import BadCommand
 from kafkaesque.gateway import text_replies
 from kafkaesque.gateway.telnet import TelnetFilter
 from kafkaesque.gateway.text_commands import Command, Disconnect, Publish, Stop, parse
 from kafkaesque.gateway.text_desk import TextDesk
+from kafkaesque.gateway.text_errors import BadCommand
 from kafkaesque.gateway.text_lines import BadLine, LineSplitter
 from kafkaesque.gateway.text_message import Message
 from kafkaesque.gateway.text_session import TextSession
@@ -27,14 +27,14 @@ _HTTP_LINE_ENDS = (" HTTP/1.0", " HTTP/1.1")
 
 
 class _Refused(Struct, frozen=True, kw_only=True):
-    """A line that is answered without asking the broker."""
+    """A line that is refused without calling the broker."""
 
     reason: str
     is_end: bool = False
 
 
 class _Publishing(Struct, frozen=True, kw_only=True):
-    """PUBS lines of one topic that came together."""
+    """Queued PUBS lines of one topic."""
 
     topic: str
     messages: list[Message]
@@ -44,7 +44,7 @@ _Step: TypeAlias = Command | _Refused | _Publishing
 
 
 class TextConnection(asyncio.Protocol):
-    """Serves one client until either side closes; `closed` is done when all is given back."""
+    """Serves one client until either side closes; `closed` is done once all resources are freed."""
 
     def __init__(self, desk: TextDesk, open_connections: "set[TextConnection]") -> None:
         self._limits = desk.limits
@@ -64,18 +64,18 @@ class TextConnection(asyncio.Protocol):
         self._is_reading = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; nothing is said before the client speaks."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        """Start; nothing is sent before the client sends."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         self.closed = asyncio.get_running_loop().create_future()
         self._transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
-        # One who is pushed to may say nothing for days: this finds out whether he is still there.
+        # A client that receives a push may be silent for days: this detects a dead one.
         sock: socket.socket | None = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._open.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take what was sent, and begin to do it unless something is being done."""
+        """Receive bytes, and start to work unless a command is running."""
         if self._is_ending:
             return
         try:
@@ -84,7 +84,7 @@ class TextConnection(asyncio.Protocol):
             self._transport.write(text_replies.failure(str(error)))
             self._end()
             return
-        # One who does not read gets no refusals either: they would pile up.
+        # A client that does not read gets no refusals either: they would pile up.
         if cleaned.refusals and self._writable.is_set():
             self._transport.write(cleaned.refusals)
         self._is_interrupted |= cleaned.is_interrupt
@@ -93,12 +93,12 @@ class TextConnection(asyncio.Protocol):
         self._read_or_pause()
 
     def eof_received(self) -> bool:
-        """Do what was sent before the end, then close: true keeps the way back open till then."""
+        """Execute earlier lines, then close: True keeps the transport open until then."""
         self._end()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give up what is being done, and give back what was held."""
+        """Cancel the running command, and free resources."""
         self._is_ending = True
         self._writable.set()
         if self._worker is not None:
@@ -107,28 +107,28 @@ class TextConnection(asyncio.Protocol):
         self._closing.add_done_callback(self._on_closed)
 
     def pause_writing(self) -> None:
-        """Learn that the client does not read: commands and pushing wait for it."""
+        """Note that the client does not read: commands and pushes wait."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Learn that it has read on."""
+        """Note that the client reads again."""
         self._writable.set()
 
     @property
     def is_listening(self) -> bool:
-        """Whether the client waits for records, and need not say anything."""
+        """Whether the client waits for records and need not send anything."""
         return self._session.is_pushing
 
     def finish(self) -> None:
-        """Do what was sent, then hang up."""
+        """Execute received lines, then close."""
         self._end()
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Close at once."""
         self._transport.abort()
 
     def _end(self) -> None:
-        """Read no more; close when all that was read is done."""
+        """Stop reading; close once all received lines are executed."""
         self._is_ending = True
         self._work()
 
@@ -153,12 +153,12 @@ class TextConnection(asyncio.Protocol):
         try:
             await self._do_all()
         finally:
-            # Here and not when the task is done: a line that comes in between needs a new one.
+            # Not in the done callback: a line that arrives in between needs a new task.
             self._worker = None
             self._read_or_pause()
 
     async def _do_all(self) -> None:
-        """Do what is there to be done; whole lines may come in meanwhile."""
+        """Execute all queued commands; more may arrive meanwhile."""
         while (step := self._next_step()) is not None:
             match step:
                 case _Refused(reason=reason):
@@ -178,7 +178,7 @@ class TextConnection(asyncio.Protocol):
             self._transport.close()
 
     async def _send(self, data: bytes) -> None:
-        """Hand bytes over, and wait until there is room for more."""
+        """Write bytes, and wait until there is room for more."""
         if not self._transport.is_closing():
             self._transport.write(data)
         await self._writable.wait()
@@ -211,8 +211,9 @@ class TextConnection(asyncio.Protocol):
             if isinstance(line, BadLine):
                 return _Refused(reason=line.reason)
             if line.endswith(_HTTP_LINE_ENDS):
-                # Else a web page could make its reader's browser type commands, in a POST's body.
-                return _Refused(reason="this is no web server", is_end=True)
+                # Otherwise a web page could make its reader's browser send commands in the body of
+                # a POST.
+                return _Refused(reason="this is not a web server", is_end=True)
             try:
                 command = parse(line)
             except BadCommand as error:
@@ -222,12 +223,12 @@ class TextConnection(asyncio.Protocol):
         return None
 
     def _read_or_pause(self) -> None:
-        """Read ahead a little while something is being done, and no more."""
+        """Limit read-ahead while a command runs."""
         if self._transport.is_closing():
             return
         is_full = self._splitter.held_bytes > self._limits.read_ahead_bytes
         if is_full and self._worker is not None:
-            # Each time anew: whoever watches over the connection may have let it go on.
+            # Every time, because the guest wrapper may have resumed reading.
             self._transport.pause_reading()
             self._is_reading = False
         elif not self._is_reading:

@@ -1,4 +1,4 @@
-"""What all connections of the text protocol share."""
+"""State shared by all connections of the text protocol."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from kafkaesque.config import TextLimits
 from kafkaesque.gateway.text_subscriptions import Subscriptions
 
 TURNS_MAX = 10_000
-"""Topics whose turn is remembered; past that all begin anew."""
+"""Topics with a remembered turn; beyond it all turns restart."""
 
 
 class TextDesk:
-    """The way to the broker, the limits, the subscriptions, and whose turn it is."""
+    """The channel to the broker, the limits, the subscriptions and the partition turns."""
 
     def __init__(self, channel: Channel, clock: Clock, limits: TextLimits | None = None) -> None:
         self.channel = channel
@@ -22,7 +22,7 @@ class TextDesk:
         self._turns: dict[str, int] = {}
 
     def next_partition(self, topic: str, available: Sequence[int]) -> int:
-        """Return the partition of a record without a key: each of those available in turn."""
+        """Return the partition for a record without a key: the available ones in turn."""
         if len(self._turns) >= TURNS_MAX and topic not in self._turns:
             self._turns.clear()
         turn = self._turns.get(topic, 0) % len(available)

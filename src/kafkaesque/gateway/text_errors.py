@@ -1,24 +1,28 @@
-"""What the broker's error codes are in the words of the text protocol: decided here alone."""
+"""Maps the broker's error codes to sentences of the text protocol: the only place that does."""
 
 from collections.abc import Mapping
 
-from kafkaesque.errors import BadCommand
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.wire.error_codes import ErrorCode
 
 
+class BadCommand(KafkaesqueError):
+    """An invalid line of the text protocol, or one that cannot be executed."""
+
+
 class NotNow(BadCommand):
-    """It cannot be done while a leader or a coordinator moves: it may be tried again."""
+    """A leader or coordinator is moving: the command may be retried."""
 
 
 _SENTENCES: Mapping[ErrorCode, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic",
     ErrorCode.UNKNOWN_TOPIC_ID: "the topic is gone",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "a topic cannot have this name",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "the topic name is invalid",
     ErrorCode.TOPIC_ALREADY_EXISTS: "the topic already exists",
-    ErrorCode.LEADER_NOT_AVAILABLE: "the topic has no leader at present; try again",
-    ErrorCode.MESSAGE_TOO_LARGE: "the message is larger than the topic takes",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the topic has no leader now; try again",
+    ErrorCode.MESSAGE_TOO_LARGE: "the message is larger than the topic allows",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is outside the log",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the topic is not for this user",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not access the topic",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group is in use by Kafka consumers",
     ErrorCode.ILLEGAL_GENERATION: "the group is in use by Kafka consumers",
 }
@@ -47,11 +51,11 @@ _PASSING = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
     }
 )
-"""What is answered while a leader or a coordinator moves."""
+"""Codes returned while a leader or a coordinator moves."""
 
 
 def sentence(code: int, message: str | None = None) -> str:
-    """Return what an error code means; the broker's own message is preferred."""
+    """Return the meaning of an error code; the broker's own message is preferred."""
     if message:
         return message
     try:
@@ -62,17 +66,17 @@ def sentence(code: int, message: str | None = None) -> str:
 
 
 def refusal(code: int, message: str | None = None) -> BadCommand:
-    """Return an error code as an error, NotNow if it passes."""
+    """Return the exception for an error code, NotNow if it is transient."""
     return (NotNow if code in _PASSING else BadCommand)(sentence(code, message))
 
 
 def change_sentence(code: int, message: str | None = None) -> str:
-    """Return the same for a change, which may have come to be in spite of the error."""
+    """Like `sentence`, for a change that may have taken effect despite the error."""
     if code in _UNKNOWN_OUTCOMES:
         return unknown_outcome(sentence(code, message))
     return sentence(code, message)
 
 
 def unknown_outcome(reason: str) -> str:
-    """Return what is said when nobody can tell whether a change was made."""
+    """Return the message for a change whose outcome is unknown."""
     return f"the outcome is unknown, it may or may not have been done: {reason}"

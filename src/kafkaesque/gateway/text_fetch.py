@@ -1,12 +1,11 @@
-"""Records out of partitions, for CONS and PUSH: only what is committed, also by transactions."""
+"""Reads records for CONS and PUSH: only committed ones, transactions included."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kafkaesque.errors import BadCommand
 from kafkaesque.gateway.text_desk import TextDesk
-from kafkaesque.gateway.text_errors import refusal
+from kafkaesque.gateway.text_errors import BadCommand, refusal
 from kafkaesque.gateway.text_topics import TopicPlace
 from kafkaesque.record.aborted import AbortedBatches
 from kafkaesque.record.read import iterate_records
@@ -32,28 +31,28 @@ EARLIEST = -2
 LATEST = -1
 READ_COMMITTED = 1
 RECORDS_MAX = 100_000
-"""Records that are held at once: a few bytes of batches may unpack to far more."""
+"""Records held at once: a few bytes of batches may unpack to far more."""
 
 _NOT_A_REPLICA = -1
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """Records from one place on, and where to go on from."""
+    """Records from one position, and the position to continue from."""
 
     records: list[Record]
     end: Offset
 
 
 async def read(desk: TextDesk, place: TopicPlace, partition: int, offset: Offset) -> list[Record]:
-    """Return records from `offset` on, as many as one answer may have; none at the end.
+    """Return records from `offset`, as many as fit into one reply; none at the end.
 
-    Raises BadCommand where the log has no such offset.
+    Raises BadCommand if the log has no such offset.
     """
     limits = desk.limits
     records: list[Record] = []
     size = 0
     position = offset
-    while True:  # ends: every turn gets further in the log, or returns
+    while True:  # ends: every turn advances in the log, or returns
         (data,) = await fetch(desk, place, {partition: position}, wait_ms=0)
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             first = await find_offset(desk, place, partition, EARLIEST)
@@ -76,7 +75,7 @@ async def read(desk: TextDesk, place: TopicPlace, partition: int, offset: Offset
 async def fetch(
     desk: TextDesk, place: TopicPlace, positions: Mapping[int, Offset], wait_ms: int
 ) -> tuple[PartitionData, ...]:
-    """Ask for what is at these positions; with `wait_ms`, wait so long if there is nothing yet."""
+    """Fetch at these positions; if there is nothing yet, wait for up to `wait_ms`."""
     request = FetchRequest(
         max_wait_ms=wait_ms,
         min_bytes=1,
@@ -104,16 +103,16 @@ async def fetch(
 
 
 def check(data: PartitionData) -> None:
-    """Raise BadCommand if a partition could not be read, NotNow if that passes."""
+    """Raise BadCommand if a partition could not be read, NotNow if that is transient."""
     if data.error_code != ErrorCode.NONE:
         raise refusal(data.error_code)
 
 
 def visible_records(data: PartitionData, position: Offset, records_max: int = RECORDS_MAX) -> Found:
-    """Return the records from `position` on that are for consumers' eyes, up to so many.
+    """Return up to `records_max` records from `position` that consumers may see.
 
-    Markers are not, nor is what belongs to aborted transactions, which Kafka leaves to its clients
-    to pass over.
+    Markers are left out, and so are records of aborted transactions, which Kafka leaves to its
+    clients to skip.
     """
     aborted = AbortedBatches(
         (one.producer_id, one.first_offset) for one in data.aborted_transactions or ()

@@ -1,4 +1,4 @@
-"""The text protocol of one broker: makes its connections, and ends them all."""
+"""The text protocol of one broker: creates its connections, and closes them all."""
 
 import asyncio
 
@@ -9,18 +9,18 @@ _STOP_SECONDS_MAX = 1.0
 
 
 class TextGateway:
-    """`connection` is the factory of the protocol; `stop` hangs up on everyone."""
+    """`connection` is the protocol factory; `stop` closes all connections."""
 
     def __init__(self, desk: TextDesk) -> None:
         self._desk = desk
         self._open: set[TextConnection] = set()
 
     def connection(self) -> TextConnection:
-        """Return the protocol for one more connection."""
+        """Return the protocol for a new connection."""
         return TextConnection(self._desk, self._open)
 
     async def stop(self) -> None:
-        """Hang up on every client, and wait a little until positions are noted."""
+        """Close every connection, and wait briefly until positions are committed."""
         for connection in list(self._open):
             connection.abort()
         if self._open:

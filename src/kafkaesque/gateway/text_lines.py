@@ -1,7 +1,7 @@
-"""Lines out of bytes, whatever the bytes are and however they arrive.
+"""Splits bytes into lines, whatever the bytes are and however they arrive.
 
-A line ends with LF, CR LF or CR NUL. One that is too long is answered once and passed over without
-being kept, and one that is not UTF-8 is answered too: the next line is a line again.
+A line ends with LF, CR LF or CR NUL. A line that is too long is answered once and skipped without
+being stored; one that is not UTF-8 is answered too. The next line is read normally.
 """
 
 from msgspec import Struct
@@ -10,13 +10,13 @@ _TRAILING_CR = 1
 
 
 class BadLine(Struct, frozen=True):
-    """A line that cannot be read, and the sentence that says why."""
+    """A line that cannot be read, and why."""
 
     reason: str
 
 
 class LineSplitter:
-    """`feed` it bytes, then `take` lines until there is none; holds little more than one line."""
+    """`feed` it bytes, then `take` lines until there is none; buffers little more than one line."""
 
     def __init__(self, line_bytes_max: int) -> None:
         self._line_bytes_max = line_bytes_max
@@ -26,22 +26,22 @@ class LineSplitter:
 
     @property
     def held_bytes(self) -> int:
-        """How much was fed and not yet taken."""
+        """Bytes fed and not yet taken."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> None:
-        """Add bytes; what belongs to a line that was too long is dropped at once."""
+        """Add bytes; the rest of a line that is too long is dropped at once."""
         self._buffer += data
         if self._is_skipping:
             self._skip()
 
     def take(self) -> str | BadLine | None:
-        """Return the next line without its end, or None if none is whole yet."""
+        """Return the next line without its end, or None if none is complete."""
         if self._is_skipping:
             return None
         found = _find_end(self._buffer, self._searched)
         if found is None:
-            # The last byte may be the CR of an end that is cut in two.
+            # The last byte may be the CR of a split line end.
             self._searched = max(0, len(self._buffer) - _TRAILING_CR)
             if self._searched > self._line_bytes_max:
                 self._is_skipping = True
@@ -72,11 +72,11 @@ class LineSplitter:
         self._searched = 0
 
     def _too_long(self) -> BadLine:
-        return BadLine(f"a line may have {self._line_bytes_max} bytes; this one was passed over")
+        return BadLine(f"a line has at most {self._line_bytes_max} bytes; this one was skipped")
 
 
 def _find_end(data: bytearray, start: int) -> tuple[int, int] | None:
-    """Return where the first end of a line begins and ends; two searches beat one expression."""
+    """Return the range of the first line end; two searches beat one regular expression."""
     newline = data.find(b"\n", start)
     nul = data.find(b"\r\0", start, len(data) if newline == -1 else newline)
     if nul != -1:

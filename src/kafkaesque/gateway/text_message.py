@@ -1,26 +1,26 @@
-"""The message of PUBS, and how it and a record are the same thing.
+"""The message of PUBS, and its mapping to a record.
 
     {"Key": k, "Header": h, "Body": b}   is the record   key k, value b, header "Header" h
 
-A string stands for its UTF-8 bytes, null for nothing at all; any other JSON is kept as it was
-written, without the blanks. Names may be in any case, as the protocol has always allowed.
+A string stands for its UTF-8 bytes, null for no value; any other JSON is kept as written, without
+whitespace. Names are case-insensitive.
 """
 
 import msgspec
 
-from kafkaesque.errors import BadCommand
+from kafkaesque.gateway.text_errors import BadCommand
 
 HEADER_NAME = "Header"
-"""The name of the record's header that carries Header."""
+"""The name of the record header that carries `Header`."""
 
 _FIELDS = {"key": "Key", "header": "Header", "body": "Body"}
-_SHAPE = 'a message is a JSON object such as {"Key":"k","Header":"h","Body":"b"}'
+_SHAPE = 'a message must be a JSON object such as {"Key":"k","Header":"h","Body":"b"}'
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _STRING = msgspec.json.Decoder(str)
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """What is published, as bytes."""
+    """A message to publish, as bytes."""
 
     key: bytes | None = None
     header: bytes | None = None
@@ -28,12 +28,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes in a batch."""
+        """Approximate bytes that it takes in a batch."""
         return sum(len(part) for part in (self.key, self.header, self.body) if part is not None)
 
 
 def parse_message(text: str) -> Message:
-    """Return the message that is written in `text`; raises BadCommand."""
+    """Return the message in `text`; raises BadCommand."""
     try:
         fields = _OBJECT.decode(text.encode())
     except (msgspec.DecodeError, RecursionError) as error:
@@ -44,10 +44,10 @@ def parse_message(text: str) -> Message:
         if field is None:
             raise BadCommand(f"{_SHAPE}; it has no other fields")
         if field in found:
-            raise BadCommand(f"{_SHAPE}; {field} is there twice")
+            raise BadCommand(f"{_SHAPE}; {field} appears twice")
         found[field] = _as_bytes(bytes(raw))
     if "Body" not in found:
-        raise BadCommand(f"{_SHAPE}; only Key and Header may be left out")
+        raise BadCommand(f"{_SHAPE}; only Key and Header are optional")
     return Message(key=found.get("Key"), header=found.get("Header"), body=found["Body"])
 
 

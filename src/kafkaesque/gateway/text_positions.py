@@ -1,4 +1,4 @@
-"""How far a group has come: kept as the committed offsets of the Kafka group of the same name."""
+"""A group's positions: the committed offsets of the Kafka group with the same name."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,19 +30,19 @@ from kafkaesque.wire.messages.offset_fetch import (
 R = TypeVar("R")
 
 PATIENCE_SECONDS = 5.0
-"""A coordinator is waited for as long as this: one that died is replaced in a second or two."""
+"""How long to wait for a coordinator: a failed one is replaced in a second or two."""
 
 LOOK_AGAIN_SECONDS = 0.02
 
 
 async def patiently(ask: Callable[[], Awaitable[R]]) -> R:
-    """Ask a coordinator, and again for a while if it is just coming to be or moving.
+    """Call a coordinator, with retries while it is being created or moved.
 
-    Raises what it raised last, LinkError or NotNow, and at once whatever does not pass.
+    Raises the last LinkError or NotNow, and any permanent error at once.
     """
     loop = asyncio.get_running_loop()
     late_s = loop.time() + PATIENCE_SECONDS
-    while True:  # ends when it is late
+    while True:  # ends at the deadline
         try:
             return await ask()
         except (LinkError, NotNow):
@@ -54,10 +54,10 @@ async def patiently(ask: Callable[[], Awaitable[R]]) -> R:
 async def committed(
     channel: Channel, group: str, place: TopicPlace, partitions: Sequence[int]
 ) -> dict[int, Offset]:
-    """Return the group's position in each partition where it has one.
+    """Return the group's position in each partition that has one.
 
-    Raises ApiNotServed where positions are not kept, BadCommand where they cannot be had, NotNow if
-    the coordinator is just coming to be, as for the first group of all.
+    Raises ApiNotServed if the broker keeps no positions, BadCommand if they cannot be read, NotNow
+    if the coordinator is being created, as for the very first group.
     """
     topics = OffsetFetchRequestTopics(
         topic_id=place.topic_id, name=place.name, partition_indexes=tuple(partitions)
@@ -78,9 +78,9 @@ async def committed(
 
 
 async def _find_coordinator(channel: Channel, group: str) -> None:
-    """Ask for the group's coordinator, which makes one come to be; raises what `committed` does.
+    """Look up the group's coordinator, which creates one; raises like `committed`.
 
-    Where it is does not matter here: the channel leads to it.
+    Its location does not matter here: the channel finds it.
     """
     request = FindCoordinatorRequest(key=group, coordinator_keys=(group,))
     (found,) = (await channel.call(request, FindCoordinatorResponse)).coordinators
@@ -91,10 +91,10 @@ async def _find_coordinator(channel: Channel, group: str) -> None:
 async def advance(
     channel: Channel, group: str, place: TopicPlace, positions: Mapping[int, Offset]
 ) -> None:
-    """Keep those positions that are further than what is kept; raises what `commit` raises.
+    """Commit the positions that are ahead of the committed ones; raises like `commit`.
 
-    Two clients of a group may read the same partition at two brokers: so whoever is behind does not
-    send the group back to what the other has seen.
+    Two clients of a group may read the same partition at two brokers: the slower one must not set
+    the group back.
     """
     kept = await committed(channel, group, place, list(positions))
     ahead = {p: offset for p, offset in positions.items() if offset > kept.get(p, -1)}
@@ -105,7 +105,7 @@ async def advance(
 async def commit(
     channel: Channel, group: str, place: TopicPlace, positions: Mapping[int, Offset]
 ) -> None:
-    """Keep the group's positions; raises BadCommand if they are refused, NotNow if that passes."""
+    """Commit the group's positions; raises BadCommand if refused, NotNow if that is transient."""
     request = OffsetCommitRequest(
         group_id=group,
         member_id="",
@@ -127,5 +127,5 @@ async def commit(
         for partition in topic.partitions:
             if partition.error_code != ErrorCode.NONE:
                 code = partition.error_code
-                reason = f"the position of the group cannot be kept: {sentence(code)}"
+                reason = f"the group's position cannot be committed: {sentence(code)}"
                 raise refusal(code, reason)

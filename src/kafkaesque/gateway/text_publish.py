@@ -1,15 +1,15 @@
-"""PUBS: messages become records, and are answered when they are committed.
+"""PUBS: messages become records, and are answered when committed.
 
-Lines that wait together are written together, one batch for each partition, in their order. A batch
-that is refused for one of its records is tried again record by record, which is harmless: a refused
-batch leaves nothing behind. An unknown outcome is never tried again; it is told.
+Queued lines are written together in order, one batch per partition. A batch that is refused because
+of one record is retried record by record, which is safe: a refused batch leaves nothing behind. An
+unknown outcome is never retried, but reported.
 """
 
 from collections.abc import Mapping, Sequence
 
-from kafkaesque.errors import BadCommand, KafkaesqueError
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.gateway.text_desk import TextDesk
-from kafkaesque.gateway.text_errors import change_sentence, sentence, unknown_outcome
+from kafkaesque.gateway.text_errors import BadCommand, change_sentence, sentence, unknown_outcome
 from kafkaesque.gateway.text_message import HEADER_NAME, Message
 from kafkaesque.gateway.text_topics import TopicPlace, find_topic
 from kafkaesque.record.build import build_batch
@@ -28,15 +28,15 @@ _ACKS_ALL = -1
 _REFUSED_FOR_A_RECORD = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD})
 
 Fates = list[str | None]
-"""For each message None when it is committed, else a sentence on what became of it."""
+"""For each message None if committed, else its error message."""
 
 
 async def publish(desk: TextDesk, topic: str, messages: Sequence[Message]) -> Fates:
-    """Publish messages, those of one partition in their order; return what became of each."""
+    """Publish messages, in order per partition; return the fate of each."""
     try:
         place = await find_topic(desk.channel, topic, may_create=True)
         spread = _spread(desk, place, messages)
-    except KafkaesqueError as error:  # nothing was sent: this outcome is known
+    except KafkaesqueError as error:  # nothing was sent: the outcome is known
         return [str(error)] * len(messages)
     fates: Fates = [None] * len(messages)
     try:
@@ -54,7 +54,7 @@ async def publish(desk: TextDesk, topic: str, messages: Sequence[Message]) -> Fa
 
 
 def _spread(desk: TextDesk, place: TopicPlace, messages: Sequence[Message]) -> dict[int, list[int]]:
-    """Return, for each partition, which of the messages go there."""
+    """Return the indexes of the messages for each partition."""
     if place.partitions == 0:
         raise BadCommand("the topic has no partitions")
     spread: dict[int, list[int]] = {}
@@ -124,6 +124,7 @@ def _fate(answer: PartitionProduceResponse) -> str | None:
     if answer.error_code == ErrorCode.NONE:
         return None
     if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and answer.log_start_offset < 0:
-        # Who loses its leadership after an append still names the first offset; this one refused.
+        # A broker that lost leadership after an append still reports the first offset; this one
+        # refused.
         return sentence(answer.error_code, answer.error_message)
     return change_sentence(answer.error_code, answer.error_message)

@@ -1,14 +1,15 @@
-"""PUSH: records are sent as they come, until STOP, and the group's position follows.
+"""PUSH: send records as they arrive, until STOP, and commit the group's position.
 
-The position is what was handed to the connection, noted now and then and at the end: who comes back
-after a crash may see the last second again. While leaders or coordinators move it is asked again.
+The position covers what was written to the connection; it is committed periodically and at the end:
+after a crash a client may see the last second again. While leaders or coordinators move, requests
+are retried.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 
-from kafkaesque.errors import ApiNotServed, KafkaesqueError, LinkError
+from kafkaesque.errors import KafkaesqueError, LinkError
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_errors import NotNow
 from kafkaesque.gateway.text_fetch import (
@@ -26,22 +27,23 @@ from kafkaesque.gateway.text_topics import TopicPlace
 from kafkaesque.record.record import Record
 from kafkaesque.types import Offset
 from kafkaesque.wire.error_codes import ErrorCode
+from kafkaesque.wire.errors import ApiNotServed
 from kafkaesque.wire.messages.fetch import PartitionData
 
 log = logging.getLogger(__name__)
 
 PIECE_BYTES = 1 << 16
-"""Lines are handed over in pieces of about this size, so that one who does not read is noticed."""
+"""Lines are written in pieces of about this size, to detect a client that does not read."""
 
 AGAIN_SECONDS = 0.1
-"""Between looks whether a leader or a coordinator is back."""
+"""Pause before a retry while a leader or a coordinator is missing."""
 
 Send = Callable[[bytes], Awaitable[None]]
-"""Hands bytes to the client, and returns when there is room for more."""
+"""Writes bytes to the client, and returns when there is room for more."""
 
 
 class Pusher:
-    """Pushes the partitions of some subscriptions of one group: `prepare`, `start`, `stop`."""
+    """Pushes the partitions of one group's subscriptions: `prepare`, `start`, `stop`."""
 
     def __init__(
         self, desk: TextDesk, place: TopicPlace, subscriptions: list[Subscription], send: Send
@@ -65,7 +67,7 @@ class Pusher:
         return self._task is not None and not self._task.done()
 
     async def prepare(self) -> None:
-        """Find where to begin: where the group stopped, else at the end. Raises BadCommand."""
+        """Find the start: the group's position, else the end. Raises BadCommand."""
         partitions = [subscription.partition for subscription in self.subscriptions]
         channel = self._desk.channel
         known: dict[int, Offset] = {}
@@ -75,23 +77,23 @@ class Pusher:
             )
             self._is_kept = True
         except ApiNotServed:
-            pass  # a broker without consumer groups: every push begins at the end
+            pass  # a broker without consumer groups: every push starts at the end
         for partition in partitions:
             if partition not in known:
                 known[partition] = await find_offset(self._desk, self._place, partition, LATEST)
         self._positions = known
         if self._is_kept:
-            # This makes the beginning durable, and shows now if the group belongs to others.
+            # This makes the start durable, and fails now if the group belongs to Kafka consumers.
             await patiently(lambda: commit(channel, self._group, self._place, known))
 
     def start(self) -> None:
-        """Begin to push, when the loop comes to it."""
+        """Start pushing at the next loop iteration."""
         self._committed_ms = self._desk.clock.monotonic_ms()
         self._task = asyncio.ensure_future(self._run())
         self._task.add_done_callback(_log_failure)
 
     async def stop(self) -> None:
-        """Push no more and note the position; raises what prevents that."""
+        """Stop pushing and commit the position; raises if that fails."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -100,13 +102,13 @@ class Pusher:
 
     async def _run(self) -> None:
         try:
-            while True:  # ends by being cancelled, or by an error
+            while True:  # ends by cancellation or an error
                 await self._step_or_pause()
         except KafkaesqueError as error:
-            await self._send(failure(f"pushing has ended: {error}"))
+            await self._send(failure(f"the push has ended: {error}"))
 
     async def _step_or_pause(self) -> None:
-        """Make a step; one that cannot be made now is followed by a pause, for so long at most."""
+        """Make a step; if it must wait, pause, and give up after `timeout_ms`."""
         try:
             await self._step()
             self._troubled_ms = None
@@ -119,9 +121,9 @@ class Pusher:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _step(self) -> None:
-        """Push what there is; where some of it cannot be had now, the rest goes on."""
+        """Push the available records; partitions that fail do not stop the others."""
         desk = self._desk
-        # While one is missing, whose error comes at once, to wait would be to hear of nobody else.
+        # While a partition fails at once, waiting would delay the records of the others.
         wait_ms = desk.limits.push_wait_ms if self._troubled_ms is None else 0
         trouble: LinkError | NotNow | None = None
         for data in await fetch(desk, self._place, self._positions, wait_ms):
@@ -153,14 +155,14 @@ class Pusher:
             self._is_unsaved = True
 
     async def _back_in_range(self, partition: int, position: Offset) -> Offset:
-        """Return the nearest offset that is there: retention may have passed the group by."""
+        """Return the nearest existing offset: retention may have overtaken the group."""
         first = await find_offset(self._desk, self._place, partition, EARLIEST)
         if position < first:
             return first
         return await find_offset(self._desk, self._place, partition, LATEST)
 
     def _rotate(self) -> None:
-        """Ask for another partition first next time, so that a busy one starves none."""
+        """Fetch another partition first next time, so that a busy one starves none."""
         first = next(iter(self._positions))
         self._positions[first] = self._positions.pop(first)
 
@@ -177,7 +179,7 @@ def _log_failure(task: "asyncio.Future[None]") -> None:
 
 
 def _pieces(records: list[Record], partition: int) -> Iterator[tuple[bytes, Offset]]:
-    """Yield lines together with the position behind them."""
+    """Yield lines with the position after them."""
     lines = bytearray()
     for record in records:
         lines += pushed(record, partition)

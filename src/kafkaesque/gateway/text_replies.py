@@ -1,6 +1,6 @@
-"""The answers of the text protocol: each is one line, `Done` or a JSON object; HELP alone has more.
+"""Replies of the text protocol: one line each, `Done` or a JSON object; only HELP has more.
 
-{"Ok":true,"Data":[…]} carries data, {"Ok":false,"Error":"…"} says in a sentence what went wrong.
+{"Ok":true,"Data":[…]} carries data, {"Ok":false,"Error":"…"} an error message.
 """
 
 from base64 import b64encode
@@ -16,28 +16,28 @@ from kafkaesque.record.record import Record
 DONE = b"Done\r\n"
 BYE = b"Bye\r\n"
 HELP = "".join(f"{line}\r\n" for line in (*HELP_LINES, "")).encode()
-"""An empty line ends it, for programs that ask."""
+"""Ends with an empty line, for programs that parse it."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def data(items: Sequence[Any]) -> bytes:
-    """Return the answer that carries these items."""
+    """Return the reply with these items."""
     return _encode({"Ok": True, "Data": items}) + b"\r\n"
 
 
 def failure(reason: str) -> bytes:
-    """Return the answer that says what went wrong."""
+    """Return the error reply."""
     return _encode({"Ok": False, "Error": reason}) + b"\r\n"
 
 
 def pushed(record: Record, partition: int) -> bytes:
-    """Return the line of a record that is pushed."""
+    """Return the line of a pushed record."""
     return _encode({**shown_record(record), "Partition": partition}) + b"\r\n"
 
 
 def shown_record(record: Record) -> dict[str, Any]:
-    """Return a record as clients see it; headers of other names only if there are any."""
+    """Return a record as clients see it; `Headers` only if it has other headers."""
     own = next((value for name, value in record.headers if name == HEADER_NAME), None)
     fields = {
         "Header": _shown(own),
@@ -50,7 +50,7 @@ def shown_record(record: Record) -> dict[str, Any]:
 
 
 def _others(headers: Iterable[tuple[str, bytes | None]]) -> Iterable[tuple[str, Any]]:
-    """Yield all headers but the first of our own name."""
+    """Yield all headers but the first one named `Header`."""
     is_ours_seen = False
     for name, value in headers:
         if name == HEADER_NAME and not is_ours_seen:
@@ -60,7 +60,7 @@ def _others(headers: Iterable[tuple[str, bytes | None]]) -> Iterable[tuple[str, 
 
 
 def _shown(value: bytes | None) -> str | dict[str, str] | None:
-    """Return text as a string; what is no text is marked as what it is written in instead."""
+    """Return UTF-8 text as a string, and anything else as marked Base64."""
     if value is None:
         return None
     try:

@@ -1,9 +1,9 @@
-"""One client's commands carried out, one after the other; what it subscribed to is its own."""
+"""Executes one client's commands one by one; the session owns its subscriptions."""
 
 from collections.abc import Sequence
 from typing import assert_never
 
-from kafkaesque.errors import BadCommand, KafkaesqueError
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.gateway import text_replies
 from kafkaesque.gateway.text_commands import (
     Command,
@@ -18,6 +18,7 @@ from kafkaesque.gateway.text_commands import (
     Subscribe,
 )
 from kafkaesque.gateway.text_desk import TextDesk
+from kafkaesque.gateway.text_errors import BadCommand
 from kafkaesque.gateway.text_fetch import read
 from kafkaesque.gateway.text_message import Message
 from kafkaesque.gateway.text_publish import publish
@@ -26,7 +27,7 @@ from kafkaesque.gateway.text_topics import create_topic, find_topic, list_topics
 
 
 class TextSession:
-    """The state of one connection. Every answer is whole lines; `close` gives everything back."""
+    """The state of one connection. Every reply is whole lines; `close` frees everything."""
 
     def __init__(self, desk: TextDesk, send: Send) -> None:
         self._desk = desk
@@ -39,25 +40,25 @@ class TextSession:
         return self._pusher is not None and self._pusher.is_running
 
     async def publish(self, topic: str, messages: Sequence[Message]) -> bytes:
-        """Publish messages and answer each."""
+        """Publish messages and return a reply for each."""
         fates = await publish(self._desk, topic, messages)
         return b"".join(
             text_replies.DONE if fate is None else text_replies.failure(fate) for fate in fates
         )
 
     async def answer(self, command: Command) -> bytes:
-        """Carry out a command; what goes wrong is the answer."""
+        """Execute a command; an error becomes the reply."""
         try:
             return await self._answer(command)
         except KafkaesqueError as error:
             return text_replies.failure(str(error))
 
     async def close(self) -> None:
-        """Stop pushing, and let others have the partitions."""
+        """Stop pushing, and free the partitions."""
         try:
             await self._stop_pushing()
         except KafkaesqueError:
-            pass  # the position is the one of a second ago: nobody is left to be told
+            pass  # the position is up to a second old; the client is gone
         finally:
             self._desk.subscriptions.release_all(self)
 
@@ -76,7 +77,7 @@ class TextSession:
                 return await self._push(command)
             case Stop():
                 if not self.is_pushing:
-                    raise BadCommand("nothing is being pushed")
+                    raise BadCommand("no push is running")
                 await self._stop_pushing()
                 return text_replies.DONE
             case ListTopics():
@@ -104,8 +105,8 @@ class TextSession:
 
     async def _push(self, command: Push) -> bytes:
         if self.is_pushing:
-            raise BadCommand("records are being pushed already; STOP first")
-        await self._stop_pushing()  # one that ended by an error still holds its partitions
+            raise BadCommand("a push is already running; STOP it first")
+        await self._stop_pushing()  # a push that failed still holds its partitions
         place = await find_topic(self._desk.channel, command.topic, may_create=False)
         taken = self._desk.subscriptions.take(
             self, place.name, command.group, place.partitions, command.count
@@ -117,7 +118,7 @@ class TextSession:
         except KafkaesqueError:
             await self._stop_pushing()
             raise
-        # The first record is sent from another task, so after the answer that is returned here.
+        # Another task sends the first record, so it follows the reply returned here.
         pusher.start()
         return text_replies.data([subscription.id for subscription in taken])
 

@@ -1,19 +1,19 @@
-"""Who reads which partition: at one broker, a partition belongs to one subscription of a group.
+"""Subscriptions: at one broker, a partition belongs to one subscription of a group.
 
-Brokers do not tell each other: at another one the same group may have the same partition again.
+Brokers do not share this: at another broker the same group may hold the same partition.
 """
 
 from msgspec import Struct
 
 from kafkaesque.config import TextLimits
-from kafkaesque.errors import BadCommand
+from kafkaesque.gateway.text_errors import BadCommand
 
 Owner = object
-"""Whoever subscribes; told apart by identity."""
+"""The holder of subscriptions, identified by object identity."""
 
 
 class Subscription(Struct, frozen=True, kw_only=True):
-    """One partition, held for a group."""
+    """One partition held for a group."""
 
     id: str
     topic: str
@@ -36,9 +36,9 @@ class Subscriptions:
     def take(
         self, owner: Owner, topic: str, group: str, partitions: int, count: int | None
     ) -> list[Subscription]:
-        """Subscribe to up to `count` of the partitions that are free, the lowest first.
+        """Subscribe to up to `count` free partitions, lowest first; None means all.
 
-        None means all of them. Raises BadCommand when none is free, or at a limit.
+        Raises BadCommand if none is free, or at a limit.
         """
         free = [p for p in range(partitions) if (topic, group, p) not in self._held][:count]
         if not free:
@@ -46,13 +46,13 @@ class Subscriptions:
         own = self._by_owner.get(owner, {})
         if len(own) + len(free) > self._limits.subscriptions_per_connection_max:
             limit = self._limits.subscriptions_per_connection_max
-            raise BadCommand(f"a connection may hold {limit} subscriptions")
+            raise BadCommand(f"a connection may hold at most {limit} subscriptions")
         if len(self._held) + len(free) > self._limits.subscriptions_max:
-            raise BadCommand("the broker holds as many subscriptions as it can")
+            raise BadCommand("the broker has reached its limit of subscriptions")
         return [self._add(owner, topic, group, partition) for partition in free]
 
     def find(self, owner: Owner, subscription_id: str, topic: str) -> Subscription:
-        """Return the owner's own subscription of this topic; raises BadCommand."""
+        """Return the owner's subscription of this topic; raises BadCommand."""
         found = self._by_owner.get(owner, {}).get(subscription_id)
         if found is None:
             raise BadCommand("this connection has no such subscription")
@@ -61,7 +61,7 @@ class Subscriptions:
         return found
 
     def release(self, owner: Owner, subscription: Subscription) -> None:
-        """Let others have a partition again."""
+        """Free a partition."""
         own = self._by_owner[owner]
         del own[subscription.id]
         if not own:
@@ -69,7 +69,7 @@ class Subscriptions:
         del self._held[subscription.topic, subscription.group, subscription.partition]
 
     def release_all(self, owner: Owner) -> None:
-        """Let others have all that the owner held."""
+        """Free all partitions of an owner."""
         for subscription in list(self._by_owner.get(owner, {}).values()):
             self.release(owner, subscription)
 

@@ -1,13 +1,13 @@
-"""Topics as the text protocol needs them: found, listed and created through the channel."""
+"""Topics for the text protocol: found, listed and created through the channel."""
 
 import asyncio
 
 from msgspec import Struct
 
 from kafkaesque.client.channel import Channel
-from kafkaesque.errors import BadCommand, KafkaesqueError
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.gateway.text_commands import CreateTopic, shown
-from kafkaesque.gateway.text_errors import change_sentence, sentence, unknown_outcome
+from kafkaesque.gateway.text_errors import BadCommand, change_sentence, sentence, unknown_outcome
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.create_topics import (
     CreatableTopic,
@@ -24,23 +24,23 @@ from kafkaesque.wire.messages.metadata import (
 TOPIC_CHARS_MAX = 249
 LOOKS_MAX = 50
 LOOK_AGAIN_SECONDS = 0.02
-"""A topic that is just being created is waited for, a second in all."""
+"""Wait for a topic that is being created, a second in all."""
 
 _BROKERS_CHOICE = -1
 
 
 class TopicPlace(Struct, frozen=True, kw_only=True):
-    """A topic as the broker knows it now; messages name it both ways, for old and new versions."""
+    """A topic as the broker knows it now; requests use its name or id, depending on the version."""
 
     name: str
     topic_id: bytes
     partitions: int
     available: tuple[int, ...]
-    """The partitions with a leader, for records that can go anywhere; all if none has one."""
+    """The partitions with a leader, for records without a key; all if none has one."""
 
 
 async def find_topic(channel: Channel, name: str, *, may_create: bool) -> TopicPlace:
-    """Return a topic; if it may be created and the broker does so by itself, it will be.
+    """Return a topic, created if `may_create` and the broker does so.
 
     Raises BadCommand if there is none.
     """
@@ -68,7 +68,7 @@ async def find_topic(channel: Channel, name: str, *, may_create: bool) -> TopicP
 
 
 async def list_topics(channel: Channel) -> list[dict[str, str | int]]:
-    """Return name and number of partitions of every topic that is not the broker's own."""
+    """Return the name and partition count of every topic except internal ones."""
     answer = await channel.call(MetadataRequest(topics=None), MetadataResponse)
     return [
         {"Topic": topic.name, "Partitions": len(topic.partitions)}
@@ -78,7 +78,7 @@ async def list_topics(channel: Channel) -> list[dict[str, str | int]]:
 
 
 async def create_topic(channel: Channel, command: CreateTopic, timeout_ms: int) -> None:
-    """Create a topic; raises BadCommand if it cannot be, or if nobody knows."""
+    """Create a topic; raises BadCommand if that fails or the outcome is unknown."""
     _check(command.topic)
     request = CreateTopicsRequest(
         topics=(
@@ -101,7 +101,7 @@ async def create_topic(channel: Channel, command: CreateTopic, timeout_ms: int) 
 
 
 def _is_opening(topic: MetadataResponseTopic) -> bool:
-    """Return whether it will be usable soon: a partition that is lost is not waited for."""
+    """Return whether it will be usable soon; lost partitions are not waited for."""
     if topic.error_code == ErrorCode.LEADER_NOT_AVAILABLE:
         return True
     return any(
@@ -112,4 +112,4 @@ def _is_opening(topic: MetadataResponseTopic) -> bool:
 
 def _check(name: str) -> None:
     if len(name) > TOPIC_CHARS_MAX:
-        raise BadCommand(f"the name of a topic may have {TOPIC_CHARS_MAX} characters")
+        raise BadCommand(f"a topic name may have at most {TOPIC_CHARS_MAX} characters")

@@ -1,1 +1,1 @@
-"""How brokers find each other: who there is, where, and who leads; without I/O."""
+"""Cluster discovery by gossip: which brokers exist, and their addresses; without I/O."""

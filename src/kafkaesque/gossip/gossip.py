@@ -1,16 +1,16 @@
-"""Discovery in the manner of SWIM: everyone asks someone each period, and news rides along.
+"""SWIM-style discovery: each member pings another each period, and news rides along.
 
-    alive ──no answer, directly or through helpers──▶ suspect ──nobody contradicts──▶ dead
+    alive ──no answer, directly or through helpers──▶ suspect ──uncontradicted──────▶ dead
       ▲                                                 │                              │
       └──────── the member itself, with a higher incarnation ◀──────────────────────────┘
-    any ──its own word──▶ left
+    any ──its own notice──▶ left
 
-A cluster of any size costs each member the same: one ping a period. News travels on pings and
-answers, so that everyone has it after some log N periods. Now and then two members compare all that
-they know, the dead included; that joins what a cut network has split.
+In a cluster of any size each member pays the same: one ping a period. News travels on pings and
+answers, and reaches everyone in about log N periods. Now and then two members compare all they
+know, including dead members; that heals a cluster split by a partitioned network.
 
-Gossip spreads addresses. Whether a leader is alive, only the links to it decide. No clock
-and no I/O here: the driver ticks, sends what is returned, and hands in what it receives.
+Gossip spreads addresses. Whether a leader is alive, only the links to it decide. No clock and no
+I/O here: the driver ticks, sends the returned packets, and hands in received ones.
 """
 
 import random
@@ -37,14 +37,14 @@ Address: TypeAlias = tuple[str, int]
 
 
 class Outgoing(NamedTuple):
-    """A packet and where to send it; it may get lost, doubled or late."""
+    """A packet and its destination; it may be lost, duplicated or delayed."""
 
     address: Address
     packet: Packet
 
 
 class _Probe(Struct):
-    """The question of this period, whether a member is there."""
+    """This period's ping."""
 
     subject: NodeId
     number: int
@@ -53,7 +53,7 @@ class _Probe(Struct):
 
 
 class _Relay(NamedTuple):
-    """Someone waits to hear from us whether another is there."""
+    """A member that waits for us to ping another on its behalf."""
 
     address: Address
     number: int
@@ -61,7 +61,7 @@ class _Relay(NamedTuple):
 
 
 class Gossip:
-    """One member's part. `seeds` are addresses to join by; without any it waits to be asked."""
+    """One member's part. `seeds` are addresses to join by; without any it waits to be contacted."""
 
     def __init__(
         self,
@@ -82,26 +82,26 @@ class Gossip:
 
     @property
     def me(self) -> Member:
-        """What we say of ourselves."""
+        """The information about ourselves."""
         return self._roll.me
 
     @property
     def members(self) -> Mapping[NodeId, Member]:
-        """Everyone that is known, by node, ourselves included."""
+        """All known members by node, ourselves included."""
         return self._roll.members
 
     def take_changes(self) -> list[Member]:
-        """Return what was found out since the last call."""
+        """Return the changes since the last call."""
         changes, self._roll.changes = self._roll.changes, {}
         return list(changes.values())
 
     def leave(self) -> list[Outgoing]:
-        """Say good-bye to a few, who pass it on; send this, then stop."""
+        """Announce our departure to a few members, who pass it on; send this, then stop."""
         self._roll.leave()
         return [self._sync_to((m.host, m.port)) for m in self._some_others(self._config.helpers)]
 
     def tick(self) -> list[Outgoing]:
-        """Let a tick pass."""
+        """Advance by one tick."""
         config = self._config
         self._ticks += 1
         self._roll.now = self._ticks
@@ -119,13 +119,13 @@ class Gossip:
         return out
 
     def receive(self, packet: Packet) -> list[Outgoing]:
-        """Take a packet; return what is to be sent because of it."""
+        """Handle a packet; return the packets to send in response."""
         sender = packet.sender
         contradicted = self._roll.hear((sender, *packet.news))
         address = (sender.host, sender.port)
         match packet:
             case Ping():
-                # What we think of the sender is sent along: it may have to contradict.
+                # Send our view of the sender along: it may have to contradict it.
                 ack = self._ack(packet.number, sender.node)
                 first = contradicted[: self._config.updates_max]
                 return [Outgoing(address, replace(ack, news=(*first, *ack.news)))]
@@ -141,7 +141,7 @@ class Gossip:
     # ── one period ───────────────────────────────────────────────────────────────────────────
 
     def _end_period(self) -> list[Outgoing]:
-        """Judge who did not answer, then ask the next one."""
+        """Suspect a member that did not answer, then ping the next one."""
         period = self._ticks // self._config.period_ticks
         probe, self._probe = self._probe, None
         if probe is not None:
@@ -159,7 +159,7 @@ class Gossip:
         return out
 
     def _judge(self) -> None:
-        """Take suspects for dead whom nobody spoke for, and forget those who are long gone."""
+        """Declare uncontradicted suspects dead, and forget members that are long gone."""
         config = self._config
         patience = config.suspicion_periods * self._roll.doublings() * config.period_ticks
         for node, since in list(self._roll.since.items()):
@@ -171,9 +171,9 @@ class Gossip:
                 self._roll.forget(node)
 
     def _ask_next(self) -> list[Outgoing]:
-        """Ask the next of a shuffled round, so that nobody waits longer than two rounds."""
+        """Ping the next of a shuffled round, so that no member waits longer than two rounds."""
         there = {member.node for member in self._roll.others()}
-        while self._round and self._round[-1] not in there:  # ends: each turn takes one away
+        while self._round and self._round[-1] not in there:  # terminates: each turn removes one
             self._round.pop()
         if not self._round:
             self._round = sorted(there)
@@ -202,7 +202,7 @@ class Gossip:
         ]
 
     def _compare(self) -> list[Outgoing]:
-        """Compare with someone: a seed while we are alone, else anyone, now and then the dead."""
+        """Compare with a seed while we are alone, else with any member, sometimes a dead one."""
         known = [m for m in self.members.values() if m.node != self.me.node]
         known = [m for m in known if m.state is not State.LEFT]
         addresses = [(m.host, m.port) for m in known]
@@ -243,7 +243,7 @@ class Gossip:
         return Ack(sender=self.me, number=number, news=self._news_for(target))
 
     def _news_for(self, target: NodeId | None) -> tuple[Member, ...]:
-        """Return news, first of all what we think of the target if that is not well."""
+        """Return news, starting with our view of the target if it is not alive."""
         news = self._roll.news()
         view = self.members.get(target) if target is not None else None
         if view is None or view.state is State.ALIVE or view in news:

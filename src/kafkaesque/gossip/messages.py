@@ -1,4 +1,4 @@
-"""What brokers tell each other of each other: values only."""
+"""Gossip packets between brokers: values only."""
 
 from enum import IntEnum
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from kafkaesque.types import NodeId
 
 
 class State(IntEnum):
-    """What is said of a member; of two words of one incarnation the later in this list counts."""
+    """The state of a member; within one incarnation the later in this list wins."""
 
     ALIVE = 0
     SUSPECT = 1
@@ -18,30 +18,30 @@ class State(IntEnum):
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A broker, as it is known."""
+    """A broker, as gossip knows it."""
 
     node: NodeId
     host: str
     port: int
     rack: str = ""
     incarnation: int = 0
-    """Raised by the member alone, to contradict what is said of it."""
+    """Raised only by the member itself, to contradict claims about it."""
 
     state: State = State.ALIVE
 
     @property
     def rank(self) -> tuple[int, State]:
-        """By this two words on one member are compared: the higher one counts."""
+        """Orders claims about one member: the higher one wins."""
         return self.incarnation, self.state
 
     @property
     def is_there(self) -> bool:
-        """Whether it may be spoken to: suspicion is not yet a verdict."""
+        """Whether it may be contacted: a suspect is not dead yet."""
         return self.state in (State.ALIVE, State.SUSPECT)
 
 
 class Ping(Struct, frozen=True, kw_only=True):
-    """Are you there?"""
+    """Asks a member whether it is alive."""
 
     sender: Member
     number: int
@@ -49,7 +49,7 @@ class Ping(Struct, frozen=True, kw_only=True):
 
 
 class PingRequest(Struct, frozen=True, kw_only=True):
-    """I get no answer from this one: ask it for me."""
+    """Asks a helper to ping a member that does not answer the sender."""
 
     sender: Member
     number: int
@@ -58,7 +58,7 @@ class PingRequest(Struct, frozen=True, kw_only=True):
 
 
 class Ack(Struct, frozen=True, kw_only=True):
-    """The one whom your ping or request of this number was about is there."""
+    """Confirms that the member of the ping or request with this number is alive."""
 
     sender: Member
     number: int
@@ -66,7 +66,7 @@ class Ack(Struct, frozen=True, kw_only=True):
 
 
 class Sync(Struct, frozen=True, kw_only=True):
-    """Everyone I know; an answer with everyone you know is asked for, unless this is one."""
+    """All members the sender knows; asks for the same in return, unless it is itself an answer."""
 
     sender: Member
     is_answer: bool

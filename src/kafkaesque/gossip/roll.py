@@ -1,4 +1,4 @@
-"""Who there is, as far as one member knows, and what of it is still news to others."""
+"""The members that one member knows, and the news it still has to pass on."""
 
 import random
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from kafkaesque.gossip.messages import Member, State
 from kafkaesque.types import NodeId
 
 _DOUBLINGS_MIN = 4
-"""One that has just joined knows few, but is judged by many: it needs their patience."""
+"""A member that has just joined knows few, but many judge it: it needs their patience."""
 
 
 class Roll:
@@ -20,32 +20,32 @@ class Roll:
         self.me = me
         self.members: dict[NodeId, Member] = {me.node: me}
         self.changes: dict[NodeId, Member] = {}
-        """Whose state changed since the driver last looked, and to what."""
+        """Members changed since the driver's last call, with their new state."""
         self.now = 0
-        """The present tick."""
+        """The current tick."""
         self.since: dict[NodeId, int] = {}
-        """Since when others are what they are, if that is not alive."""
+        """The tick since which each non-alive member has had its state."""
         self._config = config
         self._chance = chance
         self._told: dict[NodeId, int] = {me.node: 0}
         """How often each piece of news was passed on."""
 
     def others(self) -> list[Member]:
-        """Return everyone else who may be spoken to."""
+        """Return all other members that may be contacted."""
         return [m for m in self.members.values() if m.is_there and m.node != self.me.node]
 
     def doublings(self) -> int:
-        """Return how often the cluster has doubled from one member; never less than for some."""
+        """Return about log2 of the cluster's size, with a minimum for small clusters."""
         return max(_DOUBLINGS_MIN, (len(self.others()) + 1).bit_length())
 
     def hear(self, news: Iterable[Member]) -> list[Member]:
-        """Take what another says of members; the higher word on each counts.
+        """Merge another member's claims; the higher claim about each member wins.
 
-        Returns what the other is to be told, because what it says was contradicted long ago.
+        Returns what to send back, because the other's claims were contradicted long ago.
 
-        That one is dead is for each to find for itself: another's verdict is taken as a suspicion,
-        against which the member can speak. Otherwise two halves of a cut network that meet again
-        would each believe what the other says of it.
+        Each member must find out for itself that another is dead: a foreign verdict counts only as
+        a suspicion, which the member can contradict. Otherwise two halves of a partitioned network
+        that meet again would each believe the other's verdicts.
         """
         contradicted = []
         for heard in news:
@@ -56,7 +56,7 @@ class Roll:
                 continue
             known = self.members.get(word.node)
             if known is None:
-                # Of one that is gone there is nothing to learn, and it would never be forgotten.
+                # A member that is gone is no news, and would never be forgotten.
                 if heard.is_there and len(self.members) < self._config.members_max:
                     self._set(word)
             elif word.rank > known.rank:
@@ -66,11 +66,11 @@ class Roll:
         return contradicted
 
     def say(self, node: NodeId, state: State) -> None:
-        """Say something of a member ourselves."""
+        """Make our own claim about a member."""
         self._set(replace(self.members[node], state=state))
 
     def leave(self) -> None:
-        """Say that we leave; nobody can say anything higher of us."""
+        """Announce that we leave; no claim about us can be higher."""
         self._set_me(replace(self.me, state=State.LEFT))
 
     def forget(self, node: NodeId) -> None:
@@ -80,7 +80,7 @@ class Roll:
         self._told.pop(node, None)
 
     def news(self) -> tuple[Member, ...]:
-        """Return what was passed on least so far, a packet full, and count it as passed on."""
+        """Return the news passed on least so far, one packet full, and count it as passed on."""
         repeats_max = self._config.repeats * self.doublings()
         order = sorted(self._told, key=lambda node: (self._told[node], self._chance.random()))
         chosen = order[: self._config.updates_max]
@@ -91,7 +91,7 @@ class Roll:
         return tuple(self.members[node] for node in chosen)
 
     def _contradict(self, word: Member) -> None:
-        """Have the last word on ourselves, also against what an earlier life of ours said."""
+        """Overrule claims about ourselves, including those of an earlier run of ours."""
         if word != self.me and word.rank >= self.me.rank and self.me.state is not State.LEFT:
             self._set_me(replace(self.me, incarnation=word.incarnation + 1))
 

@@ -1,4 +1,4 @@
-"""Which start of the machine this is: after another one, what was not synced may be gone."""
+"""Identify the machine's current boot: after a reboot, unsynced writes may be gone."""
 
 import ctypes
 import ctypes.util
@@ -12,10 +12,10 @@ _NAME_BYTES_MAX = 64
 
 
 def read_boot_id() -> str:
-    """Return a name that changes whenever the machine starts anew.
+    """Return an ID that changes with every boot of the machine.
 
-    Where the system tells none it is another one at each call: then every unclean stop counts as a
-    loss of power, which is safe.
+    If the system provides none, each call returns a new one: then every unclean stop counts as a
+    power loss, which is safe.
     """
     try:
         return _LINUX.read_text(encoding="ascii").strip()

@@ -1,4 +1,4 @@
-"""Small files that are replaced as a whole: a header with magic, format and checksum, then a state.
+"""Small files replaced as a whole: a header with magic, format and checksum, then the state.
 
 file = magic 4 | format 2 | crc32c of the state 4 | length of the state 4 | state
 """
@@ -17,7 +17,7 @@ _HEADER = struct.Struct(">4sHII")
 
 
 class CheckedFile(Struct, frozen=True, kw_only=True):
-    """One kind of such a file; each folder may hold one."""
+    """One kind of checked file; each folder holds at most one."""
 
     name: str
     magic: bytes
@@ -25,7 +25,7 @@ class CheckedFile(Struct, frozen=True, kw_only=True):
 
     @property
     def new_name(self) -> str:
-        """What the next one is called until it is durable."""
+        """The name of the new file until it is durable."""
         return f"{self.name}.new"
 
     def load(self, disk: Disk, folder: str) -> bytes | None:
@@ -41,7 +41,7 @@ class CheckedFile(Struct, frozen=True, kw_only=True):
                 file.close()
 
     def state(self, path: str, data: bytes) -> bytes | None:
-        """Return what a file holds, None if it is damaged; raises NewerFormat."""
+        """Return the state in the file, or None if it is damaged; raises NewerFormat."""
         if len(data) < _HEADER.size:
             return None
         magic, version, crc, length = _HEADER.unpack_from(data)
@@ -53,7 +53,7 @@ class CheckedFile(Struct, frozen=True, kw_only=True):
         return state if len(state) == length and crc32c(state) == crc else None
 
     def write_new(self, disk: Disk, folder: str, state: bytes) -> File:
-        """Write the next one under another name; it is to be synced and renamed."""
+        """Write the new file under its temporary name; the caller syncs and renames it."""
         path = f"{folder}/{self.new_name}"
         with disk_errors(path):
             with suppress(FileNotFoundError):

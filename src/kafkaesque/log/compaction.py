@@ -1,21 +1,21 @@
-"""Compaction by key: of each key, closed segments keep the last record.
+"""Compaction by key: closed segments keep only the last record of each key.
 
-A pass has two parts. It remembers where each key occurs last in the part of the log that no pass
-has seen yet, then rewrites every segment up to there without the records that a later one
-supersedes. Batches that lose all records go. Offsets stay as they are, so the log gets holes.
+A pass has two parts. It first records the last offset of each key in the part of the log that no
+pass has covered yet, then rewrites every segment up to there without superseded records. Batches
+that lose all records go. Offsets do not change, so the log gets holes.
 
-Not touched, because they may not be: the active segment and the newest batch of the log (a log's
-end must not move), control batches, records without a key. Records of transactions supersede
-nothing: whether they count is not written in them.
+Never touched: the active segment and the newest batch of the log (a log's end must not move),
+control batches, records without a key. Records of transactions supersede nothing: the record does
+not say whether its transaction committed.
 
-A tombstone, a key without a value, says for a while that the key is gone, and then goes too: not
-before its own pass is over, for until then older values of its key may still be there.
+A tombstone, a key without a value, marks its key as deleted for a while and is then removed too,
+but not before its own pass is over: until then older values of the key may remain.
 
-Each segment is written to a file of its own, which is synced and then takes the old one's name.
-A crash leaves the old segment or the new one. A segment of which nothing is left is removed, unless
-the log begins in it. Small segments are not put together: their number is bounded by that of keys.
+Each segment is rewritten to a new file, which is synced and then renamed over the old one. A crash
+leaves the old segment or the new one. An empty segment is removed, unless the log starts in it.
+Small segments are not merged: the number of keys bounds their number.
 
-Nothing here waits: where a sync is under way, a step only says so.
+Nothing here blocks: while a sync is under way, a step only reports that it is waiting.
 """
 
 from bisect import bisect_right
@@ -27,9 +27,9 @@ from msgspec import Struct, field
 
 from kafkaesque.ages import Ages
 from kafkaesque.config import RecordLimits
-from kafkaesque.errors import BatchError, CorruptLog
 from kafkaesque.log.disk import File
 from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.seals import Seal, Sealing
 from kafkaesque.log.segment import Segment
 from kafkaesque.log.segment_check import is_same
@@ -37,20 +37,21 @@ from kafkaesque.log.segment_index import CLEANED_SUFFIX, SegmentIndex
 from kafkaesque.log.segments import Segments
 from kafkaesque.log.steps import Step, synced, write_index
 from kafkaesque.record.build import rebuild_batch
+from kafkaesque.record.errors import BatchError
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
 from kafkaesque.types import Offset
 
 SHORT_KEY_BYTES = 32
-"""Longer keys are remembered by a digest, one byte longer so that no key can be taken for it."""
+"""Longer keys are stored as a digest, one byte longer so that it cannot equal a key."""
 
 
 class CompactionRules(Struct, frozen=True, kw_only=True):
-    """How a topic wants to be compacted."""
+    """A topic's compaction settings."""
 
     delete_retention_ms: int = 24 * 3600 * 1000
-    """Keep tombstones this long, so that a reader who is slow sees that a key went."""
+    """Keep tombstones this long, so that slow consumers see the deletion."""
 
     limits: RecordLimits = field(default_factory=RecordLimits)
 
@@ -60,16 +61,16 @@ def compact(
 ) -> Iterator[Step]:
     """Run one pass over the closed segments that lie wholly before `below`, a slice per step.
 
-    `below` is at most the committed offset and the base of the segment that the synced point on
-    disk lies in. Without `ages` every tombstone is kept. Other work on the log may go on between
-    steps, and a pass may be given up at any step. Raises CorruptLog when it comes upon a damaged
-    batch, DiskFull, DiskFailed.
+    `below` is at most the committed offset and the base of the segment that holds the on-disk
+    synced point. Without `ages` every tombstone is kept. Other work on the log may happen between
+    steps, and a pass may be abandoned after any step. Raises CorruptLog on a damaged batch,
+    DiskFull, DiskFailed.
     """
     return _Pass(segments, below, ages, rules).run()
 
 
 class _Pass:
-    """One pass: what it remembers of keys, and up to where."""
+    """One pass: the last offsets of keys, and how far it got."""
 
     def __init__(
         self, segments: Segments, below: Offset, ages: Ages | None, rules: CompactionRules
@@ -90,11 +91,11 @@ class _Pass:
                 yield from self._remove(segment)
             elif (yield from self._is_worthwhile(segment)):
                 yield from self._rewrite(segment)
-        if self._segments.compacted_to == self._clean_to:  # else the log began anew meanwhile
+        if self._segments.compacted_to == self._clean_to:  # otherwise the log was reset meanwhile
             self._segments.compacted_to = reached
 
     def _remember(self) -> Generator[Step, None, Offset]:
-        """Note the last offset of each key from where the last pass ended; returns how far."""
+        """Record last offsets of keys, starting where the last pass ended; returns how far."""
         reached = self._clean_to
         for segment in self._new_victims():
             for view in self._batches(segment):
@@ -111,12 +112,12 @@ class _Pass:
         return reached
 
     def _new_victims(self) -> list[Segment]:
-        """Return the victims from the one on in which the last pass ended."""
+        """Return the victims, starting with the one in which the last pass ended."""
         bases = [segment.base for segment in self._victims]
         return self._victims[max(bisect_right(bases, self._clean_to) - 1, 0) :]
 
     def _is_worthwhile(self, segment: Segment) -> Generator[Step, None, bool]:
-        """Tell whether the segment would lose a record, before it is written anew for nothing."""
+        """Return whether the segment would lose a record, to avoid a useless rewrite."""
         for view in self._batches(segment):
             records = self._records(segment, view)
             if len(self._kept(segment, view, records)) < len(records):
@@ -129,7 +130,7 @@ class _Pass:
         path = segment.path + CLEANED_SUFFIX
         with disk_errors(path):
             with suppress(FileNotFoundError):
-                disk.remove(path)  # a pass was given up here
+                disk.remove(path)  # left by an abandoned pass
             file = disk.create(path)
         try:
             index, seal = yield from self._write(segment, file)
@@ -146,9 +147,9 @@ class _Pass:
     def _replace(
         self, segment: Segment, path: str, index: SegmentIndex, seal: Seal
     ) -> Iterator[Step]:
-        """Let the new file take the old one's place, then write its indexes.
+        """Rename the new file over the old one, then write its indexes.
 
-        A crash leaves the old one or the new one, so both have a seal before.
+        A crash leaves either file, so both have a seal before the rename.
         """
         folder = self._segments.folder
         try:
@@ -165,7 +166,7 @@ class _Pass:
             segment.is_index_hidden = False
 
     def _remove(self, segment: Segment) -> Iterator[Step]:
-        """Remove a segment of which nothing is left: first its indexes, durably, then itself."""
+        """Remove an empty segment: first its indexes, durably, then the segment."""
         folder = self._segments.folder
         try:
             if self._segments.holds(segment) and not self._segments.is_first(segment):
@@ -179,7 +180,7 @@ class _Pass:
             segment.is_index_hidden = False
 
     def _save_seals(self) -> Iterator[Step]:
-        """Make the seals durable, and with them that index files are gone."""
+        """Make the seals durable, and with them the removal of index files."""
         seals, folder = self._segments.seals, self._segments.folder
         while seals.is_saving:
             yield Step.WAITED
@@ -198,7 +199,7 @@ class _Pass:
     def _write(
         self, segment: Segment, file: File
     ) -> Generator[Step, None, tuple[SegmentIndex, Seal]]:
-        """Write what is kept of the segment; returns index and seal of that."""
+        """Write the records that the segment keeps; returns the new file's index and seal."""
         index = segment.new_index()
         position = 0
         old, new = Sealing(), Sealing()
@@ -222,9 +223,9 @@ class _Pass:
         return index, new.seal(segment.base, self._end_of(segment))
 
     def _check_seal(self, segment: Segment, read: Sealing) -> None:
-        """Raise unless what was read is what was sealed: a damaged offset must not be sealed anew.
+        """Raise if the batches do not match the seal: a damaged offset must not be sealed again.
 
-        What was not sealed is now.
+        A segment without a seal gets one.
         """
         if not self._segments.holds(segment):
             return  # it was not read to its end
@@ -233,7 +234,7 @@ class _Pass:
         if not seals:
             self._segments.seals.put(found)
         elif not any(is_same(found, seal) for seal in seals):
-            reason = "its batches are not those of its seal"
+            reason = "its batches do not match its seal"
             raise CorruptLog(segment.path, 0, reason, offset=segment.base)
 
     def _end_of(self, segment: Segment) -> Offset:
@@ -252,13 +253,13 @@ class _Pass:
         ages = self._ages
         if record.value is not None or record.offset >= self._clean_to or ages is None:
             return True
-        # A time from the future would keep the tombstone for ever.
+        # A timestamp in the future would keep the tombstone for ever.
         is_plausible = 0 <= record.timestamp_ms <= ages.now_ms
         since_ms = record.timestamp_ms if is_plausible else segment.modified_ms
         return ages.of(since_ms) < self._rules.delete_retention_ms
 
     def _batches(self, segment: Segment) -> Iterator[BatchView]:
-        """Yield the segment's batches, as long as the log has not dropped it."""
+        """Yield the segment's batches until the log drops it."""
         batches = segment.batches()
         while self._segments.holds(segment):
             view = next(batches, None)

@@ -1,13 +1,13 @@
-"""The seam between the log and the world's disks.
+"""The interface between the log and real disks.
 
 Production uses `log/posix_disk.py`; the simulator and the tests use `sim/disk.py`, which can lose
-un-synced writes, tear pages, fail and fill up. Paths are relative to the disk's root, parts joined
-by "/". Whatever the world does wrong arrives as `OSError`; the log turns it into its own errors.
+unsynced writes, tear pages, fail and fill up. Paths are relative to the disk's root, parts joined
+by "/". Every fault arrives as `OSError`; the log translates it into its own errors.
 
-What is durable, and when (the rules that both sides keep):
-- bytes written to a file, and its size, are durable after a sync of that file;
-- that a file exists under a name (created, renamed, removed) is durable after a sync of its folder;
-- nothing else is promised: un-synced writes may reach the disk in part, in pages, in any order.
+Durability rules that both implementations keep:
+- a file's bytes and its size are durable after a sync of that file;
+- a file's name (created, renamed, removed) is durable after a sync of its folder;
+- nothing else is promised: unsynced writes may reach the disk in part, in pages, in any order.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from typing import Protocol
 from kafkaesque.types import Buffer
 
 Synced = Callable[[OSError | None], None]
-"""Called once, later, by the thread that owns the log: None when all is durable."""
+"""Called once, later, on the log's own thread; the argument is None when all is durable."""
 
 
 class File(Protocol):
@@ -53,7 +53,7 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    """One folder of the machine, and everything that the log may do in it."""
+    """One folder of the machine, and every operation the log may do in it."""
 
     def open(self, path: str) -> File:
         """Open an existing file for reading and writing; raises FileNotFoundError."""
@@ -68,11 +68,11 @@ class Disk(Protocol):
         ...
 
     def make_folder(self, path: str) -> None:
-        """Create a folder and those above it, unless they exist; made durable before it returns."""
+        """Create a folder and its missing parents; durable on return."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in its folder, atomically replacing what had that name."""
+        """Rename a file within its folder, atomically replacing any file of that name."""
         ...
 
     def remove(self, path: str) -> None:
@@ -80,32 +80,32 @@ class Disk(Protocol):
         ...
 
     def rename_folder(self, source: str, target: str) -> None:
-        """Give a folder a name beside it that is free; made durable before it returns.
+        """Rename a folder to a free name in the same parent folder; durable on return.
 
         Nothing in it may be open or being synced. Raises FileNotFoundError, FileExistsError.
         """
         ...
 
     def remove_folder(self, path: str) -> None:
-        """Remove an empty folder; durable after a sync of the one above. Raises OSError."""
+        """Remove an empty folder; durable after a sync of its parent. Raises OSError."""
         ...
 
     def location(self) -> str:
-        """Return where this disk is, for people to read."""
+        """Return where this disk is, for messages."""
         ...
 
     def boot_id(self) -> str:
-        """Return the name of the machine's present run; another one after a loss of power."""
+        """Return the ID of the machine's current boot; it changes after a power loss."""
         ...
 
     def space(self) -> tuple[int, int]:
-        """Return how many bytes the disk has in all, and how many of them we may still use."""
+        """Return the disk's total size and its free space, in bytes."""
         ...
 
     def sync(self, files: Sequence[File], folders: Sequence[str], done: Synced) -> None:
         """Make these files and folders durable as they are now, then call `done`.
 
-        Returns at once. Writes that happen after the call may or may not be covered.
+        Returns at once. Writes made after the call may or may not be covered.
         """
         ...
 

@@ -1,20 +1,21 @@
-"""What the disk says, turned into the log's own errors: once, here.
+"""Translates disk errors into the log's own errors, in one place.
 
-A full disk is told apart because it passes: what is on disk stays good, and appends work again
-when there is room. Anything else the log cannot tell from a dying disk.
+A full disk is a separate case because it passes: data on disk stays good, and appends work again
+once there is room. The log cannot distinguish any other error from a failing disk.
 """
 
 import errno
 from types import TracebackType
 
-from kafkaesque.errors import DiskFailed, DiskFull, LogError
+from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.disk import File
+from kafkaesque.log.errors import DiskFailed
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def translate(error: OSError, path: str) -> LogError:
-    """Return the log's error for what happened to `path`."""
+    """Return the log's error for an error on `path`."""
     reason = error.strerror or str(error)
     if error.errno in _FULL:
         return DiskFull(f"there is no room to write {path}: {reason}")
@@ -22,14 +23,14 @@ def translate(error: OSError, path: str) -> LogError:
 
 
 def is_unreadable(error: OSError) -> bool:
-    """Tell whether a read failed because the disk has lost a sector: the rest may be good."""
+    """Return whether a read failed because a sector is unreadable: the rest may be good."""
     return error.errno == errno.EIO
 
 
 def read_if_readable(file: File, position: int, length: int) -> bytes:
-    """Return what is in a file, and nothing if a sector of it cannot be read.
+    """Return the file's bytes, or nothing if one of its sectors is unreadable.
 
-    For those who check what they read, and take a file that is too short for a damaged one.
+    For callers that check what they read and treat a short file as damaged.
     """
     try:
         return file.read(position, length)
@@ -40,7 +41,7 @@ def read_if_readable(file: File, position: int, length: int) -> bytes:
 
 
 class disk_errors:  # noqa: N801 - reads as a statement: `with disk_errors(path):`
-    """A context in which every OSError about `path` becomes an error of the log."""
+    """A context that turns every OSError about `path` into an error of the log."""
 
     __slots__ = ("_path",)
 

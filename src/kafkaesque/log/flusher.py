@@ -1,21 +1,22 @@
-"""Group commit: one round of syncing at a time, for all groups of a node together.
+"""Group commit: one sync round at a time, shared by all groups of a node.
 
     idle --request--> a round is written --done--> idle, or the next round if more was requested
 
-Everything that was written before a round began is durable when it is done; what comes meanwhile
-waits for the next one. How far each group's segments are durable is noted in the journal with a
-*later* round, so that noting it costs no round of its own: with one that writes the journal anyway,
-or the first one after a tick. Most rounds sync segments alone, see `bench/syncing.py`; recovery
-reads a little more for it.
+When a round is done, everything written before it started is durable; later writes wait for the
+next round. The synced point of each group's segments is noted in the journal with a *later* round,
+so that noting it costs no round of its own: with one that writes the journal anyway, or with the
+first one after a tick. Most rounds sync segments alone (see `bench/syncing.py`); recovery reads a
+little more in return.
 
-A round for which the journal finds no room does not begin; it is tried again as time passes.
+If the disk has no room for the journal, the round does not start; it is retried later.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kafkaesque.errors import DiskFailed, DiskFull, LogError
+from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.disk import File
+from kafkaesque.log.errors import DiskFailed
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import synced_record
 from kafkaesque.log.segments import SyncedPoint
@@ -32,19 +33,19 @@ class Flushed(Protocol):
         ...
 
     def round_postponed(self, files: Sequence[File], folders: Sequence[str]) -> None:
-        """Learn that the round did not begin, and that these are not synced."""
+        """Handle a round that did not start: these files and folders are not synced."""
         ...
 
     def round_done(self) -> SyncedPoint | None:
-        """Learn that everything written before the round began is durable.
+        """Handle the end of a round: everything written before it started is durable.
 
-        Returns where the segments ended when it began, unless they were cut meanwhile.
+        Returns where the segments ended when it started, unless they were cut meanwhile.
         """
         ...
 
 
 class Flusher:
-    """The rounds of one node. A failed sync is final: it is reported once and nothing goes on."""
+    """The rounds of one node. A failed sync is final: it is reported once, then all stops."""
 
     def __init__(self, journal: Journal, failed: Callable[[LogError], None]) -> None:
         self._journal = journal
@@ -58,38 +59,61 @@ class Flusher:
         self._is_postponed = False
         self._are_notes_due = False
         self.is_full = False
-        """Whether the journal found no room when it was last written."""
+        """Whether the last journal write found no room."""
         self._is_busy = False
         self._is_stopped = False
+        self._is_wanted = False
+        """Whether `on_wanted` was called since the last kick."""
+        self.on_wanted: Callable[[], None] = _nothing
+        """Called once before the next kick, when there is work for it. A driver that does not kick
+        after each event uses this to schedule a kick.
+        """
         self.rounds = 0
         self.rounds_ms = 0
         self.now_ms: Callable[[], int] = _no_time
-        """Tells the time that rounds take; they are not timed unless somebody sets it."""
+        """Clock for timing rounds; without it they are not timed."""
+        self.on_round: Callable[[int], None] = _ignore
+        """Called with the duration of each round, in milliseconds."""
 
     def request(self, log: Flushed) -> None:
-        """Ask that what `log` has written so far becomes durable soon."""
+        """Ask that everything `log` has written so far becomes durable soon."""
         self._waiting[log.group] = log
+        self._want()
 
     def after_next_round(self, callback: Callable[[], None]) -> None:
         """Call back when everything added to the journal so far is durable."""
         self._callbacks.append(callback)
+        self._want()
 
     def before_next_round(self, callback: Callable[[], None]) -> None:
-        """Call back when the driver next kicks, whether a round begins then or not."""
+        """Call back at the driver's next kick, whether or not a round starts then."""
         self._reports.append(callback)
+        self._want()
+
+    def _want(self) -> None:
+        if not self._is_wanted:
+            self._is_wanted = True
+            self.on_wanted()
 
     def request_within(self, log: Flushed, delay_ms: int) -> None:
-        """Ask for a round for `log` that begins after this time at the latest, by `pass_time`."""
+        """Ask for a round for `log` that starts within this time; `pass_time` triggers it."""
         self._due.setdefault(log.group, (self._now_ms + delay_ms, log))
 
     def wait_for_room(self, callback: Callable[[], None]) -> None:
-        """Call back when a little time has passed and the disk may have room again."""
+        """Call back after a little time, when the disk may have room again."""
         self._wanting_room.append(callback)
 
+    @property
+    def wants_room(self) -> bool:
+        """Whether a log, or the journal, waits for room on the disk."""
+        return self.is_full or bool(self._wanting_room)
+
     def pass_time(self, now_ms: int) -> None:
-        """Learn the monotonic time; what is due, or waits for room, is tried at the next kick."""
+        """Set the monotonic time; work that is due or waits for room is tried at the next kick."""
         self._now_ms = now_ms
-        self._is_postponed = False
+        if self._is_postponed:
+            self._is_postponed = False
+            self._want()
         self.want_notes()
         for log in [log for due_ms, log in self._due.values() if due_ms <= now_ms]:
             self.request(log)
@@ -98,14 +122,14 @@ class Flusher:
             callback()
 
     def want_notes(self) -> None:
-        """Let the next round note how far each group's segments are durable."""
+        """Let the next round note the synced point of each group."""
         self._are_notes_due = True
 
     def settle(self) -> None:
-        """Write what the journal has to note although nobody waits for it.
+        """Write the journal's pending notes although nothing waits for them.
 
-        A driver calls this when it has been quiet for a while: else the last synced point of a
-        group at rest would never be noted, and damage before it could pass for a torn tail.
+        A driver calls this after a quiet period: otherwise the last synced point of a group at rest
+        would never be noted, and damage before it could pass for a torn tail.
         """
         if self._journal.has_additions and not self._waiting:
             self._callbacks.append(_nothing)
@@ -113,10 +137,11 @@ class Flusher:
             self.kick()
 
     def kick(self) -> None:
-        """Begin a round if one is wanted and none is under way; the driver calls this per event."""
+        """Start a round if one is wanted and none is under way; call it after each event."""
+        self._is_wanted = False
         if self._is_stopped:
             return
-        while self._reports:  # what was gathered is written by one, and reported by another
+        while self._reports:  # a report may add more reports
             reports, self._reports = self._reports, []
             for report in reports:
                 report()
@@ -144,9 +169,11 @@ class Flusher:
         def done(error: OSError | None) -> None:
             if self._is_stopped:
                 return
-            self.rounds_ms += self.now_ms() - begun_ms
+            took_ms = self.now_ms() - begun_ms
+            self.rounds_ms += took_ms
+            self.on_round(took_ms)
             if error is not None:
-                self.fail(DiskFailed(f"a sync failed, nothing more is written: {error}"))
+                self.fail(DiskFailed(f"a sync failed, so nothing more is written: {error}"))
                 return
             for log in logs:
                 point = log.round_done()
@@ -170,7 +197,7 @@ class Flusher:
             self.fail(error)
 
     def _postpone(self, logs: list[Flushed], callbacks: list[Callable[[], None]]) -> None:
-        """Wait for time to pass: the journal found no room for this round."""
+        """Wait for time to pass: the disk had no room for this round's journal write."""
         self.is_full = self._is_postponed = True
         self._is_busy = False
         self.rounds -= 1
@@ -179,17 +206,21 @@ class Flusher:
             self._waiting.setdefault(log.group, log)
 
     def fail(self, error: LogError) -> None:
-        """Write nothing more, and say why."""
+        """Stop writing and report the error."""
         self.stop()
         self._failed(error)
 
     def stop(self) -> None:
-        """Begin no more rounds and let the one under way end unheard."""
+        """Start no more rounds and ignore the result of the current one."""
         self._is_stopped = True
 
 
+def _ignore(_: int) -> None:
+    """No round handler is set."""
+
+
 def _nothing() -> None:
-    """Nobody waits for this round."""
+    """Nothing waits for this round."""
 
 
 def _no_time() -> int:

@@ -1,12 +1,12 @@
 """The broker's one journal: hard state, marks, starts and synced points of all its groups.
 
-One file for all groups, so that a thousand elections at once need one sync and not a thousand. It
-is written in *rounds*: what was added since the last round goes out as one frame, and the next
-frame is written only after the last one is durable. So a damaged frame with a good one behind it
-is damage to synced data and never a torn tail; only the very last frame can be either.
+One file serves all groups, so a thousand simultaneous elections need one sync and not a thousand.
+It is written in *rounds*: everything added since the last round goes out as one frame, and the next
+frame is written only after the last one is durable. So a damaged frame with a good one behind it is
+damage to synced data, never a torn tail; only the very last frame can be either.
 
 When the file has grown, the next round writes the whole state to `journal.new` instead and renames
-it over `journal`. What its bytes are is in `journal_frames.py`.
+it over `journal`. `journal_frames.py` describes the bytes.
 """
 
 from kafkaesque.config import LogConfig
@@ -45,7 +45,7 @@ _ROUND_LEAP = 1 << 40
 
 
 class Journal:
-    """The journal of one node; the `Flusher` alone decides when a round is written."""
+    """The journal of one node; only the `Flusher` decides when a round is written."""
 
     def __init__(self, disk: Disk, config: LogConfig, node: NodeId) -> None:
         self.node = node
@@ -60,22 +60,23 @@ class Journal:
         self._added: list[JournalRecord] = []
         self._notes: dict[GroupId, JournalRecord] = {}
         self.boot = ""
-        """In which run of its machine the node last started; empty if nobody noted it."""
+        """The machine's boot ID at the node's last start; empty if it was never noted."""
         self.is_stopped = False
-        """Whether it has stopped cleanly since."""
+        """Whether the node has stopped cleanly since."""
         self.run = 0
-        """How often the node has started, as far as it told others."""
+        """How often the node has started, as announced to peers."""
         self.heard: dict[NodeId, PeerHeard] = {}
-        """The newest that each peer told of its own journal."""
+        """The newest state that each peer has announced of its own journal."""
         self.old_copy: OldCopyFound | None = None
-        """Who remembers more of this folder than it holds; nothing in it may count as it is."""
+        """The peer that remembers more of this folder than it holds; the content is untrusted."""
         self.doubted_term: Term = NO_TERM
-        """In which term groups begin that may have been here and of which nothing is known;
-        NO_TERM if there can be none."""
+        """The term in which unknown groups start that may have been here before; NO_TERM if there
+        can be none.
+        """
         self.damaged_copy = ""
-        """Which copy of its state had gone bad, `first` or `second`; the next round mends it."""
+        """Which copy of the state was bad, `first` or `second`; the next round repairs it."""
         self.opened_round = 0
-        """The round that was there when the journal was opened."""
+        """The last round when the journal was opened."""
         self.durable_round = 0
         self._session = 0
         self._unwritten: dict[NodeId, PeerHeard] = {}
@@ -91,8 +92,8 @@ class Journal:
     def open(cls, disk: Disk, config: LogConfig) -> "Journal":
         """Replay the journal of an earlier run and cut its torn tail.
 
-        Raises CorruptLog when synced frames are damaged, and leaves the file as it is: then term
-        and votes may be lost, and the node must not go on under its old name.
+        Raises CorruptLog when synced frames are damaged, and leaves the file unchanged: term and
+        votes may be lost, so the node must not continue under its old name.
         """
         with disk_errors(PATH):
             file = disk.open(PATH)
@@ -110,15 +111,15 @@ class Journal:
                 refuse_damage(data, position, is_same_boot=journal.boot == disk.boot_id())
                 file.truncate(position)
             if _NEW_PATH in disk.list(""):
-                disk.remove(_NEW_PATH)  # a rewrite was interrupted
-            # Nobody knows whether the last frame was synced. Write it again: if its sync failed,
-            # the kernel shows it, counts it as clean and would never write it. Nor does anybody
-            # know whether the name was: a rewrite may have been interrupted behind its rename.
+                disk.remove(_NEW_PATH)  # left by an interrupted rewrite
+            # The last frame may not be synced. Write it again: if its sync failed, the kernel still
+            # shows it, counts it as clean and would never write it. The name may not be synced
+            # either: a rewrite may have been interrupted after its rename.
             file.write(start, data[start:position])
             disk.sync_now([file], [""])
         journal._size = position
         journal.opened_round = journal.durable_round = journal._round
-        # A copy that went bad, or a file of an earlier format, is replaced with the next round.
+        # The next round replaces a file with a bad copy or of an earlier format.
         journal._rewrite_at = position + config.journal_rewrite_bytes if state.is_whole else 0
         return journal
 
@@ -129,7 +130,7 @@ class Journal:
 
     @property
     def has_additions(self) -> bool:
-        """Whether anything was added or noted that no round has begun to write."""
+        """Whether anything was added or noted that no round has started to write."""
         return bool(self._added or self._notes)
 
     def add(self, record: JournalRecord) -> None:
@@ -143,10 +144,10 @@ class Journal:
         self.add(RunBegan(group="", boot=boot))
 
     def leap(self, run: int = 0, number: int = 0) -> None:
-        """Go on with a run and a round that lie far beyond those that a peer has heard of.
+        """Continue with a run and a round far beyond those that a peer has heard of.
 
-        Durable with the next write. Another peer may have heard of more: it says so, and the folder
-        is found to be an old copy once more.
+        Durable with the next write. If another peer has heard of later ones, it reports that, and
+        the folder is again found to be an old copy.
         """
         run = max(self.run, run) + _RUN_LEAP
         self.add(RunNamed(group="", run=run, session=self._session))
@@ -154,22 +155,22 @@ class Journal:
         self.opened_round = self._round
 
     def end_run(self) -> None:
-        """Note that all is synced and nothing will be written any more."""
+        """Note that everything is synced and nothing more will be written."""
         self.add(RunEnded(group=""))
 
     def note(self, record: JournalRecord) -> None:
-        """Apply a record now that nobody waits for; a later one of the same group replaces it.
+        """Apply a record that nothing waits for; a later one of the same group replaces it.
 
-        It goes to disk with the next that is added, or when `add_notes` is called.
+        It is written with the next added record, or when `add_notes` is called.
         """
         _apply(self.groups, record)
         self._notes[record.group] = record
 
     def hear(self, record: PeerHeard) -> None:
-        """Remember what a peer tells of itself; it goes to disk with whatever is written next.
+        """Remember what a peer announces about itself; it is written along with the next write.
 
-        It asks for no round of its own: else brokers that hear of each other's rounds would keep
-        each other writing.
+        It requests no round: otherwise brokers that hear of each other's rounds would keep each
+        other writing.
         """
         self.heard[record.node] = self._unwritten[record.node] = record
 
@@ -180,14 +181,14 @@ class Journal:
             self._notes.clear()
 
     def has_note(self, group: GroupId) -> bool:
-        """Whether something was noted of a group that the next round does not write."""
+        """Return whether a group has a note that the next round does not write."""
         return group in self._notes
 
     def write_round(self, files: list[File], folders: list[str], done: Synced) -> None:
-        """Write what was added as one frame and sync it together with `files` and `folders`.
+        """Write all additions as one frame and sync it together with `files` and `folders`.
 
-        One round at a time: the caller waits for `done` before it begins another. After DiskFull
-        nothing has begun, and the same round can be tried again.
+        One round at a time: the caller waits for `done` before starting another. After DiskFull
+        nothing has started, and the same round can be retried.
         """
         assert self._file is not None
 
@@ -212,10 +213,10 @@ class Journal:
         self._disk.sync(files, folders, durable)
 
     def write_now(self) -> None:
-        """Write the whole state anew and wait until it is durable.
+        """Rewrite the whole state and wait until it is durable.
 
-        For start-up and a clean stop. A round may be under way: it is overtaken, for what it writes
-        is part of the state.
+        For start-up and a clean stop. This supersedes a round under way, whose content is part of
+        the state.
         """
         with disk_errors(PATH):
             if _NEW_PATH in self._disk.list(""):
@@ -227,7 +228,7 @@ class Journal:
         self.durable_round = self._round
 
     def close(self) -> None:
-        """Close the file; the flusher has written the last round before."""
+        """Close the file; the flusher has already written the last round."""
         if self._file is not None:
             self._file.close()
 
@@ -261,7 +262,7 @@ class Journal:
         self._round += 1
 
     def _rewrite(self, files: list[File], folders: list[str], done: Synced) -> None:
-        """Replace the file by one that holds only the state: written, synced, then renamed."""
+        """Replace the file with one that holds only the state: write, sync, then rename."""
         with disk_errors(_NEW_PATH):
             file = self._write_new()
 
@@ -269,7 +270,7 @@ class Journal:
             try:
                 if error is not None:
                     raise error
-                if self._newest is file:  # else `write_now` has overtaken this round
+                if self._newest is file:  # otherwise `write_now` has superseded this round
                     self._adopt_new(file)
             except OSError as failure:
                 done(failure)
@@ -279,7 +280,7 @@ class Journal:
         self._disk.sync([*files, file], folders, written)
 
     def _write_new(self) -> File:
-        """Write the whole state to a new file; after an error all is as before."""
+        """Write the whole state to a new file; an error leaves everything unchanged."""
         file = self._disk.create(_NEW_PATH)
         records: list[JournalRecord] = []
         if self.boot:
@@ -318,7 +319,7 @@ class Journal:
 
 
 def read_journal(data: bytes) -> tuple[NodeId, dict[GroupId, GroupState], int]:
-    """Return node, groups and where the good frames end, of a journal's bytes; changes nothing.
+    """Return node, groups and the end of the good frames in a journal's bytes; changes nothing.
 
     Raises as `Journal.open` does.
     """
@@ -336,7 +337,7 @@ def read_journal(data: bytes) -> tuple[NodeId, dict[GroupId, GroupState], int]:
 
 def _apply_all(groups: dict[GroupId, GroupState], records: list[JournalRecord]) -> None:
     for record in records:
-        if record.group:  # else it is about the node
+        if record.group:  # otherwise it is about the node
             _apply(groups, record)
 
 

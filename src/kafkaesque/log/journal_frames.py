@@ -1,12 +1,12 @@
-"""The bytes of a journal: the state that it begins with, twice, and the frames of its rounds.
+"""The bytes of a journal: its initial state, twice, and the frames of its rounds.
 
     file  = state padding state frame*
     state = header frame
     frame = marker 4 | length 4 | crc 4 | round 8 | msgpack array of records
 
-The first part is durable before the file gets its name, so damage there is never a torn tail. Its
-two copies are the same bytes on different pages: one is enough, and neither is older than the
-other. Files of format 1 have one state and no copy.
+The state is durable before the file gets its name, so damage there is never a torn tail. Its two
+copies are the same bytes on different pages: either is enough, and neither is older. Files of
+format 1 have one state and no copy.
 """
 
 import struct
@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kafkaesque.errors import CorruptLog, ForeignFile, NewerFormat
+from kafkaesque.errors import NewerFormat
+from kafkaesque.log.errors import CorruptLog, ForeignFile
 from kafkaesque.log.journal_records import JournalRecord
 from kafkaesque.record.crc import crc32c
 from kafkaesque.types import NodeId
@@ -22,7 +23,7 @@ from kafkaesque.types import NodeId
 FORMAT = 2
 PATH = "journal"
 COPY_ALIGN_BYTES = 4096
-"""The second state begins at a multiple of this: a page that goes bad takes one copy at most."""
+"""The second state starts at a multiple of this, so one bad page damages at most one copy."""
 
 _FORMAT_WITHOUT_COPY = 1
 _MAGIC = b"KFKQJRNL"
@@ -31,7 +32,7 @@ _HEADER = struct.Struct(">8sHqI")
 _FRAME = struct.Struct(">4sIIQ")
 _CHECKED_FROM = 12
 _FRAME_BYTES_MAX = 1 << 30
-_LOST = "the state that it begins with cannot be read, and no copy of it is whole"
+_LOST = "its initial state is unreadable, and it has no good copy"
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[JournalRecord])
@@ -41,19 +42,19 @@ Frame = tuple[int, list[JournalRecord], int]
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What a journal begins with."""
+    """The state at the start of a journal."""
 
     node: NodeId
     round: int
     records: list[JournalRecord]
     end: int
-    """Where the frames of later rounds begin."""
+    """Where the frames of later rounds start."""
 
     is_whole: bool
-    """Whether there are two good copies of it, as this version writes them."""
+    """Whether it has two good copies, as this version writes them."""
 
     damaged: str = ""
-    """Which copy went bad: `first`, `second`, or neither."""
+    """Which copy is bad: `first`, `second`, or neither."""
 
 
 def frame_bytes(number: int, records: Sequence[JournalRecord]) -> bytearray:
@@ -67,16 +68,16 @@ def frame_bytes(number: int, records: Sequence[JournalRecord]) -> bytearray:
 
 
 def state_bytes(node: NodeId, number: int, records: Sequence[JournalRecord]) -> bytes:
-    """Return what a new journal begins with: header and frame, both twice."""
+    """Return the start of a new journal: header and frame, both twice."""
     head = _HEADER.pack(_MAGIC, FORMAT, node, 0)[:-4]
     state = head + struct.pack(">I", crc32c(head)) + frame_bytes(number, records)
     return state.ljust(_copy_at(len(state)), b"\x00") + state
 
 
 def read_state(data: bytes) -> State:
-    """Return the state that a journal begins with, from whichever copy is good.
+    """Return the state at the start of a journal, from either good copy.
 
-    Raises CorruptLog if none is, ForeignFile and NewerFormat.
+    Raises CorruptLog if both are bad, ForeignFile and NewerFormat.
     """
     try:
         version, node, (number, records, end) = _state_at(data, 0)
@@ -90,7 +91,7 @@ def read_state(data: bytes) -> State:
         copy_at, state_end = _copy_at(end), end
         end += copy_at
         if len(data) < end:
-            raise CorruptLog(PATH, len(data), "it is shorter than it was when it was synced")
+            raise CorruptLog(PATH, len(data), "it is shorter than when it was synced")
         is_whole = data[copy_at:end] == data[:state_end]
         damaged = "" if is_whole else "second"
     return State(
@@ -99,7 +100,7 @@ def read_state(data: bytes) -> State:
 
 
 def frames(data: bytes, position: int) -> Iterator[Frame]:
-    """Yield the good frames from a position on, up to the first that is not."""
+    """Yield the good frames starting at a position, up to the first bad one."""
     while position < len(data):
         frame = _frame_at(data, position)
         if frame is None:
@@ -109,10 +110,10 @@ def frames(data: bytes, position: int) -> Iterator[Frame]:
 
 
 def refuse_damage(data: bytes, position: int, *, is_same_boot: bool) -> None:
-    """Raise CorruptLog unless what lies behind the good frames can be the last round, torn.
+    """Raise CorruptLog unless the bytes after the good frames can be the last round, torn.
 
-    A good frame behind it was begun after it was synced. While the machine runs, all that a killed
-    process wrote is there: then a frame can be short, but what is there of it is right.
+    A later good frame proves that this one was synced. While the machine runs, everything that a
+    killed process wrote is there: then a frame can be short, but its bytes are right.
     """
     place = data.find(_MARKER, position + 1)
     while place != -1:
@@ -120,7 +121,7 @@ def refuse_damage(data: bytes, position: int, *, is_same_boot: bool) -> None:
             raise CorruptLog(PATH, position, "a frame is damaged and later ones are whole")
         place = data.find(_MARKER, place + 1)
     if is_same_boot and not _may_be_short(data, position):
-        reason = "its last frame is damaged, and the machine has lost no power since it was written"
+        reason = "its last frame is damaged, and the machine has not lost power since"
         raise CorruptLog(PATH, position, reason)
 
 
@@ -130,7 +131,7 @@ def _may_be_short(data: bytes, position: int) -> bool:
         return _MARKER.startswith(data[position : position + len(_MARKER)])
     marker, length, crc, _ = _FRAME.unpack_from(data, position)
     if crc32c(memoryview(data)[position + _CHECKED_FROM :]) == crc:
-        return False  # it is all there, and its head is damaged
+        return False  # it is complete, so its header is damaged
     is_short: bool = marker == _MARKER and left - _FRAME.size < length <= _FRAME_BYTES_MAX
     return is_short
 
@@ -147,7 +148,7 @@ def _second_copy(data: bytes) -> State | None:
             _, node, (number, records, end) = _state_at(data, place)
         except CorruptLog:
             continue
-        if _copy_at(end - place) == place:  # else it is no copy of what a journal begins with
+        if _copy_at(end - place) == place:  # otherwise it is not a copy of the initial state
             return State(
                 node=node, round=number, records=records, end=end, is_whole=False, damaged="first"
             )
@@ -167,7 +168,7 @@ def _read_header(data: bytes, position: int) -> tuple[int, NodeId]:
         raise CorruptLog(PATH, len(data), "it ends inside its header")
     magic, version, node, crc = _HEADER.unpack_from(data, position)
     if magic != _MAGIC:
-        raise ForeignFile(PATH, "it does not begin as a journal does")
+        raise ForeignFile(PATH, "it does not start with a journal header")
     if crc != crc32c(data[position : position + _HEADER.size - 4]):
         raise CorruptLog(PATH, position, "the checksum of its header is wrong")
     if version > FORMAT:

@@ -1,8 +1,8 @@
-"""What the journal can say about a group, and the state that follows from it.
+"""The journal's records about a group, and the state that follows from them.
 
 Each record is a msgpack array whose first element is its tag (`docs/reference/format-journal.md`).
-`GroupState` is what a replay of a group's records gives, and `snapshot` the shortest list of
-records that gives the same state again.
+Replaying a group's records gives its `GroupState`; `snapshot` returns the shortest list of records
+that gives the same state.
 """
 
 from typing import TypeAlias
@@ -20,7 +20,7 @@ class _Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
 
 class LogStarted(_Record, tag=1, kw_only=True, frozen=True):
-    """The group's log begins here; `is_reset` says that all that was in it is to be dropped."""
+    """The group's log starts here; with `is_reset`, its previous content is dropped."""
 
     offset: Offset
     marks_before: int
@@ -57,7 +57,7 @@ class VotersMarked(_Record, tag=4, kw_only=True, frozen=True):
 
 
 class MarksCut(_Record, tag=5, kw_only=True, frozen=True):
-    """The marks at this index and after it are gone."""
+    """The marks at and after this index are gone."""
 
     index: Index
 
@@ -78,7 +78,7 @@ class RecoverySet(_Record, tag=7, kw_only=True, frozen=True):
 
 
 class HolesAllowed(_Record, tag=9, kw_only=True, frozen=True):
-    """From here on offsets may be missing between batches: compaction took them away."""
+    """From here on offsets may be missing between batches, because of compaction."""
 
 
 class GroupForgotten(_Record, tag=8, kw_only=True, frozen=True):
@@ -86,23 +86,23 @@ class GroupForgotten(_Record, tag=8, kw_only=True, frozen=True):
 
 
 class LossAllowed(_Record, tag=10, kw_only=True, frozen=True):
-    """Whether batches count before they are synced, so that a loss of power may take some."""
+    """Whether batches count before they are synced, so that a power loss may lose some."""
 
     is_allowed: bool
 
 
 class RunBegan(_Record, tag=11, kw_only=True, frozen=True):
-    """The node has started, in this run of its machine; the group is empty."""
+    """The node has started, in this boot of its machine; the group is empty."""
 
     boot: str
 
 
 class RunEnded(_Record, tag=12, kw_only=True, frozen=True):
-    """The node has stopped cleanly: all that it wrote is synced; the group is empty."""
+    """The node has stopped cleanly with everything synced; the group is empty."""
 
 
 class PeerHeard(_Record, tag=13, kw_only=True, frozen=True):
-    """The newest that another broker told of its run and its journal; the group is empty."""
+    """The newest run and journal round that another broker announced; the group is empty."""
 
     node: NodeId
     run: int
@@ -111,7 +111,7 @@ class PeerHeard(_Record, tag=13, kw_only=True, frozen=True):
 
 
 class RunNamed(_Record, tag=14, kw_only=True, frozen=True):
-    """Which start of the node this is, and by which session others know it; the group is empty."""
+    """The number of this start, and the session that peers know; the group is empty."""
 
     run: int
     session: int
@@ -120,8 +120,8 @@ class RunNamed(_Record, tag=14, kw_only=True, frozen=True):
 class OldCopyFound(_Record, tag=15, kw_only=True, frozen=True):
     """A peer remembers a later run or round than this folder holds; the group is empty.
 
-    The term is that of the peer in the group of the catalog. A peer of 0 says that all that
-    followed from it is done.
+    The term is the peer's term in the catalog's group. Peer 0 means that the consequences have been
+    dealt with.
     """
 
     peer: NodeId
@@ -131,15 +131,15 @@ class OldCopyFound(_Record, tag=15, kw_only=True, frozen=True):
 
 
 class CopyKept(_Record, tag=16, kw_only=True, frozen=True):
-    """The log goes on from an old copy: what was acknowledged from this offset on may be gone."""
+    """The log continues from an old copy: records acknowledged from this offset on may be gone."""
 
     offset: Offset
 
 
 class MemoryDoubted(_Record, tag=17, kw_only=True, frozen=True):
-    """Groups may have been here of which nothing is known; the group is empty.
+    """Unknown groups may have been here before; the group is empty.
 
-    The term is the one in which such a group begins here; 0 says that there is no doubt any more.
+    The term is the one in which such a group starts here; 0 ends the doubt.
     """
 
     term: Term
@@ -167,7 +167,7 @@ JournalRecord: TypeAlias = (
 
 
 class GroupState:
-    """What the journal knows of one group."""
+    """The journal's state of one group."""
 
     def __init__(self, start: LogStart) -> None:
         self.marks = Marks(start)
@@ -178,10 +178,10 @@ class GroupState:
         self.has_holes = False
         self.may_lose = False
         self.copied_at: Offset | None = None
-        """Where the log went on from an old copy of the folder, if it did."""
+        """Where the log continued from an old copy of the folder, if it did."""
 
     def apply(self, record: JournalRecord) -> None:
-        """Take one record of this group's, in the order in which they were written."""
+        """Apply one of this group's records, in the order they were written."""
         match record:
             case LogStarted():
                 self._apply_start(record)
@@ -213,7 +213,7 @@ class GroupState:
                 raise AssertionError("this is not about the state of a group")
 
     def snapshot(self, group: GroupId) -> list[JournalRecord]:
-        """Return the records that would bring an empty state to this one."""
+        """Return the records that rebuild this state from an empty one."""
         start = self.marks.start
         records: list[JournalRecord] = [start_record(group, start, is_reset=self.is_reset)]
         records.append(
@@ -242,7 +242,7 @@ class GroupState:
 
 
 def start_of(record: LogStarted) -> LogStart:
-    """Return the start that a record tells of."""
+    """Return the log start in a record."""
     return LogStart(
         offset=record.offset,
         marks_before=record.marks_before,
@@ -253,7 +253,7 @@ def start_of(record: LogStarted) -> LogStart:
 
 
 def start_record(group: GroupId, start: LogStart, *, is_reset: bool) -> LogStarted:
-    """Return the record that says where a log begins."""
+    """Return the record for a log's start."""
     return LogStarted(
         group=group,
         offset=start.offset,
@@ -286,7 +286,7 @@ def mark_record(
 
 
 def synced_record(group: GroupId, point: SyncedPoint) -> SyncedTo:
-    """Return the record that says how far the segments are durable."""
+    """Return the record of a synced point."""
     return SyncedTo(
         group=group,
         segment_base=point.segment_base,

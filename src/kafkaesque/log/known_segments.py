@@ -1,10 +1,10 @@
-"""The closed segments of a log that is opened: are they those that were closed?
+"""Check the closed segments of a log that is being opened against their seals.
 
-Held against the seals are which files there are, their sizes, and the first and the last batch of
-each: not everything is read. A segment that is not what its seal says is read to its first bad
-place, and is good up to there. For one that is missing an empty file takes its place, of which
-nothing is good; so the log keeps its end, and whoever asks for what is lost gets an error. A file
-that lies within another segment's offsets is nobody's: it gets another name.
+The check compares which files exist, their sizes, and the first and last batch of each: it does not
+read everything. A segment that does not match its seal is read to its first bad place, and is good
+up to there. An empty file, with nothing good in it, replaces a missing segment; so the log keeps
+its end, and reads of the lost part get an error. A file whose base lies within another segment's
+offsets belongs to no segment and is renamed.
 """
 
 from bisect import bisect_right
@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator
 from itertools import pairwise
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import CorruptLog
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.seals import Seal, Seals, is_like, lost_seal
 from kafkaesque.log.segment import (
     INDEX_SUFFIXES,
@@ -29,11 +29,11 @@ from kafkaesque.types import Offset, Term
 FOREIGN_SUFFIX = ".foreign"
 
 TermAt = Callable[[Offset], Term | None]
-"""Says of which term the record at an offset is; None if nobody remembers, for trimmed ones."""
+"""Returns the term of the record at an offset; None if unknown, for trimmed records."""
 
 
 class KnownSegments:
-    """What the seals say of one log, against what is in its folder."""
+    """Compares the seals of one log with the files in its folder."""
 
     def __init__(
         self,
@@ -62,10 +62,10 @@ class KnownSegments:
         synced: SyncedPoint,
         start_offset: Offset,
     ) -> list[Offset]:
-        """Return the bases of the segments that the log has, lost ones included; changes nothing.
+        """Return the bases of the log's segments, lost ones included; changes nothing.
 
-        Raises CorruptLog if the segment of the synced point is missing. What lies behind that one
-        may be torn, so seals of it count for nothing.
+        Raises CorruptLog if the segment of the synced point is missing. Anything after that one may
+        be torn, so its seals are ignored.
         """
         closed = [
             seal
@@ -96,7 +96,7 @@ class KnownSegments:
         return sorted({*kept, *self._lost})
 
     def open(self, bases: list[Offset]) -> list[Segment]:
-        """Open the closed segments, which are all of these but the last."""
+        """Open the closed segments: all of these but the last."""
         for base in sorted(self.strangers):
             self._set_aside(base)
         opened: list[Segment] = []
@@ -113,9 +113,9 @@ class KnownSegments:
         return opened
 
     def seal_again(self, segments: list[Segment], tail: list[Segment]) -> None:
-        """Let the seals be those of these segments, of which the tail was read anew.
+        """Make the seals match these segments, whose tail was read again.
 
-        Seals of what was behind the synced point are gone, durably, before the point moves on.
+        Seals behind the synced point are removed, durably, before the point moves on.
         """
         closed = {segment.base for segment in segments[: len(segments) - len(tail)]}
         behind = [base for base in self._seals.bases_from(0) if base not in closed]
@@ -136,7 +136,7 @@ class KnownSegments:
         elif seals:
             self._doubt(segment, self._first_bad(segment, end, seals))
         elif segment.size == 0 and not (is_first and self._has_holes):
-            # Compaction leaves an empty file only where the log begins.
+            # Compaction leaves an empty file only at the start of the log.
             reason = "the file is empty"
             self._doubt(segment, BadPlace(position=0, offset=segment.base, reason=reason))
 
@@ -154,8 +154,8 @@ class KnownSegments:
         )
         if isinstance(found, BadPlace) and not self._has_holes:
             return found
-        # Where holes may be, what was cut out cannot be seen.
-        reason = "the file is not what was sealed"
+        # Where holes are allowed, removed data goes unnoticed.
+        reason = "the file does not match its seal"
         if isinstance(found, BadPlace):
             reason += f": {found.reason} at byte {found.position}"
         return BadPlace(position=0, offset=segment.base, reason=reason)
@@ -165,7 +165,7 @@ class KnownSegments:
         segment.doubt(bad.position, bad.reason)
 
     def _set_aside(self, base: Offset) -> None:
-        """Give files that are in the way names that are in nobody's."""
+        """Rename files that are in the way to names that no segment uses."""
         stem = stem_of(self._folder, base)
         reason = "the file lies within another segment"
         self.damage.append(CorruptLog(stem + LOG_SUFFIX, 0, reason, offset=base))
@@ -181,8 +181,8 @@ class KnownSegments:
 
 
 def _last(steps: Generator[int, None, Seal | BadPlace]) -> Seal | BadPlace:
-    """Take all steps and return what they come to."""
-    while True:  # ends with the file
+    """Run all steps and return the result."""
+    while True:  # terminates at the end of the file
         try:
             next(steps)
         except StopIteration as end:

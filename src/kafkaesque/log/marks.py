@@ -1,7 +1,7 @@
 """The marks of one log, and the translation between indexes and offsets that they define.
 
-Pure: no disk, no clock. `index_at` and `offset_at` are the only two places in the system that turn
-one numbering into the other. Marks at offset o precede the record at o.
+Pure: no disk, no clock. Only `index_at` and `offset_at` convert between the two numberings, in the
+whole system. Marks at offset o precede the record at o.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,7 +13,7 @@ from kafkaesque.types import Index, Offset, Term
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A mark with its place in both numberings."""
+    """A mark with its index and its offset."""
 
     index: Index
     offset: Offset
@@ -22,7 +22,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class Marks:
-    """The marks of one log in order, above a start that stands for everything trimmed away."""
+    """The marks of one log in order, after a start that stands for everything trimmed away."""
 
     def __init__(self, start: LogStart) -> None:
         self.start = start
@@ -45,11 +45,11 @@ class Marks:
         return self.start.marks_before + len(self._marks)
 
     def offset_at(self, index: Index) -> Offset:
-        """Return how many records precede `index`: its offset, or where the mark there sits."""
+        """Return the number of records before `index`: its offset, or that of the mark there."""
         return index - self.start.marks_before - bisect_left(self._indexes, index)
 
     def index_at(self, offset: Offset) -> Index:
-        """Return the index of the record at `offset`, behind the marks that sit there."""
+        """Return the index of the record at `offset`, after the marks at that offset."""
         return offset + self.start.marks_before + bisect_right(self._offsets, offset)
 
     def mark_at(self, index: Index) -> Mark | None:
@@ -65,7 +65,7 @@ class Marks:
         return self._marks[place] if place < len(self._marks) else None
 
     def term_at(self, index: Index) -> Term:
-        """Return the term of whatever covers `index`; from marks alone, never from batches."""
+        """Return the term at `index`; from marks alone, never from batches."""
         assert index >= self.start.index - 1, "the terms before the log's start are forgotten"
         place = bisect_right(self._opened_indexes, index)
         return self._opened_terms[place - 1] if place else self.start.prev_term
@@ -75,17 +75,17 @@ class Marks:
         return self.term_at(self.index_at(offset))
 
     def term_start(self, index: Index) -> Index:
-        """Return where the term that covers `index` was opened, or the log's start if before it."""
+        """Return where the term at `index` was opened, or the log's start if before it."""
         place = bisect_right(self._opened_indexes, index)
         return self._opened_indexes[place - 1] if place else self.start.index
 
     def voters(self) -> list[tuple[Index, Voters]]:
-        """Return who belonged to the group since which index, oldest first; never empty."""
+        """Return each set of members with its first index, oldest first; never empty."""
         changes = [(m.index, m.payload) for m in self._marks if isinstance(m.payload, Voters)]
         return [(self.start.index, self.start.voters), *changes]
 
     def end_of_term(self, term: Term, end_offset: Offset) -> tuple[Term, Offset] | None:
-        """Return the newest term up to `term` and its end offset, as OffsetForLeaderEpoch asks.
+        """Return the newest term up to `term` and its end offset, for OffsetForLeaderEpoch.
 
         None if the log no longer knows any term that old.
         """
@@ -96,7 +96,7 @@ class Marks:
         return self._opened_terms[place - 1], self._opened_offset(place, end_offset)
 
     def append(self, index: Index, term: Term, payload: TermOpened | Voters) -> Mark:
-        """Add a mark behind everything that the log holds; `index` is the log's end."""
+        """Add a mark at the end of the log, which is `index`."""
         mark = Mark(index=index, offset=index - self.total, term=term, payload=payload)
         assert not self._marks or mark.index > self._marks[-1].index, "marks are in order"
         self._marks.append(mark)
@@ -109,19 +109,19 @@ class Marks:
         return mark
 
     def cut(self, index: Index) -> None:
-        """Forget the marks at `index` and after it."""
+        """Forget the marks at and after `index`."""
         place = bisect_left(self._indexes, index)
         del self._marks[place:], self._indexes[place:], self._offsets[place:]
         opened = bisect_left(self._opened_indexes, index)
         del self._opened_indexes[opened:], self._opened_terms[opened:]
 
     def first_beyond(self, end_offset: Offset) -> Index | None:
-        """Return the index of the first mark that sits beyond the last batch, if there is one."""
+        """Return the index of the first mark beyond the last batch, if there is one."""
         place = bisect_right(self._offsets, end_offset)
         return self._indexes[place] if place < len(self._indexes) else None
 
     def start_at(self, offset: Offset, visible_offset: Offset) -> LogStart:
-        """Return the start that a log trimmed to `offset` has; marks at `offset` stay in it."""
+        """Return the start of a log trimmed to `offset`; marks at `offset` stay in it."""
         place = bisect_left(self._offsets, offset)
         index = offset + self.start.marks_before + place
         voters = [v for since, v in self.voters() if since < index] or [self.start.voters]

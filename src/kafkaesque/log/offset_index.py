@@ -1,8 +1,8 @@
-"""The sparse index of one segment: where in its file the batch of an offset begins.
+"""The sparse index of one segment: the position of a batch by its offset.
 
-An entry is (offset relative to the segment's base, position), 4 bytes each, big-endian; it names
-the first byte of a batch by that batch's base offset. Both rise strictly. There is one entry per
-`index_interval_bytes` of batches and none for the batch at position 0, which needs none.
+An entry is (offset relative to the segment's base, position), 4 bytes each, big-endian; it gives
+the first byte of a batch under that batch's base offset. Both increase strictly. There is one entry
+per `index_interval_bytes` of batches, and none for the batch at position 0, which needs none.
 `docs/reference/format-offset-index.md` has an example worked by hand.
 """
 
@@ -30,7 +30,7 @@ class OffsetIndex:
     def decode(cls, data: bytes, log_bytes: int) -> "OffsetIndex":
         """Read a file's bytes up to the first entry that cannot be right.
 
-        A torn file has a part of an entry, zeros, or entries beyond the log's end: all of them
+        A torn file contains a partial entry, zeros, or entries beyond the log's end: all of them
         break the strict order or the bounds.
         """
         numbers = array("i", data[: len(data) // ENTRY_BYTES * ENTRY_BYTES])
@@ -48,11 +48,11 @@ class OffsetIndex:
 
     @property
     def last_position(self) -> int:
-        """The position of the last entry; without entries 0, where every segment has a batch."""
+        """The position of the last entry; without entries 0, the segment's first batch."""
         return self.positions[-1] if self.positions else 0
 
     def add(self, relative: int, position: int) -> None:
-        """Add an entry behind the last one."""
+        """Append an entry."""
         self.relatives.append(relative)
         self.positions.append(position)
 
@@ -61,7 +61,7 @@ class OffsetIndex:
         return bisect_right(self.relatives, relative) - 1
 
     def keep(self, count: int) -> None:
-        """Forget all entries but the first `count`."""
+        """Drop all entries but the first `count`."""
         del self.relatives[count:]
         del self.positions[count:]
 
@@ -70,7 +70,7 @@ class OffsetIndex:
         return bisect_left(self.positions, position)
 
     def encode(self, start: int) -> bytes:
-        """Return the file's bytes from entry `start` on."""
+        """Return the file's bytes, starting with entry `start`."""
         numbers = array("i", bytes((len(self) - start) * ENTRY_BYTES))
         numbers[0::2] = self.relatives[start:]
         numbers[1::2] = self.positions[start:]

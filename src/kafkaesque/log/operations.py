@@ -1,7 +1,7 @@
-"""What a log does in several steps, because something must be durable, or have room, in between.
+"""Log changes in several steps, which wait for durability or disk space in between.
 
-An *operation* is a generator that does one step and yields what it waits for. Operations run in
-order, one at a time, and everything behind one waits in memory.
+An *operation* is a generator that runs one step and yields what it waits for. Operations run in
+order, one at a time; everything after one waits in memory.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ _DONE = object()
 
 
 class Operations:
-    """The operations of one log. The callbacks say what they need; `failed` ends them all."""
+    """The operations of one log. Its callbacks ask for rounds and room; `failed` ends them all."""
 
     def __init__(
         self,
@@ -46,23 +46,23 @@ class Operations:
         return bool(self._queue)
 
     def begin(self, operation: Operation) -> None:
-        """Do the first step now, or when those before are done."""
+        """Run the first step now, or after the operations before it."""
         self._queue.append(operation)
         if not self._is_waiting:
             self._advance()
 
     def round_begins(self) -> None:
-        """Learn that a round begins: what waits since before goes on when it is done."""
+        """Handle the start of a round: operations already waiting resume when it is done."""
         self._is_waiting_for_this_round = self._is_waiting and not self._is_waiting_for_room
 
     def round_done(self) -> None:
-        """Go on with what waited when the round began."""
+        """Resume the operation that was waiting when the round started."""
         if self._is_waiting_for_this_round:
             self._is_waiting = self._is_waiting_for_this_round = False
             self._advance()
 
     def clear(self) -> None:
-        """Forget them all, and go on with none."""
+        """Drop all operations."""
         self._queue.clear()
 
     def _room_again(self) -> None:
@@ -89,5 +89,5 @@ class Operations:
 
 
 def one_round() -> Operation:
-    """Do nothing but wait: what was added to the journal must be durable before a batch."""
+    """Only wait: journal additions must be durable before the next batch."""
     yield Wait.ROUND

@@ -1,23 +1,24 @@
 """One group's log as Raft sees it: batches in segments and marks in the journal, by one index.
 
-Two kinds of files make one log, so the order in which they reach the disk matters. These rules hold
-in this file and nowhere else; each one broken loses data (`tests/mutants` breaks each):
+Two kinds of files make one log, so the order in which they reach the disk matters. Only this file
+enforces these rules; breaking any of them loses data (`tests/mutants` breaks each):
 
 (a) a journal change, a mark or a cut, is durable before a later batch is written;
 (b) truncation: segments are cut and synced, then the journal is cut and synced;
-(c) trim and install: the state (`broker/installing.py`), the journal's start, then segments go;
-(d) an index is stable when segments *and* journal are durable up to it (of the segments a topic
-    may be content with less: see `configure`);
+(c) trim and install: the state (`broker/replication/state_transfer.py`), the journal's start, then
+segments go; (d) an index is stable when segments *and* journal are durable up to it (for segments a
+topic
+    may accept less: see `configure`);
 (e) recovery drops marks beyond the segments' end; terms come from marks, never from batches;
 (f) the newest batch is never compacted away, so the segments always show where the log ends;
 (g) marks at offset o precede record o;
-(h) `boundary` gives the leader the places at which it may probe.
+(h) `boundary` gives the leader the indexes at which it may probe.
 
-What must wait until something is durable is an *operation*: a generator that does one step, yields
-to wait for a round of the flusher, and goes on (`log/operations.py`). Readers see the log as it
-will be. In the usual case (batches only) nothing waits: they are written when they come.
+Work that must wait for durability is an *operation*: a generator that runs one step, yields to wait
+for a round of the flusher, and resumes (`log/operations.py`). Readers see the log as it will be. In
+the usual case (batches only) nothing waits: batches are written as they arrive.
 
-A full disk is waited out: what found no room stays in memory and is written when there is some.
+On a full disk, unwritten entries stay in memory and are written when there is room.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +39,7 @@ from kafkaesque.log.journal_records import (
     start_record,
     synced_record,
 )
-from kafkaesque.log.opening import recover_segments
+from kafkaesque.log.open_segments import recover_segments
 from kafkaesque.log.operations import Operation, Operations, Wait, one_round
 from kafkaesque.log.seals import Seal
 from kafkaesque.log.segments import Segments, SyncedPoint
@@ -52,7 +53,7 @@ _NEVER_STABLE: Index = -1
 
 
 class PartitionLog:
-    """The log of one replica. Changes show at once, `stable` follows when they are durable."""
+    """The log of one replica. Changes show at once; `stable` follows when they are durable."""
 
     def __init__(
         self, group: GroupId, journal: Journal, flusher: Flusher, segments: Segments
@@ -62,11 +63,11 @@ class PartitionLog:
         self._visible = VisibleLog(group, marks.trimmed(marks.start), segments)
         self._visible.has_holes = journal.groups[group].has_holes
         self.is_full = False
-        """Whether something could not be written for want of room, and waits for it."""
+        """Whether a write is waiting for room on the disk."""
         self.on_stable: Callable[[Index], None] = _ignore
         self.on_failed: Callable[[LogError], None] = _ignore
         self.on_trimmed: Callable[[], None] = _ignore  # when a later start is durable
-        self.has_own_start = False  # each replica decides where its log begins, as machines' do
+        self.has_own_start = False  # each replica decides where its log starts, as machines' do
         self._low: Offset = marks.start.first_offset
         self.error: LogError | None = None
         self._journal = journal
@@ -85,7 +86,7 @@ class PartitionLog:
         self._may_compact = journal.groups[group].has_holes
         self._wants_holes = self._may_compact
         self._noted_base: Offset = self._synced_base()
-        """The synced point that the journal holds durably lies in the segment of this base."""
+        """The base of the segment that holds the journal's durable synced point."""
         self._captured_base: Offset = self._noted_base
 
     @classmethod
@@ -100,7 +101,7 @@ class PartitionLog:
         journal: Journal,
         flusher: Flusher,
     ) -> "PartitionLog":
-        """Begin an empty log at `start`; it is stable after the next round."""
+        """Create an empty log at `start`; it is stable after the next round."""
         assert group not in journal.groups, "the group already has a log here"
         segments = Segments.create(disk, group, config, clock, start.offset)
         journal.add(start_record(group, start, is_reset=False))
@@ -119,7 +120,7 @@ class PartitionLog:
         journal: Journal,
         flusher: Flusher,
     ) -> "PartitionLog":
-        """Recover the log that an earlier run left; raises CorruptLog if synced data is damaged."""
+        """Recover the log of an earlier run; raises CorruptLog if synced data is damaged."""
         state = journal.groups[group]
         segments = recover_segments(group, state, disk, config, clock)
         is_dirty = state.is_reset or segments.is_dirty
@@ -136,28 +137,28 @@ class PartitionLog:
 
     @property
     def stable(self) -> Index:
-        """Everything before counts as written: it is durable, unless the topic asks for less."""
+        """Everything before it counts as written: it is durable, unless the topic asks for less."""
         return self._stability.stable
 
     @property
     def durable(self) -> Index:
-        """Everything before survives a loss of power."""
+        """Everything before it survives a power loss."""
         return self._stability.durable
 
-    # ── what Raft reads ──────────────────────────────────────────────────────────────────────
+    # ── reads by Raft ────────────────────────────────────────────────────────────────────────
 
     @property
     def start(self) -> LogStart:
-        """Where the log begins now."""
+        """The log's current start."""
         return self._visible.marks.start
 
     @property
     def low(self) -> Offset:
-        """Up to here records were deleted, durably; 0 if that is no other replica's business."""
+        """Records before it were deleted, durably; 0 if other replicas need not know."""
         return 0 if self.has_own_start else self._low
 
     def start_at(self, offset: Offset) -> LogStart:
-        """Return the start that a log has which begins with the batch at `offset`."""
+        """Return the start of a log that starts with the batch at `offset`."""
         return self._visible.marks.start_at(offset, visible_offset=offset)
 
     @property
@@ -171,29 +172,29 @@ class PartitionLog:
         return self._visible.end_offset
 
     def term_at(self, index: Index) -> Term:
-        """Return the term of what covers `index`; also for the one just before the start."""
+        """Return the term at `index`; also for the index just before the start."""
         return self._visible.marks.term_at(index)
 
     def term_start(self, index: Index) -> Index:
-        """Return where the term that covers `index` was opened."""
+        """Return where the term at `index` was opened."""
         return self._visible.marks.term_start(index)
 
     def voters(self) -> list[tuple[Index, Voters]]:
-        """Return who belongs to the group since which index, oldest first; never empty."""
+        """Return each set of members with its first index, oldest first; never empty."""
         return self._visible.marks.voters()
 
     def boundary(self, index: Index) -> Index:
-        """Return the first index of the batch that covers `index`; `index` itself elsewhere."""
+        """Return the first index of the batch that covers `index`; elsewhere `index` itself."""
         return self._visible.boundary(index)
 
     def entries(self, first: Index, bytes_max: int) -> list[Entry]:
-        """Return entries from `first`, a boundary, on; see `VisibleLog.entries`."""
+        """Return entries starting at `first`, a boundary; see `VisibleLog.entries`."""
         return self._visible.entries(first, bytes_max)
 
-    # ── what clients read ────────────────────────────────────────────────────────────────────
+    # ── reads by clients ─────────────────────────────────────────────────────────────────────
 
     def offset_at(self, index: Index) -> Offset:
-        """Return how many records precede `index`."""
+        """Return the number of records before `index`."""
         return self._visible.marks.offset_at(index)
 
     def index_at(self, offset: Offset) -> Index:
@@ -218,7 +219,7 @@ class PartitionLog:
     def compactable_below(self) -> Offset:
         """Segments below this offset may be rewritten: no synced point can refer to them.
 
-        Nothing may before `allow_holes` was called and is durable.
+        None may until `allow_holes` was called and is durable.
         """
         return self._noted_base if self._may_compact else self.start.offset
 
@@ -229,13 +230,13 @@ class PartitionLog:
 
     @property
     def has_noted_holes(self) -> bool:
-        """Whether it is durably noted that this log may have holes."""
+        """Whether the note that this log may have holes is durable."""
         return self._may_compact
 
     def allow_holes(self) -> None:
         """Note that compaction will leave holes in this log.
 
-        Without that note a hole is damage to a base offset, which lies outside the checksum.
+        Without that note a hole is damage to a base offset, which the checksum does not cover.
         """
         if not self._wants_holes:
             self._wants_holes = True
@@ -251,7 +252,7 @@ class PartitionLog:
         flush_ms: int,
         flush_records: int = FLUSH_RECORDS_MAX,
     ) -> None:
-        """Let these hold from the next append on; see `log/stability.py` for the policies."""
+        """Apply these settings from the next append; see `log/stability.py` for the policies."""
         self._segments.config = config
         self._stability.policy = policy
         self._stability.flush_ms = flush_ms
@@ -263,7 +264,7 @@ class PartitionLog:
             self._want_stable()
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Add entries behind the end; a hole before the first is legal (see rule (f))."""
+        """Add entries at the end; a hole before the first is legal (see rule (f))."""
         old_end = self.end
         is_plain = self._visible.add(entries)
         if is_plain and not self._operations:
@@ -274,7 +275,7 @@ class PartitionLog:
             self._operations.begin(self._write(tuple(entries)))
 
     def truncate(self, index: Index) -> None:
-        """Cut everything from `index`, an entry's boundary, on."""
+        """Cut everything from `index`, an entry's boundary, onwards."""
         assert self.start.index <= index <= self.end
         offset = self.offset_at(index)
         self._visible.cut(index)
@@ -282,9 +283,9 @@ class PartitionLog:
         self._operations.begin(self._cut(index, offset))
 
     def trim(self, offset: Offset) -> None:
-        """Let the log begin at `offset` for clients; whole segments before it are dropped.
+        """Let the log start at `offset` for clients; whole segments before it are dropped.
 
-        Raft's log begins at the batch that covers `offset`: an entry is never cut in two.
+        Raft's log starts at the batch that covers `offset`: an entry is never split.
         """
         if offset <= self.start.first_offset:
             return
@@ -298,9 +299,9 @@ class PartitionLog:
         self._operations.begin(self._trim(start, is_durable=is_durable))
 
     def drop_trimmed(self) -> bool:
-        """Drop segments before the start that a synced point still lay in when it moved.
+        """Drop segments before the start that still held a synced point when it moved.
 
-        Returns whether some are left, for the next time: the point moves with the next round.
+        Returns whether some are left for the next call: the point moves with the next round.
         """
         if self._is_out or self._operations:
             return False
@@ -309,9 +310,10 @@ class PartitionLog:
         return self._segments.has_before(self.start.offset) and self.note_point()
 
     def note_point(self) -> bool:
-        """Ask for a round if the journal knows of a later synced segment than a crash would find.
+        """Request a round if the journal's durable synced point lags behind in an older segment.
 
-        Only what lies before that one may be dropped or compacted. Returns whether it asked.
+        Only segments before the durable point may be dropped or compacted. Returns whether it
+        requested a round.
         """
         is_behind = not self._is_out and self._synced_base() > self._noted_base
         if is_behind:
@@ -325,14 +327,14 @@ class PartitionLog:
             self._flusher.request(self)
 
     def seal(self, seal: Seal) -> None:
-        """Keep the seal of a closed segment that had none, and was read through."""
+        """Keep the seal of a closed segment that had none and was read in full."""
         if not self._is_out:
             self._segments.seals.put(seal)
             self._flusher.request(self)
 
     def install(self, start: LogStart) -> None:
-        """Throw everything away and begin anew at `start`."""
-        self._visible.begin_anew(start)
+        """Drop everything and restart at `start`."""
+        self._visible.start_over(start)
         self._clamp(_NEVER_STABLE)
         self._operations.begin(self._install(start))
 
@@ -350,11 +352,11 @@ class PartitionLog:
         return self._segments.take_dirty()
 
     def round_postponed(self, files: Sequence[File], folders: Sequence[str]) -> None:
-        """Learn that a round did not begin; it is tried again."""
+        """Handle a round that did not start; it will be retried."""
         self._segments.put_back_dirty(files, folders)
 
     def round_done(self) -> SyncedPoint | None:
-        """Learn that what was written before the round is durable; go on with what waited."""
+        """Handle the end of a round: earlier writes are durable; resume waiting operations."""
         if self._is_out:
             return None
         self._noted_base = self._captured_base
@@ -369,7 +371,7 @@ class PartitionLog:
         return None if self._stability.clamps else self._captured_point
 
     def unsynced(self) -> list[File]:
-        """Return the files that are not known to be durable, a round under way or not."""
+        """Return the files not known to be durable, whether or not a round is under way."""
         return self._segments.files_from(self._synced_base())
 
     @property
@@ -379,11 +381,11 @@ class PartitionLog:
 
     @property
     def is_closed(self) -> bool:
-        """Whether this log takes no part any more, by its own failure or its owner's wish."""
+        """Whether this log is out of use, after a failure or because its owner closed it."""
         return self._is_out
 
     def close(self, *, syncs: bool = True) -> None:
-        """Close the files; rounds under way no longer matter to this log."""
+        """Close the files; this log ignores rounds under way."""
         self._is_out = True
         self._segments.close(syncs=syncs)
 
@@ -411,13 +413,13 @@ class PartitionLog:
             self._written = entry.end
             self._visible.written(entry)
         if must_wait:
-            yield Wait.ROUND  # rule (a), for the batches that come later
+            yield Wait.ROUND  # rule (a), for later batches
 
     def _skip_hole(self, index: Index) -> None:
-        """Let the segments end where a mark behind a hole sits, and note it with the mark.
+        """Move the segments' end to a mark behind a hole, and note it with the mark.
 
-        Everything before is durable. Without the note recovery would take the mark for one whose
-        batches were lost.
+        Everything before is durable. Without the note, recovery would assume that the batches
+        before the mark were lost.
         """
         self._segments.skip_to(index - (self._written - self._segments.end_offset))
         self._journal.add(synced_record(self.group, self._segments.point()))
@@ -429,10 +431,10 @@ class PartitionLog:
 
     def _begin_loss(self) -> Operation:
         self._journal.add(LossAllowed(group=self.group, is_allowed=True))
-        yield Wait.ROUND  # before anything counts unsynced: whoever forgets must know that it did
+        yield Wait.ROUND  # first: a replica that loses unsynced batches must know that it did
 
     def _end_loss(self) -> Operation:
-        yield Wait.ROUND  # all that has counted unsynced is synced now
+        yield Wait.ROUND  # everything that counted unsynced is synced now
         if self._stability.policy is FlushPolicy.ALWAYS:
             self._journal.add(LossAllowed(group=self.group, is_allowed=False))
 
@@ -460,7 +462,7 @@ class PartitionLog:
 
     def _trim(self, start: LogStart, *, is_durable: bool) -> Operation:
         if not is_durable:
-            yield Wait.ROUND  # else a loss of power could leave a log that ends before it starts
+            yield Wait.ROUND  # otherwise a power loss could leave a log that ends before it starts
         self._journal.add(start_record(self.group, start, is_reset=False))
         yield Wait.ROUND  # rule (c)
         self._low = max(self._low, start.first_offset)
@@ -477,12 +479,12 @@ class PartitionLog:
         self._written = start.index
         yield Wait.ROUND
         self._journal.add(start_record(self.group, start, is_reset=False))
-        yield Wait.ROUND  # rule (a): a batch written before this would be dropped by recovery
+        yield Wait.ROUND  # rule (a): recovery would drop a batch written before this
         self._low = max(self._low, start.first_offset)
         self._stability.clamps.popleft()
 
     def _wait_a_round(self) -> None:
-        """Let nothing be stable before it is durable: one round for all logs opened together."""
+        """Report nothing as stable until it is durable: one round for all logs opened together."""
         self._stability.lower(_NEVER_STABLE)
         self._operations.begin(one_round())
 
@@ -512,11 +514,11 @@ class PartitionLog:
         self._stability.want(has_rolled=self._segments.has_rolled)
 
     def _countable(self) -> Index:
-        """Return up to where batches may count unsynced: nowhere while the journal is behind."""
+        """Return up to where unsynced batches may count: nowhere while the journal is behind."""
         return _NEVER_STABLE if self._operations or self._is_out else self._written
 
     def _clamp(self, index: Index) -> None:
-        """Report nothing beyond `index` as stable until the cut that is about to begin is done."""
+        """Report nothing beyond `index` as stable until the pending cut is done."""
         self._stability.clamps.append(index)
         self._stability.lower(index)
 
@@ -532,4 +534,4 @@ class PartitionLog:
 
 
 def _ignore(*_: object) -> None:
-    """Nobody listens yet."""
+    """No callback is set yet."""

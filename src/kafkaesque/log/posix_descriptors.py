@@ -1,11 +1,11 @@
 """The open files of a disk, within a budget of descriptors.
 
 A partition has several files per segment and a broker thousands of partitions, more than a process
-may hold open. So a descriptor that nobody would miss is closed, the longest unused first, and the
-file is opened again when it is next used.
+may hold open. So the descriptor unused for longest is closed when it is safe to, and the file is
+reopened at its next use.
 
-Linux reports a write-back error once, and only to descriptors that were open when it happened. A
-file with un-synced writes therefore keeps its descriptor: closing it could hide their loss.
+Linux reports a write-back error once, and only to descriptors that were open when it happened. So a
+file with unsynced writes keeps its descriptor: closing it could hide their loss.
 """
 
 import os
@@ -13,17 +13,17 @@ import resource
 from collections import OrderedDict
 
 OPEN_FILES_MIN = 64
-"""The least budget that we work with, however low the process's own limit."""
+"""The smallest budget, however low the process's own limit."""
 
 OPEN_FILES_SHARE = 4
 """One descriptor in this many is for files; connections need the others."""
 
 OPEN_FILES_UNLIMITED = 4096
-"""The budget of a process that may open as many as it likes; the kernel's tables are finite."""
+"""The budget of a process without a limit; the kernel's tables are finite."""
 
 
 class Node:
-    """One file of the file system while it is open here, however many handles share it."""
+    """One file of the file system while it is open here, shared by all its handles."""
 
     __slots__ = (
         "descriptor",
@@ -47,19 +47,19 @@ class Node:
         self.written = 0  # changes made through us
         self.synced = 0  # how many of them are durable
         self.syncing = 0  # syncs under way, whose threads use the descriptor
-        self.failed = False  # a sync failed, so that nothing written can be trusted
+        self.failed = False  # a sync failed, so nothing written can be trusted
         self.removed = False  # has no name any more: a closed descriptor could not be reopened
 
     def may_close(self) -> bool:
-        """Whether the descriptor can be closed now and opened again later without loss."""
+        """Whether the descriptor can be closed now and reopened later without loss."""
         return self.written == self.synced and self.syncing == 0 and not self.removed
 
 
 class Descriptors:
     """Opens and closes the descriptors of nodes, at most `budget` of them.
 
-    Nodes that must keep theirs may exceed it; without a budget it is a share of what the process
-    may open.
+    Nodes that must keep theirs may exceed it; without a budget it is a share of the process's
+    limit.
     """
 
     def __init__(self, root_descriptor: int, budget: int | None) -> None:
@@ -67,14 +67,14 @@ class Descriptors:
         self._budget = _budget_of_process() if budget is None else budget
         self._closed = False
         self._open: dict[Node, None] = {}
-        # Those that may be closed at any time, the longest unused first.
+        # Nodes that may be closed at any time, the longest unused first.
         self._idle: OrderedDict[Node, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
 
     def open(self, node: Node, flags: int = os.O_RDWR) -> None:
-        """Open the node's file, closing others that are idle if the budget is used up."""
+        """Open the node's file, closing idle ones if the budget is used up."""
         assert not self._closed, "the disk is closed"
         while len(self._open) >= self._budget and self._idle:
             self.close(next(iter(self._idle)))
@@ -84,7 +84,7 @@ class Descriptors:
         self.allow_closing(node)
 
     def of(self, node: Node) -> int:
-        """Return the node's descriptor, opened again if it was closed; raises OSError."""
+        """Return the node's descriptor, reopened if it was closed; raises OSError."""
         if node.descriptor < 0:
             self.open(node)
         elif node in self._idle:

@@ -1,11 +1,11 @@
-"""A folder of the machine's own file system, behind the log's disk seam.
+"""A folder of the machine's own file system, behind the log's disk interface.
 
-One thread owns a disk and everything opened through it; the disk's own threads do nothing but wait
-for the kernel to sync, and what they found out is handed back to the owner.
+One thread owns a disk and everything opened through it; the disk's own threads only wait for the
+kernel to sync, and hand their results back to the owner.
 
 After a failed sync the kernel may count the lost pages as clean, so that a second sync would report
-success. Hence a failure is final: the file takes no more writes and syncs, also when it is opened
-again, until the process ends.
+success. So a failure is final: the file accepts no more writes and syncs, even when reopened, until
+the process ends.
 """
 
 import errno
@@ -16,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 
-from kafkaesque.errors import DiskFailed, FolderInUse
+from kafkaesque.errors import FolderInUse
 from kafkaesque.log.boot import read_boot_id
 from kafkaesque.log.disk import File, Synced
 from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.errors import DiskFailed
 from kafkaesque.log.posix_descriptors import Descriptors, Node
 from kafkaesque.log.posix_sync import (
     Countdown,
@@ -33,7 +34,7 @@ from kafkaesque.log.posix_sync import (
 from kafkaesque.types import Buffer
 
 Post = Callable[[Callable[[], None]], object]
-"""Runs something on the owner's thread, called from any thread: `loop.call_soon_threadsafe`."""
+"""Runs a callback on the owner's thread, called from any thread: `loop.call_soon_threadsafe`."""
 
 LOCK_NAME = ".lock"
 
@@ -41,7 +42,7 @@ SYNCED_ONE_BY_ONE_MAX = 10
 """Measured on ext4: 10 files take 0.85 ms by threads and 0.36 ms by syncfs, one file the same."""
 
 ERRORS_BEFORE_SYNC = (errno.ENOENT, errno.EMFILE, errno.ENFILE)
-"""Errors of opening a folder, after which the disk was not yet asked for anything."""
+"""Errors of opening a folder, raised before the disk is asked to sync."""
 
 
 class PosixFile:
@@ -89,7 +90,7 @@ class PosixFile:
             while done < length:
                 count = os.pwrite(descriptor, rest[done:], position + done)
                 if count == 0:
-                    raise OSError(errno.EIO, "the disk takes no bytes", self._node.location)
+                    raise OSError(errno.EIO, "the disk accepts no bytes", self._node.location)
                 done += count
         self._disk.writes += 1
         self._disk.bytes_written += length
@@ -118,7 +119,7 @@ class PosixFile:
         if node.failed:
             raise earlier_failure(node.location)
         descriptor = node.descriptor
-        # With un-synced writes it is open, and held; see `bench/append.py`.
+        # With unsynced writes the descriptor is open and held; see `bench/append.py`.
         if descriptor < 0 or node.written == node.synced or self._closed:
             descriptor = self._descriptor()
             self._disk._descriptors.hold(node)
@@ -127,7 +128,7 @@ class PosixFile:
 
 
 class _Round:
-    """Everything that one call of `sync` waits for."""
+    """The work of one `sync` call."""
 
     __slots__ = ("early_error", "file_jobs", "folder_jobs", "marks")
 
@@ -138,17 +139,17 @@ class _Round:
         self.marks: list[tuple[Node, int]] = []
 
     def jobs(self) -> list[Job]:
-        """Return each once: one may stand for all files and folders."""
+        """Return each job once: one may cover all files and folders."""
         return list(dict.fromkeys(job for job, _ in (*self.file_jobs, *self.folder_jobs)))
 
 
 class PosixDisk:
     """A folder on the machine's disk.
 
-    With `post`, syncs run in threads and their `done` is posted to the owner; without it they
-    run before `sync` returns, which suits tools. `open_files_max` bounds the descriptors held
-    (default: a share of the process's limit); only files with un-synced writes, and removed ones
-    still in use, may exceed it. `close` must be called at the end.
+    With `post`, syncs run in threads and their `done` is posted to the owner; without it they run
+    before `sync` returns, which suits tools. `open_files_max` bounds the descriptors held (default:
+    a share of the process's limit); only files with unsynced writes, and removed ones still in use,
+    may exceed it. `close` must be called at the end.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class PosixDisk:
         self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="disk-sync")
         self._lock_descriptor = -1
         make_durable_folder(root)
-        # Open from the start: syncfs reports the errors that happened since then.
+        # Open from the start: syncfs reports errors that happen after this.
         self._root_descriptor = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
         self._root_device = os.fstat(self._root_descriptor).st_dev
         self._descriptors = Descriptors(self._root_descriptor, open_files_max)
@@ -232,7 +233,7 @@ class PosixDisk:
         return names
 
     def make_folder(self, path: str) -> None:
-        """Create a folder and those above it, unless they exist; made durable before it returns."""
+        """Create a folder and its missing parents; durable on return."""
         self._location(path)  # checks the path
         above = self._root
         for part in path.split("/"):
@@ -243,10 +244,10 @@ class PosixDisk:
             above = folder
 
     def _make_durable(self, folder: Path) -> None:
-        """Create a folder unless it exists, and see to it that its name is durable.
+        """Create a folder unless it exists, and make its name durable.
 
-        One that exists may still be un-synced, left by a process that was killed. For all such
-        folders of the root's file system one sync does.
+        An existing folder may still be unsynced, left by a killed process. One sync covers all such
+        folders on the root's file system.
         """
         try:
             folder.mkdir()
@@ -262,7 +263,7 @@ class PosixDisk:
         self._half_made_folders.discard(str(folder))
 
     def _make_past_durable(self, syncfs: Callable[[int], None]) -> None:
-        """Sync what an earlier run left, once; a failure is reported once and counts for ever."""
+        """Sync what an earlier run left, once; a failure is final."""
         if self._past_error is not None:
             raise self._past_error
         if self._is_past_durable:
@@ -275,7 +276,7 @@ class PosixDisk:
         self._is_past_durable = True
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in its folder, atomically replacing what had that name."""
+        """Rename a file within its folder, atomically replacing any file of that name."""
         assert source != target, "a rename changes the name"
         assert _folder_of(source) == _folder_of(target), "a file stays in its folder"
         location = self._location(target)
@@ -289,47 +290,47 @@ class PosixDisk:
             self._nodes[target] = node
 
     def remove(self, path: str) -> None:
-        """Remove a file; raises FileNotFoundError. Who has it open may still use it."""
+        """Remove a file; raises FileNotFoundError. Open handles stay usable."""
         node = self._keep_open(path)
         Path(self._location(path)).unlink()
         if node is not None:
             self._forget(node)
 
     def rename_folder(self, source: str, target: str) -> None:
-        """Give a folder a name beside it that is free; made durable before it returns."""
+        """Rename a folder to a free name in the same parent folder; durable on return."""
         above = _folder_of(source)
         assert above == _folder_of(target), "a folder stays where it is"
         location, new_location = self._location(source), self._location(target)
         if Path(new_location).exists():
-            raise FileExistsError(errno.EEXIST, "exists already", target)
+            raise FileExistsError(errno.EEXIST, "already exists", target)
         Path(location).rename(new_location)
         self._forget_folder(location)
         sync_folder(self._location(above))
 
     def remove_folder(self, path: str) -> None:
-        """Remove an empty folder; durable after a sync of the one above."""
+        """Remove an empty folder; durable after a sync of its parent."""
         location = self._location(path)
         Path(location).rmdir()
         self._forget_folder(location)
 
     def location(self) -> str:
-        """Return where this disk is, for people to read."""
+        """Return where this disk is, for messages."""
         return str(self._root.resolve())
 
     def boot_id(self) -> str:
-        """Return the name of the machine's present run; another one after a loss of power."""
+        """Return the ID of the machine's current boot; it changes after a power loss."""
         return read_boot_id()
 
     def space(self) -> tuple[int, int]:
-        """Return how many bytes the disk has in all, and how many of them we may still use."""
+        """Return the disk's total size and its free space, in bytes."""
         found = os.fstatvfs(self._root_descriptor)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def sync(self, files: Sequence[File], folders: Sequence[str], done: Synced) -> None:
         """Make these files and folders durable as they are now, then call `done`.
 
-        An error is final: the files that it concerns take no more writes and syncs. After `close`
-        nothing happens: what follows the last sync under way must not spoil a clean stop.
+        An error is final: the files concerned accept no more writes and syncs. After `close` this
+        does nothing: a later sync must not spoil a clean stop.
         """
         if self._root_descriptor < 0:
             return
@@ -355,7 +356,7 @@ class PosixDisk:
             raise error
 
     def close(self) -> None:
-        """Wait for the syncs under way, then close every file and let go of the folder."""
+        """Wait for the syncs under way, then close every file and unlock the folder."""
         self._threads.shutdown(wait=True)
         self._descriptors.close_all()
         for descriptor in (self._root_descriptor, self._lock_descriptor):
@@ -372,12 +373,12 @@ class PosixDisk:
         return f"{self._root}/{path}"
 
     def _settle(self, node: Node) -> None:
-        """Let go of a descriptor that is needed no more, and of a node that nobody has open."""
+        """Release a descriptor that is not needed, and a node without handles."""
         if node.handles > 0 or node.syncing > 0:
             self._descriptors.allow_closing(node)
             return
         self._descriptors.close(node)
-        # A failed file is remembered: opened again, its pages would look clean.
+        # A failed file is remembered: its pages would look clean when reopened.
         if not node.failed and not node.removed:
             del self._nodes[node.path]
 
@@ -386,14 +387,14 @@ class PosixDisk:
         self._settle(node)
 
     def _keep_open(self, path: str) -> Node | None:
-        """Open the descriptor of a file that is about to lose its name while it is in use."""
+        """Open the descriptor of a file that is about to lose its name while in use."""
         node = self._nodes.get(path)
         if node is not None and node.handles > 0:
             self._descriptors.of(node)
         return node
 
     def _forget_folder(self, location: str) -> None:
-        """Let the next folder of this name be made durable like any other new one."""
+        """Make the next folder of this name durable like any other new one."""
         inside = f"{location}/"
         for known in [k for k in self._durable_folders if k == location or k.startswith(inside)]:
             del self._durable_folders[known]
@@ -439,7 +440,7 @@ class PosixDisk:
         return work
 
     def _are_for_syncfs(self, nodes: Sequence[Node], folders: Sequence[str]) -> bool:
-        """Whether one syncfs of the root covers all of these, and costs less than one by one."""
+        """Return whether one syncfs of the root covers all of these at a lower cost."""
         return (
             len(nodes) + len(folders) > SYNCED_ONE_BY_ONE_MAX
             and all(node.on_root_device for node in nodes)
@@ -447,7 +448,7 @@ class PosixDisk:
         )
 
     def _is_on_root_device(self, folder: Path) -> bool:
-        """Whether syncfs of the root covers a folder; one that is gone is for `sync_folder`."""
+        """Return whether syncfs of the root covers a folder; a missing one is for `sync_folder`."""
         try:
             return folder.stat().st_dev == self._root_device
         except FileNotFoundError:
@@ -468,7 +469,7 @@ class PosixDisk:
             wait([self._threads.submit(job.run) for job in jobs])
 
     def _end(self, work: _Round) -> OSError | None:
-        """Take over what the threads found out; on the owner's thread."""
+        """Collect the threads' results; on the owner's thread."""
         first_error = work.early_error
         for job, nodes in work.file_jobs:
             if job.error is not None:

@@ -1,4 +1,4 @@
-"""How the kernel is asked to make things durable, on the systems that we run on."""
+"""Makes files and folders durable, by the means of each supported system."""
 
 import ctypes
 import errno
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 SYNCFS_REPORTS_ERRORS_SINCE = (5, 8)
-"""Before this Linux, syncfs kept silent about failed writes: syncfs(2), section Versions."""
+"""Before this Linux, syncfs did not report failed writes: syncfs(2), section Versions."""
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 """On macOS fsync leaves the data in the drive's cache; this command does not: fsync(2) there."""
@@ -35,7 +35,7 @@ def sync_folder(location: str) -> None:
 
 
 def make_durable_folder(folder: Path) -> None:
-    """Create a folder and those above it, each durable; does nothing if it exists."""
+    """Create a folder and its missing parents, each durable; does nothing if it exists."""
     if not folder.is_dir():
         make_durable_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -43,10 +43,10 @@ def make_durable_folder(folder: Path) -> None:
 
 
 def load_syncfs() -> Callable[[int], None] | None:
-    """Return a function that syncs the whole file system of a descriptor, where there is one.
+    """Return a function that syncs the whole file system of a descriptor, if available.
 
-    The function raises OSError for every write-back error on that file system since the
-    descriptor was opened or last asked.
+    The function raises OSError for every write-back error on that file system since the descriptor
+    was opened or last synced.
     """
     if sys.platform != "linux":
         return None
@@ -66,12 +66,12 @@ def load_syncfs() -> Callable[[int], None] | None:
 
 
 def earlier_failure(location: str) -> OSError:
-    """Return the error for a file or folder whose sync failed before; a retry would lie."""
+    """Return the error for a file or folder whose sync failed before; a retry may lie."""
     return OSError(errno.EIO, "an earlier sync failed", location)
 
 
 class Job:
-    """One call to the kernel that makes something durable; `run` is for any thread."""
+    """One blocking sync call; `run` may run on any thread."""
 
     __slots__ = ("_sync", "error")
 
@@ -80,7 +80,7 @@ class Job:
         self.error: OSError | None = None
 
     def run(self) -> None:
-        """Wait for the kernel; what went wrong is in `error` afterwards."""
+        """Wait for the kernel; afterwards `error` holds the failure, if any."""
         try:
             self._sync()
         except OSError as error:
@@ -88,7 +88,7 @@ class Job:
 
 
 class Countdown:
-    """Runs several jobs, each on whatever thread, and calls `then` once after the last of them."""
+    """Runs several jobs, on any threads, and calls `then` once after the last of them."""
 
     __slots__ = ("_left", "_lock", "_then")
 

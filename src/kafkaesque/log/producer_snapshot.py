@@ -1,6 +1,6 @@
-"""What was known of a partition's producers at an offset, kept beside its segments.
+"""The state of a partition's producers at an offset, kept beside its segments.
 
-Written so that a restart need not read the log from its start to tell a retry from a new batch.
+With it, a restart need not read the log from its start to distinguish a retry from a new batch.
 These are snapshots (`log/snapshot.py`) of the kind `PRODUCERS`.
 """
 
@@ -13,7 +13,7 @@ from kafkaesque.types import Offset
 
 
 def write_snapshot(disk: Disk, folder: str, offset: Offset, state: bytes) -> None:
-    """Keep the state as it was before the record at `offset`; durable on return."""
+    """Save the state as it was before the record at `offset`; durable on return."""
     snapshot.write(disk, folder, offset, state, PRODUCERS)
 
 
@@ -24,23 +24,25 @@ def begin_snapshot(
     state: bytes,
     done: Callable[[OSError | None], None],
 ) -> None:
-    """Do as `write_snapshot` does without waiting for the disk; `done` is told how it went."""
+    """Do as `write_snapshot` does, without waiting for the disk; `done` gets the result."""
     snapshot.begin_write(disk, folder, offset, state, PRODUCERS, done)
 
 
-def load_snapshot(disk: Disk, folder: str, offset: Offset) -> tuple[Offset, bytes] | None:
+def load_snapshot(
+    disk: Disk, folder: str, offset: Offset
+) -> tuple[Offset, bytes | bytearray] | None:
     """Return the newest good state at or before `offset`, and where it was taken.
 
-    Raises NewerFormat for files that this version cannot judge.
+    Raises NewerFormat for files of a newer format.
     """
     return snapshot.load(disk, folder, offset, PRODUCERS)
 
 
 def snapshot_offsets(disk: Disk, folder: str) -> list[Offset]:
-    """Return the offsets of the snapshots there are, good or not, oldest first."""
+    """Return the offsets of all snapshots, good or not, oldest first."""
     return snapshot.offsets(disk, folder, PRODUCERS)
 
 
 def remove_snapshot(disk: Disk, folder: str, offset: Offset) -> None:
-    """Remove a snapshot; the folder is still to be synced."""
+    """Remove a snapshot; the caller syncs the folder."""
     snapshot.remove(disk, folder, offset, PRODUCERS)

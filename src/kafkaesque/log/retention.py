@@ -1,4 +1,4 @@
-"""Which segments have outlived what their topic promises to keep."""
+"""Finds the segments that retention no longer keeps."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ class RetentionRules(Struct, frozen=True, kw_only=True):
     retention_ms: int | None = None
     retention_bytes: int | None = None
     is_append_time: bool = False
-    """Whether records bear the time of the broker that led when they came."""
+    """Whether the leader sets the records' timestamps when it appends them."""
 
 
 def expired(
@@ -26,12 +26,12 @@ def expired(
     rules: RetentionRules,
     below: Offset,
 ) -> Offset | None:
-    """Return the log's new start: the first offset, oldest segment first, that is to be kept.
+    """Return the log's new start: the first offset, oldest segment first, to keep.
 
-    Whole segments go, never the active one, and none that reaches beyond `below`, the committed
-    offset. By time a segment goes when its newest record has expired, and none without `ages`. By
-    size it goes while the log, of `size_bytes` in all, would still hold the bytes promised. None if
-    nothing goes. No more of `infos` is asked for than that takes.
+    Only whole segments go, never the active one, and none that reaches beyond `below`, the
+    committed offset. By time, a segment goes when its newest record has expired; none does without
+    `ages`. By size, it goes while the log, of `size_bytes` in all, would still hold the promised
+    bytes. None if nothing goes. Reads no more of `infos` than it needs.
     """
     start: Offset | None = None
     excess_bytes = -1 if rules.retention_bytes is None else size_bytes - rules.retention_bytes
@@ -46,19 +46,19 @@ def expired(
 
 
 def is_too_old(info: SegmentInfo, ages: Ages | None, rules: RetentionRules) -> bool:
-    """Tell whether the newest record of a segment has expired; nothing has without `ages`."""
+    """Return whether the newest record of a segment has expired; never without `ages`."""
     if ages is None or rules.retention_ms is None:
         return False
     return age_ms(info, ages, is_append_time=rules.is_append_time) > rules.retention_ms
 
 
 def age_ms(info: SegmentInfo, ages: Ages, *, is_append_time: bool = False) -> int:
-    """Return how long ago the newest record of a segment was written, as far as can be told.
+    """Return the estimated age of a segment's newest record.
 
-    A timestamp from the future would keep the segment, and all behind it, for as long as its
-    producer likes; a missing one would keep it not at all. Then the file's own time counts. So it
-    does if a broker set the timestamp when the record was appended, perhaps one whose clock was
-    behind: a replica has the record no longer than its file.
+    A timestamp in the future would keep the segment, and all after it, for an arbitrary time; a
+    missing one would not keep it at all. Then the file's own time counts. It also counts if a
+    broker, whose clock may have been behind, set the timestamp on append: a replica has had the
+    record no longer than its file.
     """
     newest_ms = info.max_timestamp_ms
     is_plausible = 0 <= newest_ms <= ages.now_ms

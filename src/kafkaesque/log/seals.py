@@ -1,12 +1,12 @@
-"""What each closed segment of a log held when it was closed, kept in a small file beside them.
+"""The seals of a log's closed segments, kept in a small file beside them.
 
-Base offset and term lie outside a batch's checksum, and a file that is missing, old or somebody
-else's has batches whose checksums are right. A *seal* says what the file must be.
+A batch's checksum does not cover its base offset and term, and a file that is missing, old or
+foreign still has batches with valid checksums. A *seal* says what the file must be.
 
-A seal on disk is true of a durable file, whatever crash comes: it is written when its segment is
-closed, and before a file is replaced the seals of the old one and of the new one are both there. A
-seal that is missing, because a crash came first or an earlier version wrote the log, is made again
-by the next reader of the segment (`broker/scrub.py`); a file of seals that is damaged holds none.
+A seal on disk always matches a durable file, whenever a crash comes: it is written when its segment
+is closed, and before a file is replaced both the old and the new seal are saved. A seal that is
+missing, because a crash came first or an earlier version wrote the log, is made again by the next
+reader of the segment (`broker/replication/scrubber.py`); a damaged seals file counts as empty.
 """
 
 from collections.abc import Iterable
@@ -27,26 +27,26 @@ STAMP_BYTES = CRC_FROM
 """A batch's header up to its checksum: base offset, length, term, magic, checksum."""
 
 UNKNOWN_BYTES = -1
-"""The size in the seal of a segment that is lost and had none: no file is like it."""
+"""The size in the seal of a lost segment that had no seal: no file matches it."""
 
 _FILE = CheckedFile(name=NAME, magic=b"KQSE", format=1)
 
 
 class Seal(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """A closed segment: it covers the offsets [base, end)."""
+    """The seal of a closed segment, which covers the offsets [base, end)."""
 
     base: Offset
     end: Offset
     bytes: int
     checksum: int
-    """Over the stamps of all batches, one behind the other."""
+    """Over the stamps of all batches, in order."""
 
     first: int
     """Of the first batch's stamp alone."""
 
     last_position: int
     last: int
-    """Where the last batch begins, and the checksum of its stamp alone."""
+    """Where the last batch starts, and the checksum of its stamp alone."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -54,14 +54,14 @@ _decoder = msgspec.msgpack.Decoder(list[Seal])
 
 
 class Sealing:
-    """The seal of a segment whose batches are looked at one after the other."""
+    """Builds the seal of a segment from its batches, in order."""
 
     def __init__(self) -> None:
         self._first = self._last = self._last_position = 0
         self._bytes = self._checksum = 0
 
     def note(self, batch: Buffer, size: int) -> None:
-        """Take account of the next batch, of `size` bytes; at least its stamp is needed."""
+        """Add the next batch, of `size` bytes; at least its stamp is needed."""
         stamp = batch[:STAMP_BYTES]
         self._checksum = crc32c(stamp, self._checksum)
         self._last = crc32c(stamp)
@@ -71,7 +71,7 @@ class Sealing:
         self._bytes += size
 
     def seal(self, base: Offset, end: Offset) -> Seal:
-        """Return the seal of a segment that holds the batches that were noted."""
+        """Return the seal of a segment that holds the batches added so far."""
         return Seal(
             base=base,
             end=end,
@@ -84,14 +84,14 @@ class Sealing:
 
 
 def lost_seal(base: Offset, end: Offset) -> Seal:
-    """Return the seal of a segment of which only is known that it is lost."""
+    """Return the seal of a segment that is lost and otherwise unknown."""
     return Seal(
         base=base, end=end, bytes=UNKNOWN_BYTES, checksum=0, first=0, last_position=0, last=0
     )
 
 
 def is_like(file: File, size: int, seal: Seal) -> bool:
-    """Tell whether a file has the size, the first and the last batch that its seal says."""
+    """Return whether a file has the size and the first and last batch of its seal."""
     if size != seal.bytes:
         return False
     if size == 0:
@@ -102,7 +102,7 @@ def is_like(file: File, size: int, seal: Seal) -> bool:
 
 
 def decode_seals(path: str, data: bytes) -> list[Seal] | None:
-    """Return what a file of seals holds, by base; None if it is damaged. Raises NewerFormat."""
+    """Return the seals in a seals file, by base; None if it is damaged. Raises NewerFormat."""
     state = _FILE.state(path, data)
     if state is not None:
         with suppress(msgspec.MsgspecError):
@@ -111,16 +111,16 @@ def decode_seals(path: str, data: bytes) -> list[Seal] | None:
 
 
 class Seals:
-    """The seals of one log by the base of their segments; a change is saved when its owner says so.
+    """The seals of one log by segment base; the owner decides when to save changes.
 
-    A segment has two seals while its file is being replaced: it is like the one or the other.
+    A segment has two seals while its file is being replaced: the file matches one of them.
     """
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self.is_dirty = False
-        """Whether the file lacks something."""
+        """Whether the file on disk is out of date."""
         self.lost: str | None = None
-        """Why the seals of earlier runs are not known; none of them counts then."""
+        """Why the seals of earlier runs are unknown; then none of them counts."""
         self._disk = disk
         self._folder = folder
         self._by_base: dict[Offset, tuple[Seal, ...]] = {}
@@ -128,7 +128,7 @@ class Seals:
 
     @classmethod
     def load(cls, disk: Disk, folder: str) -> "Seals":
-        """Return what earlier runs saved; raises NewerFormat."""
+        """Return the seals that earlier runs saved; raises NewerFormat."""
         seals = cls(disk, folder)
         data = _FILE.load(disk, folder)
         if data is None:
@@ -142,10 +142,10 @@ class Seals:
             seals._by_base[seal.base] = (*seals.of(seal.base), seal)
         return seals
 
-    # ── what is known ────────────────────────────────────────────────────────────────────────
+    # ── known seals ──────────────────────────────────────────────────────────────────────────
 
     def of(self, base: Offset) -> tuple[Seal, ...]:
-        """Return what the file of the segment at `base` may be like; nothing if not known."""
+        """Return the seals that the file of the segment at `base` may match; nothing if unknown."""
         return self._by_base.get(base, ())
 
     def all(self) -> list[Seal]:
@@ -153,37 +153,37 @@ class Seals:
         return [seal for base in sorted(self._by_base) for seal in self._by_base[base]]
 
     def put(self, seal: Seal) -> None:
-        """Let this be the only seal of its segment."""
+        """Make this the only seal of its segment."""
         if self.of(seal.base) != (seal,):
             self._by_base[seal.base] = (seal,)
             self.is_dirty = True
 
     def expect(self, seal: Seal) -> None:
-        """Let the segment's file be like this one, too: it is about to be replaced."""
-        now = self.of(seal.base)[:1]  # the second is of an attempt that was given up
-        assert now, "what a file is like is known before it is replaced"
+        """Allow the segment's file to match this seal too: it is about to be replaced."""
+        now = self.of(seal.base)[:1]  # a second one is from an abandoned attempt
+        assert now, "a file is sealed before it is replaced"
         self._by_base[seal.base] = now if seal in now else (*now, seal)
         self.is_dirty = True
 
     def forget(self, bases: Iterable[Offset]) -> None:
-        """Know nothing of these segments any more."""
+        """Drop the seals of these segments."""
         for base in list(bases):
             if self._by_base.pop(base, None) is not None:
                 self.is_dirty = True
 
     def bases_from(self, base: Offset) -> list[Offset]:
-        """Return the bases from this one on."""
+        """Return the bases at and after this one."""
         return [one for one in self._by_base if one >= base]
 
     # ── saving ───────────────────────────────────────────────────────────────────────────────
 
     @property
     def is_saving(self) -> bool:
-        """Whether a new file was begun and not finished."""
+        """Whether a new file was started and not finished."""
         return self._new is not None
 
     def begin_saving(self) -> File:
-        """Write all seals under another name; `finish_saving` follows when that is synced."""
+        """Write all seals to a temporary file; `finish_saving` follows when it is synced."""
         assert self._new is None
         file = _FILE.write_new(self._disk, self._folder, _encoder.encode(self.all()))
         self._new = file
@@ -191,9 +191,9 @@ class Seals:
         return file
 
     def finish_saving(self, file: File) -> bool:
-        """Let the synced file take its name; the folder is still to be synced.
+        """Rename the synced file into place; the caller syncs the folder.
 
-        Returns whether it did: meanwhile it may have been given up.
+        Returns whether it did: the file may have been abandoned meanwhile.
         """
         if self._new is not file:
             return False
@@ -204,16 +204,16 @@ class Seals:
         return True
 
     def give_up_saving(self) -> None:
-        """Forget the file that was begun; what it holds is still to be saved."""
+        """Abandon the new file; its content must still be saved."""
         if self._new is not None:
             self._new.close()
             self._new = None
             self.is_dirty = True
 
     def save_now(self) -> None:
-        """Save all seals; durable on return. Without room there is no file rather than an old one.
+        """Save all seals; durable on return. Without room, removes the outdated file.
 
-        For what must not wait: a seal that is not true any more must be gone before its file is.
+        For changes that must not wait: a seal that no longer holds must go before its file does.
         """
         self.give_up_saving()
         try:
@@ -229,13 +229,13 @@ class Seals:
             self._disk.sync_now([], [self._folder])
 
     def remove_file(self) -> None:
-        """Remove what is there of the file; the folder is still to be synced."""
+        """Remove the file and its temporary copy; the caller syncs the folder."""
         self.give_up_saving()
         remove_seals(self._disk, self._folder)
 
 
 def remove_seals(disk: Disk, folder: str) -> None:
-    """Remove a log's seals, if there are any; the folder is still to be synced."""
+    """Remove a log's seals, if there are any; the caller syncs the folder."""
     with disk_errors(folder):
         for name in (_FILE.new_name, NAME):
             with suppress(FileNotFoundError):

@@ -1,6 +1,6 @@
-"""One segment of a partition's log: a file of batches back to back, named by its first offset.
+"""One segment of a partition's log: a file of contiguous batches, named after its first offset.
 
-A segment knows nothing of its neighbours, of syncing and of rolling: `log/segments.py` does.
+A segment does not know its neighbours, syncing or rolling: `log/segments.py` does.
 """
 
 import re
@@ -11,14 +11,16 @@ from typing import TypeVar
 from msgspec import Struct
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import BatchError, CorruptLog, DiskFailed, DiskFull
+from kafkaesque.errors import DiskFull
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors, translate
+from kafkaesque.log.errors import CorruptLog, DiskFailed
 from kafkaesque.log.seals import STAMP_BYTES, Seal
 from kafkaesque.log.segment_index import SegmentIndex, peek_newest
 from kafkaesque.log.time_index import NO_TIMESTAMP
 from kafkaesque.log.window import SCAN_BYTES, BadBatch, Window
 from kafkaesque.record.crc import crc32c
+from kafkaesque.record.errors import BatchError
 from kafkaesque.record.view import HEADER_BYTES, BatchView, peek_span
 from kafkaesque.types import Buffer, Offset
 
@@ -26,19 +28,19 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex")
 
 MENDED_SUFFIX = ".mended"
-"""Ends the name of a whole file that is about to take a damaged one's place."""
+"""Suffix of a good file that is about to replace a damaged one."""
 
 SEGMENT_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex)(\.cleaned|\.repair|\.mended)?")
-"""Of a segment's files: base, suffix, and how the name of one ends that has no place yet."""
+"""A segment's file name: base, suffix, and the suffix of a file not yet in place."""
 
 EMPTY = memoryview(b"")
 
 OFFSET_MAX: Offset = (1 << 63) - 1
 NEXT_READS_MAX = 16
-"""Places that are remembered because a read ended there: its reader will go on from there."""
+"""Positions remembered because a read ended there: its reader will continue there."""
 
 TAIL_BYTES_MAX = 4 << 10
-"""The last batch is kept in memory if it is this small: those who wait for more read just it."""
+"""A last batch up to this size is kept in memory, for consumers waiting at the end of the log."""
 
 RUN_BYTES_MAX = 64 << 10
 """Batches are written together up to this size: more would cost a copy and save nothing."""
@@ -47,12 +49,12 @@ _Found = TypeVar("_Found")
 
 
 def stem_of(folder: str, base: Offset) -> str:
-    """Return the path that the files of a segment share, up to their suffix."""
+    """Return the path shared by a segment's files, without their suffix."""
     return f"{folder}/{base:020d}"
 
 
 def first_run(batches: tuple[Buffer, ...], bytes_max: int) -> tuple[Buffer, ...]:
-    """Return the first of these batches, and those behind it that may be written with it."""
+    """Return the first of these batches, and those after it that may be written with it."""
     left = min(bytes_max, RUN_BYTES_MAX)
     for place, batch in enumerate(batches):
         left -= len(batch)
@@ -62,17 +64,17 @@ def first_run(batches: tuple[Buffer, ...], bytes_max: int) -> tuple[Buffer, ...]
 
 
 class SyncedPoint(Struct, frozen=True, kw_only=True):
-    """Everything up to here was durable at some time."""
+    """Everything before this point was durable at some time."""
 
     segment_base: Offset
     position: int
     end_offset: Offset
     checksum: int | None = None
-    """That of the segment up to here, see `Segment.checksum`."""
+    """The checksum of the segment up to here, see `Segment.checksum`."""
 
 
 class SegmentInfo(Struct, frozen=True, kw_only=True):
-    """What retention and people want to know of a segment; it covers the offsets [base, end)."""
+    """A segment's facts for retention and operators; it covers the offsets [base, end)."""
 
     base: Offset
     end: Offset
@@ -85,10 +87,10 @@ class SegmentInfo(Struct, frozen=True, kw_only=True):
 class Segment:
     """A file of batches with its indexes, which are loaded on first use.
 
-    `size` is how much of the file counts: a failed append may leave bytes behind it. `end` is the
-    end offset of the last batch; only the segment that is appended to knows it. `checksum` is over
-    the stamps of all batches (`log/seals.py`), None if it is not known without reading them.
-    `damage` says what is wrong with a segment of which only `size` bytes are what was written.
+    `size` is the valid part of the file: a failed append may leave bytes after it. `end` is the end
+    offset of the last batch; only the active segment knows it. `checksum` is over the stamps of all
+    batches (`log/seals.py`), None if unknown without reading them. `damage` is the reason why only
+    the first `size` bytes of a damaged segment are good.
     """
 
     __slots__ = (
@@ -138,7 +140,7 @@ class Segment:
 
     @classmethod
     def create(cls, disk: Disk, folder: str, config: LogConfig, base: Offset) -> "Segment":
-        """Make an empty segment; the folder is still to be synced."""
+        """Create an empty segment; the caller syncs the folder."""
         path = stem_of(folder, base) + LOG_SUFFIX
         with disk_errors(path):
             segment = cls(disk, folder, config, base, disk.create(path))
@@ -147,7 +149,7 @@ class Segment:
 
     @classmethod
     def open(cls, disk: Disk, folder: str, config: LogConfig, base: Offset) -> "Segment":
-        """Open a segment that is on disk, all of its bytes, and look at none of them."""
+        """Open an existing segment with all of its bytes, without reading any."""
         path = stem_of(folder, base) + LOG_SUFFIX
         with disk_errors(path):
             segment = cls(disk, folder, config, base, disk.open(path))
@@ -161,20 +163,20 @@ class Segment:
     def append(
         self, batches: Sequence[Buffer], now_ms: int, span: tuple[Offset, Offset, int]
     ) -> None:
-        """Write stamped batches behind the last one, at once; after an error it is as before.
+        """Write stamped batches at the end, at once; an error leaves the segment unchanged.
 
-        `span` is what `peek_span` says of the first one.
+        `span` is the result of `peek_span` for the first one.
         """
         position = self.size
         try:
             self.file.write(position, batches[0] if len(batches) == 1 else b"".join(batches))
         except OSError as error:
-            # What was written of it must not be taken for a batch later.
+            # A partly written batch must not be taken for a batch later.
             with suppress(OSError):
                 self.file.truncate(position)
             raise translate(error, self.path) from error
         index = self._index
-        assert index is not None, "the segment that is appended to has its index"
+        assert index is not None, "the active segment has its index"
         if position == 0:
             self.first_append_ms = now_ms
         checksum = self.checksum
@@ -189,20 +191,20 @@ class Segment:
         self.modified_ms = now_ms
         self.size = position
         self.end = end
-        # A copy, for the batch may be a small part of a large request.
+        # A copy, because the batch may be a small part of a large request.
         self._tail = memoryview(bytes(batch)) if len(batch) <= TAIL_BYTES_MAX else EMPTY
         self._tail_base = base
 
     def tail(self, offset: Offset) -> memoryview:
-        """Return the last batch, if it begins at `offset` and is kept in memory; else nothing."""
+        """Return the last batch if it starts at `offset` and is kept in memory; else nothing."""
         return self._tail if offset == self._tail_base else EMPTY
 
     def forget_tail(self) -> None:
-        """Keep no batch in memory; for a segment that is not the last one any more."""
+        """Keep no batch in memory; for a segment that is no longer the last."""
         self._tail = EMPTY
 
     def cut(self, offset: Offset) -> list[File]:
-        """Remove the batches from `offset` on; returns the files to be synced."""
+        """Remove the batches from `offset` onwards; returns the files to sync."""
         position, end = self._guarded(lambda: self._boundary(offset))
         with disk_errors(self.path):
             self.file.truncate(position)
@@ -217,15 +219,15 @@ class Segment:
         return [self.file, *index.trim_files()]
 
     def boundary(self, offset: Offset, *, has_holes: bool = True) -> int:
-        """Return the position at which the first batch at or behind `offset` begins.
+        """Return the position of the first batch at or after `offset`.
 
-        That is between batches, and without `has_holes` one ends there: else what is there is not
-        what was written. Raises CorruptLog.
+        That must be between batches, and without `has_holes` the one before must end there;
+        otherwise the data is not what was written. Raises CorruptLog.
         """
         return self._guarded(lambda: self._boundary(offset, has_holes=has_holes))[0]
 
     def _boundary(self, offset: Offset, *, has_holes: bool = True) -> tuple[int, Offset]:
-        """Return where the first batch at or behind `offset` begins and the one before it ends."""
+        """Return where the first batch at or after `offset` starts and the one before it ends."""
         if offset <= self.base:
             return 0, self.base
         window = Window(self.file, self.size)
@@ -237,12 +239,12 @@ class Segment:
             if base >= offset:
                 break
             if batch_end > offset:
-                reason = f"a batch of offsets [{base}, {batch_end}) is where one ends at {offset}"
+                reason = f"a batch covers [{base}, {batch_end}), but should end at offset {offset}"
                 raise BadBatch(position, reason)
             position += size
             end = batch_end
         if end != offset and not has_holes:
-            raise BadBatch(position, f"a batch ends at offset {end}, where one ends at {offset}")
+            raise BadBatch(position, f"a batch ends at offset {end}, but should end at {offset}")
         return position, end
 
     # --- looking up ------------------------------------------------------------------------------
@@ -255,11 +257,11 @@ class Segment:
         first_always: bool = True,
         limit: Offset | None = None,
     ) -> memoryview | None:
-        """Return whole batches from that of `offset` on; None if the segment has none there.
+        """Return whole batches starting with that of `offset`; None if the segment has none there.
 
-        Without `first_always` none are returned either if the first is larger than `bytes_max`.
-        Raises CorruptLog if one of them reaches beyond `limit`, where the next segment begins: a
-        reader would go on from there, and skip what lies between.
+        Without `first_always`, returns nothing if the first is larger than `bytes_max`. Raises
+        CorruptLog if a batch reaches beyond `limit`, where the next segment starts: a reader would
+        continue after it and skip what lies between.
         """
         end = OFFSET_MAX if limit is None else limit
         return self._guarded(lambda: self._read(offset, bytes_max, end, first_always=first_always))
@@ -287,16 +289,16 @@ class Segment:
         return data
 
     def _resume(self, window: Window, offset: Offset, bytes_max: int) -> int | None:
-        """Return where the batch of `offset` begins if a read ended just before it."""
+        """Return where the batch of `offset` starts if a read ended just before it."""
         position = self._next_reads.get(offset, self.size)
         if position >= self.size:
             return None
         window.load(position, bytes_max)
         base, end, _, _ = window.head(position)
-        return position if base <= offset < end else None  # else there is a hole
+        return position if base <= offset < end else None  # otherwise there is a hole
 
     def bytes_from(self, offset: Offset) -> int:
-        """Return about how many bytes there are from `offset` on, never too few; reads none."""
+        """Estimate the bytes from `offset` to the end, never too few; reads none."""
         return self.size - self.index.position_of(offset)[0]
 
     def batch_base(self, offset: Offset) -> Offset | None:
@@ -313,15 +315,15 @@ class Segment:
         return None
 
     def _check_ended(self) -> None:
-        """Raise if more batches were here once; to be called where none is left."""
+        """Raise if the segment once held more batches; called where none is left."""
         if self.damage is not None:
             raise CorruptLog(self.path, self.size, self.damage, offset=self.base)
 
     def _seek(self, window: Window, position: int, expected: Offset, offset: Offset) -> int:
-        """Return where the first batch begins that ends behind `offset`."""
+        """Return where the first batch that ends after `offset` starts."""
         self._check_entry(window, position, expected)
         end = self.base
-        # Ends at the segment's end, because every batch has a size.
+        # Terminates at the segment's end, because every batch has a size.
         while position < self.size:
             base, batch_end, size, _ = window.head(position)
             if base < end:
@@ -333,14 +335,14 @@ class Segment:
         return position
 
     def _check_entry(self, window: Window, position: int, expected: Offset) -> None:
-        """Raise BadBatch if an index entry led here and the batch that it names does not."""
+        """Raise BadBatch if an index entry points here and its batch is not here."""
         if 0 < position < self.size:
             window.check_entry(position, expected)
 
     def find_time(self, timestamp_ms: int, first: Offset = 0) -> memoryview | None:
         """Return the first batch whose greatest timestamp is not earlier, None if there is none.
 
-        Batches that end before the offset `first` are passed over.
+        Batches that end before the offset `first` are skipped.
         """
         return self._guarded(lambda: self._find_time(timestamp_ms, first))
 
@@ -359,7 +361,7 @@ class Segment:
         return None
 
     def newest_from(self, first: Offset) -> tuple[int, Offset]:
-        """Return the greatest timestamp at or behind `first`, and where; walks over the headers."""
+        """Return the greatest timestamp at or after `first`, and where; scans the headers."""
         return self._guarded(lambda: self._newest_from(first))
 
     def _newest_from(self, first: Offset) -> tuple[int, Offset]:
@@ -402,7 +404,7 @@ class Segment:
     # --- the seal --------------------------------------------------------------------------------
 
     def seal(self) -> Seal | None:
-        """Return what the file must be like from now on; None if only reading it can tell."""
+        """Return the segment's seal; None if it takes reading the whole segment."""
         if self.checksum is None:
             return None
         try:
@@ -411,7 +413,7 @@ class Segment:
                 first = self.file.read(0, STAMP_BYTES)
                 last = self.file.read(position, STAMP_BYTES)
         except (BadBatch, DiskFailed):
-            return None  # whoever reads it will find the damage
+            return None  # the next reader will find the damage
         return Seal(
             base=self.base,
             end=self.end,
@@ -423,7 +425,7 @@ class Segment:
         )
 
     def _last_position(self) -> int:
-        """Return where the last batch begins."""
+        """Return where the last batch starts."""
         window = Window(self.file, self.size)
         position = after = self.index.offsets.last_position
         while after < self.size:
@@ -431,7 +433,7 @@ class Segment:
         return position
 
     def doubt(self, size: int, reason: str) -> None:
-        """Give out no batch from the position `size` on: they are not what was written."""
+        """Return no batch from position `size` onwards: the data there is not what was written."""
         self.unload_index()
         self._newest = None
         self._next_reads.clear()
@@ -460,12 +462,12 @@ class Segment:
         return self._index is not None
 
     def start_index(self) -> SegmentIndex:
-        """Begin with empty indexes, for batches that are yet to come."""
+        """Start with empty indexes, for batches still to be written."""
         self._index = self.new_index()
         return self._index
 
     def load_index(self, position: int, end_offset: Offset) -> Offset:
-        """Take the indexes up to `position` from their files, for a segment that goes on there.
+        """Load the indexes up to `position` from their files, for a segment that continues there.
 
         Returns the end offset of the last batch before.
         """
@@ -478,7 +480,7 @@ class Segment:
             return self._rebuild(index, position)
 
     def unload_index(self) -> None:
-        """Forget the indexes of a closed segment until they are needed again."""
+        """Unload the indexes of a closed segment until they are needed again."""
         if self._index is not None:
             self._newest = self.newest()
             self._index.close()
@@ -507,7 +509,7 @@ class Segment:
             index.write_repaired()
 
     def _guarded(self, look_up: Callable[[], _Found]) -> _Found:
-        """Look something up; when an index entry led astray, once more with a new index."""
+        """Run a lookup; if an index entry was wrong, rebuild the index and retry once."""
         try:
             with disk_errors(self.path):
                 return look_up()
@@ -528,7 +530,7 @@ class Segment:
     # --- compacting ------------------------------------------------------------------------------
 
     def batches(self) -> Iterator[BatchView]:
-        """Yield all batches, checked; raises CorruptLog at one that is damaged."""
+        """Yield all batches, checked; raises CorruptLog at a damaged one."""
         window = Window(self.file, self.size)
         position = 0
         while position < self.size:
@@ -545,10 +547,10 @@ class Segment:
         self._check_ended()
 
     def hide_index(self) -> None:
-        """Remove the index files and write none until `is_index_hidden` is taken back.
+        """Remove the index files and write none until `is_index_hidden` is cleared.
 
-        For a file that is about to be replaced: once that is durable, no crash can leave indexes
-        beside batches that they do not fit.
+        For a file about to be replaced: once this is durable, no crash can leave indexes beside
+        batches that they do not match.
         """
         self.is_index_hidden = True
         index = self.new_index() if self._index is None else self._index
@@ -557,7 +559,7 @@ class Segment:
     def take_file(self, path: str, index: SegmentIndex) -> None:
         """Give a synced file with the same offsets this segment's name; `index` belongs to it.
 
-        The indexes were hidden, durably. The name is durable when the folder has been synced.
+        The indexes were hidden, durably. The name is durable once the folder is synced.
         """
         assert self.is_index_hidden
         with disk_errors(self.path):
@@ -571,7 +573,7 @@ class Segment:
         self.take_index(index)
 
     def take_index(self, index: SegmentIndex) -> None:
-        """Use indexes that were made with the file that is there now."""
+        """Use indexes that were built with the current file."""
         index.finish()
         self._index = index
         self._newest = None
@@ -580,19 +582,19 @@ class Segment:
     # --- the end ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self.file.close()
         if self._index is not None:
             self._index.close()
 
     def remove(self) -> None:
-        """Remove the files; what was read from them stays good."""
+        """Remove the files; data already read from them stays valid."""
         self.close()
         remove_files(self._disk, self.stem)
 
 
 def remove_files(disk: Disk, stem: str) -> None:
-    """Remove what exists of a segment's files; the folder is still to be synced."""
+    """Remove a segment's existing files; the caller syncs the folder."""
     with disk_errors(stem):
         for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
             with suppress(FileNotFoundError):

@@ -1,8 +1,8 @@
-"""Reading a closed segment from end to end: is it what was written?
+"""Reads a closed segment in full to check that it is what was written.
 
-Each batch must have its checksum, begin where the one before ends, and be of the term that the
-journal says; all together must be what the segment's seal says. In a log with holes only the seal
-can tell a batch that was compacted away from one that is lost.
+Each batch must have a valid checksum, start where the one before ends, and have the term that the
+journal records; all together must match the segment's seal. In a log with holes only the seal can
+distinguish a batch that was compacted away from a lost one.
 """
 
 from collections.abc import Callable, Generator
@@ -18,11 +18,11 @@ from kafkaesque.record.view import HEADER_BYTES, first_damage, peek_size, peek_s
 from kafkaesque.types import Offset, Term
 
 PIECE_BYTES = 64 << 10
-"""Looked at in one step, about half a millisecond; a larger batch is one step."""
+"""Bytes checked in one step, about half a millisecond; a larger batch is one step."""
 
 
 class BadPlace(Struct, frozen=True, kw_only=True):
-    """Where a segment ceases to be what was written."""
+    """The first place where a segment is not what was written."""
 
     position: int
     offset: Offset
@@ -41,11 +41,11 @@ def check_segment(
 ) -> Generator[int, None, Seal | BadPlace]:
     """Read the first `size` bytes of a file, a piece per step, which yields its length.
 
-    They are to hold the offsets [base, end). Returns the first bad place, or else their seal.
+    They should hold the offsets [base, end). Returns the first bad place, or else their seal.
     """
     position, expected = 0, base
     sealing = Sealing()
-    while position < size:  # ends: each step moves on, or returns
+    while position < size:  # terminates: each step advances or returns
         try:
             with disk_errors(file.path):
                 data = _whole_batches(file, position, size)
@@ -56,11 +56,11 @@ def check_segment(
             return BadPlace(
                 position=position, offset=min(expected, end - 1), reason="the file ends here"
             )
-        # The first of a piece may not reach back, as that of a read may.
+        # Unlike a read, a piece must not start before the expected offset.
         is_early = len(data) >= HEADER_BYTES and peek_size(data)[0] < expected
         found = first_damage(data, expected, term_at, has_holes=has_holes)
         if found is None and is_early:
-            found = 0, expected, f"the batch of offset {peek_size(data)[0]} is here"
+            found = 0, expected, f"found the batch of offset {peek_size(data)[0]}"
         if found is not None:
             at, offset, reason = found
             return BadPlace(position=position + at, offset=min(offset, end - 1), reason=reason)
@@ -68,21 +68,21 @@ def check_segment(
         position += len(data)
         yield len(data)
     if expected > end or (expected < end and not has_holes):
-        reason = f"its batches end at offset {expected}, and not at {end}"
+        reason = f"its batches end at offset {expected}, not at {end}"
         return BadPlace(position=position, offset=min(expected, end - 1), reason=reason)
     seal = sealing.seal(base, end)
     if seals and all(not is_same(seal, one) for one in seals):
-        return BadPlace(position=0, offset=base, reason="its batches are not those of its seal")
+        return BadPlace(position=0, offset=base, reason="its batches do not match its seal")
     return seal
 
 
 def is_same(one: Seal, other: Seal) -> bool:
-    """Tell whether two seals are of the same batches."""
+    """Return whether two seals are of the same batches."""
     return (one.bytes, one.checksum) == (other.bytes, other.checksum)
 
 
 def _whole_batches(file: File, position: int, size: int) -> memoryview:
-    """Return the next piece: whole batches, or else what is there instead of one."""
+    """Return the next piece: whole batches, or the bytes found instead of one."""
     data = memoryview(_read_ahead(file, position, min(PIECE_BYTES, size - position)))
     stop = 0
     while stop + HEADER_BYTES <= len(data):
@@ -99,11 +99,11 @@ def _whole_batches(file: File, position: int, size: int) -> memoryview:
 
 
 def _read_ahead(file: File, position: int, length: int) -> bytes:
-    """Return bytes from a position on, fewer where a bad sector follows.
+    """Return bytes at a position, fewer if a bad sector follows.
 
     Raises UnreadableBatch if not even a header can be read.
     """
-    while length > HEADER_BYTES:  # ends: it is halved
+    while length > HEADER_BYTES:  # terminates: the length is halved
         with suppress(UnreadableBatch):
             return _read(file, position, length)
         length = max(length // 2, HEADER_BYTES)
@@ -121,7 +121,7 @@ def _read(file: File, position: int, length: int) -> bytes:
 
 
 def _note(data: memoryview, sealing: Sealing) -> Offset:
-    """Take account of whole, good batches; returns where the last of them ends."""
+    """Add whole, good batches to the seal; returns where the last of them ends."""
     position = 0
     while position < len(data):
         length = peek_size(data, position)[1]

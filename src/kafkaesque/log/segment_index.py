@@ -1,8 +1,8 @@
 """The two index files of one segment, kept and repaired together.
 
-They are a help and never the truth: everything in them can be found again by walking over the
-batches' headers. So entries are gathered in memory and written rarely, nobody waits for them to be
-durable, and what a crash leaves of them is checked when it is read.
+They are only an aid: everything in them can be recovered by scanning the batches' headers. So
+entries are collected in memory and written rarely, nothing waits for them to be durable, and they
+are checked when read after a crash.
 """
 
 from bisect import bisect_left
@@ -19,13 +19,13 @@ from kafkaesque.log.window import BadBatch, Window
 from kafkaesque.types import Offset
 
 CLEANED_SUFFIX = ".cleaned"
-"""Ends the name of a file that is not finished; worth nothing after a crash."""
+"""Suffix of an unfinished file; worthless after a crash."""
 
 
 class SegmentIndex:
     """Offset index and time index of the segment at `base`, and its greatest timestamp so far.
 
-    Every batch is told to `note`, in order.
+    `note` must be called for every batch, in order.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class SegmentIndex:
         self._resume()
 
     def note(self, base: Offset, max_timestamp_ms: int, position: int) -> None:
-        """Take account of the batch at `position`, behind all noted before."""
+        """Add the batch at `position`, after all noted before."""
         if position >= self._next_position:
             self._add_entries(base, position)
         if max_timestamp_ms > self.max_timestamp_ms:
@@ -74,7 +74,7 @@ class SegmentIndex:
 
     def _add_entries(self, base: Offset, position: int) -> None:
         relative = base - self._base
-        # Behind a huge hole an offset may not fit: such a batch is the segment's last, found from
+        # After a huge hole an offset may not fit: such a batch is the segment's last, found from
         # the entry before.
         if relative <= RELATIVE_MAX:
             self.offsets.add(relative, position)
@@ -82,18 +82,18 @@ class SegmentIndex:
             self.finish()
 
     def finish(self) -> None:
-        """Enter the greatest timestamp so far, as is due when the segment is closed."""
+        """Add an entry for the greatest timestamp so far; due when the segment is closed."""
         if self.max_timestamp_ms > self.times.last_timestamp:
-            # An offset within a hole stands for the batch behind the hole, so it may be cut short.
+            # An offset within a hole stands for the batch after the hole, so it may be clamped.
             relative = min(self.max_timestamp_offset - self._base, RELATIVE_MAX)
             self.times.add(self.max_timestamp_ms, relative)
 
     def position_of(self, offset: Offset) -> tuple[int, Offset]:
-        """Return where to start looking for the batch of `offset`, and an offset that is there."""
+        """Return where to start looking for the batch of `offset`, and an offset found there."""
         return self._entry(self.offsets.floor(min(offset - self._base, RELATIVE_MAX)))
 
     def position_of_time(self, timestamp_ms: int) -> tuple[int, Offset]:
-        """Return where to start looking for a batch not earlier, and an offset that is there."""
+        """Return where to start searching for a batch not earlier, and an offset found there."""
         if timestamp_ms <= NO_TIMESTAMP:
             return 0, self._base
         number = self.times.ceiling(timestamp_ms)
@@ -106,12 +106,12 @@ class SegmentIndex:
             return 0, self._base
         return self.offsets.positions[number], self._base + self.offsets.relatives[number]
 
-    # --- what a file held, completed from the batches -------------------------------------------
+    # --- loading and completing -----------------------------------------------------------------
 
     def load(self, window: Window, log_bytes: int) -> None:
-        """Read the files of a closed segment; add what they lack by walking over its batches.
+        """Read the files of a closed segment; add missing entries by scanning its batches.
 
-        Raises BadBatch when an entry leads astray or the segment itself is damaged.
+        Raises BadBatch when an entry is wrong or the segment itself is damaged.
         """
         if self._read(log_bytes) and self._lacks_nothing(window, log_bytes):
             return
@@ -121,20 +121,20 @@ class SegmentIndex:
         self.finish()
 
     def load_up_to(self, window: Window, log_bytes: int, end_offset: Offset) -> Offset:
-        """Read the files of a segment that was open when we stopped; forget what lies behind.
+        """Read the files of a segment that was active at the stop; drop entries beyond `log_bytes`.
 
         Returns the end offset of the last batch before `log_bytes`.
         """
         self._read(log_bytes)
         self._forget_times(end_offset)
-        # The time index may have lost more than the offset index, and the greatest timestamp at
-        # the end is not written anywhere: go back to the last batch that both vouch for.
+        # The time index may have lost more than the offset index, and the greatest timestamp at the
+        # end is not written anywhere: go back to the last batch that both cover.
         self._go_back_to_last_time()
         self._resume()
         return self._complete(window, log_bytes)
 
     def rebuild(self, window: Window, log_bytes: int) -> Offset:
-        """Forget the entries and make them anew by walking over all batches."""
+        """Rebuild the entries by scanning all batches."""
         self._clear()
         return self._complete(window, log_bytes)
 
@@ -152,7 +152,7 @@ class SegmentIndex:
         )
 
     def _lacks_nothing(self, window: Window, log_bytes: int) -> bool:
-        """Tell whether no entry would be due behind the last one."""
+        """Return whether no entry is due after the last one."""
         position = self.offsets.last_position
         self._check_last_entry(window, log_bytes)
         while position < log_bytes and position < self._next_position:
@@ -178,7 +178,7 @@ class SegmentIndex:
         return offset_data, time_data
 
     def _complete(self, window: Window, log_bytes: int) -> Offset:
-        """Note the batches from the last entry on; returns the end offset of the last of them."""
+        """Note the batches from the last entry onwards; returns the end offset of the last."""
         self._check_last_entry(window, log_bytes)
         position = self.offsets.last_position
         end = self._base
@@ -197,13 +197,13 @@ class SegmentIndex:
             window.check_entry(position, offset)
 
     def _resume(self) -> None:
-        """Go on behind the last entries."""
+        """Continue after the last entries."""
         self._next_position = self.offsets.last_position + self._interval_bytes
         self.max_timestamp_ms = self.times.last_timestamp
         self.max_timestamp_offset = self._base + (self.times.relatives[-1] if self.times else 0)
 
     def cut(self, window: Window, position: int, offset: Offset) -> None:
-        """Forget the batches from `position` on, whose first offset is `offset`."""
+        """Drop the batches from `position` onwards, whose first offset is `offset`."""
         self.offsets.keep(self.offsets.count_below(position))
         self._offsets_written = min(self._offsets_written, len(self.offsets))
         self._forget_times(offset)
@@ -217,10 +217,11 @@ class SegmentIndex:
         return [self._write_times(), self._write_offsets()]
 
     def write_repaired(self) -> None:
-        """Write what the files of a closed segment lacked.
+        """Write the missing entries of a closed segment's files.
 
-        Of the offset index a part will do, its gaps are seen; a part of the time index would pass
-        for the whole, so it takes its place whole or not at all. On a full disk there is none.
+        A partial offset index is fine, since its gaps are noticed; a partial time index would pass
+        for a complete one, so it is replaced as a whole or not at all. On a full disk there is
+        none.
         """
         if self._offsets_written == len(self.offsets) and self._times_written == len(self.times):
             self.trim_files()
@@ -239,7 +240,7 @@ class SegmentIndex:
             raise
 
     def begin_writing(self) -> File:
-        """Write the time index under another name; `finish_writing` follows when it is synced."""
+        """Write the time index to a temporary file; `finish_writing` follows when it is synced."""
         unfinished = self._time_path + CLEANED_SUFFIX
         with disk_errors(self._time_path):
             with suppress(FileNotFoundError):
@@ -254,7 +255,7 @@ class SegmentIndex:
         return file
 
     def finish_writing(self, file: File) -> None:
-        """Let the synced time index take its place, and write the offset index."""
+        """Rename the synced time index into place, and write the offset index."""
         file.close()
         with disk_errors(self._time_path):
             self._disk.rename(file.path, self._time_path)
@@ -265,7 +266,7 @@ class SegmentIndex:
         self._write_offsets()
 
     def give_up_writing(self, file: File) -> None:
-        """Remove the time index that was begun."""
+        """Remove the unfinished time index."""
         file.close()
         with disk_errors(self._time_path), suppress(FileNotFoundError):
             self._disk.remove(file.path)
@@ -297,7 +298,7 @@ class SegmentIndex:
         return file
 
     def trim_files(self) -> list[File]:
-        """Cut forgotten entries off the files that exist, and return those that were longer.
+        """Cut dropped entries off the existing files, and return the files that were longer.
 
         Needs no room on the disk.
         """
@@ -312,11 +313,11 @@ class SegmentIndex:
 
     @property
     def files(self) -> list[File]:
-        """The files that are open."""
+        """The open files."""
         return [file for file in (self._offset_file, self._time_file) if file is not None]
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for file in self.files:
             file.close()
         self._offset_file = self._time_file = None
@@ -334,7 +335,7 @@ def peek_newest(disk: Disk, stem: str, base: Offset) -> tuple[int, Offset] | Non
         data = read_if_readable(file, start, size - start)
         file.close()
     entries = TimeIndex.decode(data)
-    # Two entries are enough to tell entries from the zeros that a torn file may end with.
+    # Two entries suffice to distinguish entries from the zeros at the end of a torn file.
     if size % TIME_ENTRY_BYTES or not len(entries) or len(entries) * TIME_ENTRY_BYTES < len(data):
         return None
     return entries.last_timestamp, base + entries.relatives[-1]
@@ -356,7 +357,7 @@ def _content(file: File | None) -> bytes:
 
 
 def _replace_tail(file: File, position: int, data: bytes) -> None:
-    """Make `data` the end of the file, whatever was there."""
+    """Make `data` the end of the file, replacing anything after `position`."""
     if data:
         file.write(position, data)
     _cut(file, position + len(data))

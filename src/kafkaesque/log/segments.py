@@ -1,13 +1,13 @@
-"""The batches of one partition by offset: segments back to back, the last one appended to.
+"""The batches of one partition by offset: contiguous segments; appends go to the last one.
 
-Nothing here is durable by itself: `take_dirty` says what to sync, and `point` names the end that is
-durable once that is done. Whoever writes the point down owes two things. Before `truncate` cuts
-below it, a lower point must be on disk, for a file that is shorter than its point counts as
-damaged. And only segments before the point's may be compacted.
+Nothing here is durable on its own: `take_dirty` returns what to sync, and `point` is the end that
+is durable after that sync. A caller that records the point has two duties. Before `truncate` cuts
+below it, a lower point must be on disk, because a file shorter than its point counts as damaged.
+And only segments before the point's may be compacted.
 
 A log may have holes, where a leader had compacted records away before it sent the rest. A new
-segment is named by the end of the one before it, also when its first batch lies behind a hole:
-recovery can then tell a hole from a segment whose end was lost.
+segment is named after the end of the one before it, even when its first batch lies behind a hole:
+so recovery can distinguish a hole from a segment whose end was lost.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,9 +18,10 @@ from itertools import accumulate, takewhile
 
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import CorruptLog, DiskFull, OffsetOutOfRange
+from kafkaesque.errors import DiskFull
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.errors import CorruptLog, OffsetOutOfRange
 from kafkaesque.log.offset_index import RELATIVE_MAX
 from kafkaesque.log.seals import Seal, Seals
 from kafkaesque.log.segment import (
@@ -41,7 +42,7 @@ __all__ = ["SegmentInfo", "Segments", "SyncedPoint"]
 
 
 class Segments:
-    """One partition's batches; made by `create` for a new log and by `recover` for an old one.
+    """One partition's batches; made by `create` for a new log and by `recover` for an existing one.
 
     `end_offset` is the first offset not written. One thread owns it all.
     """
@@ -62,13 +63,15 @@ class Segments:
         self.config = config
         self.end_offset = end_offset
         self.compacted_to = segments[0].base
-        """Up to here no key occurs twice; known in memory only, `log/compaction.py` moves it."""
+        """No key occurs twice before this offset; kept in memory only, moved by
+        `log/compaction.py`.
+        """
         self.seals = seals
-        """What the closed segments must be like; see `log/seals.py`."""
+        """The seals of the closed segments; see `log/seals.py`."""
         self.found: tuple[CorruptLog, ...] = ()
-        """What recovery found to be damaged; each says from which offset on."""
+        """The damage that recovery found; each with its first offset."""
         self._saving: File | None = None
-        """The seals that the round under way makes durable."""
+        """The seals file that the current round makes durable."""
         self._clock = clock
         self._segments = list(segments)
         self._bases = [segment.base for segment in segments]
@@ -84,7 +87,7 @@ class Segments:
     def create(
         cls, disk: Disk, folder: str, config: LogConfig, clock: Clock, start_offset: Offset
     ) -> "Segments":
-        """Begin a log at `start_offset`: a durable folder, a segment that is yet to be synced."""
+        """Create a log at `start_offset`: a durable folder and a segment still to be synced."""
         with disk_errors(folder):
             disk.make_folder(folder)
         discard_segments(disk, folder, only_empty=True)
@@ -107,11 +110,11 @@ class Segments:
         term_at: TermAt,
         has_holes: bool = True,
     ) -> "Segments":
-        """Open a log that was stopped or crashed; see `log/segments_recovery.py` for the rules.
+        """Open a log after a stop or a crash; see `log/segments_recovery.py` for the rules.
 
-        Without `has_holes` a log that ends early is damaged, with it that may be compaction's work.
-        All is durable after the next sync. Raises CorruptLog, and changes nothing, when the segment
-        of the synced point is not what was written up to there. `found` tells of other damage.
+        Without `has_holes` a log that ends early is damaged; with it, compaction may be the reason.
+        All is durable after the next sync. Raises CorruptLog, changing nothing, when the synced
+        part of the synced point's segment is damaged. Other damage is in `found`.
         """
         recovered = recover_segments(
             disk,
@@ -140,7 +143,7 @@ class Segments:
 
     @property
     def first_base(self) -> Offset:
-        """The base of the oldest segment: the first offset that can be asked for."""
+        """The base of the oldest segment: the first offset that can be read."""
         return self._bases[0]
 
     @property
@@ -150,21 +153,21 @@ class Segments:
 
     @property
     def active_base(self) -> Offset:
-        """The base of the segment that is appended to."""
+        """The base of the active segment."""
         return self._active.base
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all batches, indexes not counted."""
+        """The bytes of all batches, without indexes."""
         return sum(segment.size for segment in self._segments)
 
     # --- appending -------------------------------------------------------------------------------
 
     def append(self, *batches: Buffer) -> int:
-        """Write stamped batches at the end, or behind a hole that begins there.
+        """Write stamped batches at the end, or after a hole there.
 
-        Returns how many of the first ones were written: those that go with one write. Kept light,
-        `bench/append.py` watches it. After DiskFull or DiskFailed the log is as before.
+        Returns how many of the first ones it wrote: those that go with one write. Kept light;
+        `bench/append.py` measures it. After DiskFull or DiskFailed the log is unchanged.
         """
         active, now_ms = self._active, self._clock.now_ms()
         base, end, _ = span = peek_span(batches[0])
@@ -181,20 +184,20 @@ class Segments:
         return len(batches)
 
     def roll(self) -> None:
-        """Close the active segment and begin another, unless it is empty; raises DiskFull."""
+        """Close the active segment and start another, unless it is empty; raises DiskFull."""
         if self._active.size:
             self._roll()
 
     @property
     def is_old(self) -> bool:
-        """Whether the active segment would be closed by its age at the next append."""
+        """Whether the next append would close the active segment because of its age."""
         active = self._active
         age_ms = self._clock.now_ms() - active.first_append_ms
         return active.size > 0 and age_ms > self.config.segment_age_ms_max
 
     @property
     def has_rolled(self) -> bool:
-        """Whether a closed segment is yet to be synced."""
+        """Whether a closed segment still has to be synced."""
         return bool(self._dirty_files)
 
     def _must_roll(self, active: Segment, size: int, end: Offset, now_ms: int) -> bool:
@@ -205,7 +208,7 @@ class Segments:
         )
 
     def _roll(self) -> Segment:
-        """Close the active segment and open one behind it; after an error all is as before."""
+        """Close the active segment and open the next; an error leaves everything unchanged."""
         old = self._active
         seal = old.seal()
         index = old.index
@@ -238,10 +241,10 @@ class Segments:
     # --- reading ---------------------------------------------------------------------------------
 
     def read(self, offset: Offset, bytes_max: int, *, first_always: bool = True) -> memoryview:
-        """Return whole batches of one segment from the one that covers `offset`, or is next.
+        """Return whole batches of one segment, from the one that covers or follows `offset`.
 
-        As many as `bytes_max` allows; with `first_always` the first however large it is. None at
-        the end.
+        As many as `bytes_max` allows; with `first_always` the first, however large. None at the
+        end.
         """
         self._check_offset(offset)
         bytes_max = min(bytes_max, self.config.read_bytes_max)
@@ -253,24 +256,32 @@ class Segments:
         return EMPTY
 
     def tail(self, offset: Offset) -> memoryview:
-        """Return the last batch from memory, if it begins at `offset` and is small; else nothing.
+        """Return the last batch from memory, if it starts at `offset` and is small; else nothing.
 
-        For consumers at the end of the log, see `bench/latency.py`. Peers are sent what the disk
-        holds, so that damage shows.
+        For consumers at the end of the log, see `bench/latency.py`. Peers get the data from the
+        disk, so that damage shows.
         """
         return self._active.tail(offset)
 
     def bytes_from(self, offset: Offset) -> int:
-        """Return about how many bytes lie in the segment of `offset` from there on; reads none.
+        """Estimate the bytes from `offset` to the end of its segment; reads none.
 
-        Never too few; too many by the distance between two entries of the index.
+        Never too few; too many by up to the distance between two index entries.
         """
         self._check_offset(offset)
         number = bisect_right(self._bases, offset) - 1
         return self._touch(self._segments[number]).bytes_from(offset)
 
+    def bytes_behind(self, offset: Offset) -> int:
+        """Estimate the bytes from `offset` to the end; reads none.
+
+        Too many by up to the distance between two index entries.
+        """
+        later = self._segments[bisect_right(self._bases, offset) :]
+        return self.bytes_from(offset) + sum(segment.size for segment in later)
+
     def batch_base(self, offset: Offset) -> Offset:
-        """Return the base offset of the batch that covers `offset`, or is next; else the end."""
+        """Return the base offset of the batch that covers or follows `offset`; else the end."""
         self._check_offset(offset)
         for segment in self._segments_from(offset):
             base = segment.batch_base(offset)
@@ -281,12 +292,12 @@ class Segments:
     def find_time(self, timestamp_ms: int, first: Offset = 0) -> memoryview | None:
         """Return the first batch with a timestamp not earlier than this; None if there is none.
 
-        Batches that end before the offset `first` are passed over.
+        Batches that end before the offset `first` are skipped.
         """
         number = bisect_left(self._closed_maxima(), timestamp_ms)
         number = max(number, bisect_right(self._bases, first) - 1)
         for segment in self._segments[number:]:
-            # The greatest timestamp may be one that compaction took away: then look further.
+            # Compaction may have removed the record with the greatest timestamp: then continue.
             if segment.newest()[0] >= timestamp_ms or segment.damage is not None:
                 data = self._touch(segment).find_time(timestamp_ms, first)
                 if data is not None:
@@ -294,7 +305,7 @@ class Segments:
         return None
 
     def newest_time(self, first: Offset = 0) -> memoryview | None:
-        """Return the first batch that has the greatest timestamp; None if there is no batch.
+        """Return the first batch with the greatest timestamp; None if there is no batch.
 
         Batches that end before the offset `first` do not count.
         """
@@ -310,17 +321,17 @@ class Segments:
         return data if data else self.read(max(self.first_base, first), 1)
 
     def _newest(self, segment: Segment, first: Offset) -> tuple[int, Offset]:
-        """Return a segment's greatest timestamp and where it is, at or behind `first`."""
+        """Return a segment's greatest timestamp and where it is, at or after `first`."""
         newest = segment.newest()
         return newest if newest[1] >= first else self._touch(segment).newest_from(first)
 
     def each_info(self) -> Iterator[SegmentInfo]:
-        """Yield what there is to know of each segment, oldest first; the first time from disk."""
+        """Yield each segment's info, oldest first; the first time from disk."""
         for number in range(len(self._segments)):
             yield self._info(number)
 
     def active_info(self) -> SegmentInfo:
-        """Return what there is to know of the segment that is appended to."""
+        """Return the active segment's info."""
         return self._info(len(self._segments) - 1)
 
     def _info(self, number: int) -> SegmentInfo:
@@ -336,7 +347,7 @@ class Segments:
         )
 
     def span(self, offset: Offset) -> tuple[Segment, Offset]:
-        """Return the segment that `offset` belongs to, and the offset at which the next begins."""
+        """Return the segment of `offset`, and the offset at which the next one starts."""
         self._check_offset(offset)
         number = bisect_right(self._bases, offset)
         end = self._bases[number] if number < len(self._bases) else self.end_offset
@@ -347,7 +358,7 @@ class Segments:
             raise OffsetOutOfRange(offset, self._bases[0], self.end_offset)
 
     def _segments_from(self, offset: Offset) -> Iterator[Segment]:
-        """Yield the segment that `offset` belongs to and those behind it: a hole may end there."""
+        """Yield the segment of `offset` and those after it: a hole may end there."""
         for number in range(bisect_right(self._bases, offset) - 1, len(self._segments)):
             yield self._touch(self._segments[number])
 
@@ -359,7 +370,7 @@ class Segments:
         return self._maxima
 
     def _touch(self, segment: Segment) -> Segment:
-        """Remember that this closed segment was used; the one unused longest loses its index."""
+        """Mark this closed segment as used; unload the index of the one unused for longest."""
         if segment.is_closed:
             self._loaded[segment] = None
             self._loaded.move_to_end(segment)
@@ -373,21 +384,21 @@ class Segments:
     # --- removing --------------------------------------------------------------------------------
 
     def truncate(self, offset: Offset, *, has_holes: bool = True) -> None:
-        """Cut off everything from `offset` on, which lies between batches.
+        """Cut off everything from `offset` onwards, which lies between batches.
 
-        Raises CorruptLog, and has changed nothing, where the batches before it are damaged.
-        Segments behind the cut are gone for good when this returns. The cut itself is durable
-        after the next sync: had it come first, a crash could leave old data behind a gap.
+        Raises CorruptLog, changing nothing, if the batches before it are damaged. Segments after
+        the cut are gone for good on return. The cut itself is durable after the next sync: had it
+        come first, a crash could leave old data behind a gap.
         """
         self._check_offset(offset)
         if offset == self.end_offset:
             return
         number = bisect_right(self._bases, offset) - 1
         segment = self._touch(self._segments[number])
-        segment.boundary(offset, has_holes=has_holes)  # damage shows before anything is removed
+        segment.boundary(offset, has_holes=has_holes)  # find damage before removing anything
         later = self._segments[number + 1 :]
         if later:
-            # Before a file is another than its seal says, or is gone.
+            # Before a file stops matching its seal, or is gone.
             self._forget_now(self.seals.bases_from(segment.base))
             self._remove(later)
             del self._segments[number + 1 :], self._bases[number + 1 :]
@@ -399,7 +410,7 @@ class Segments:
         self.end_offset = offset
 
     def drop_before(self, offset: Offset) -> int:
-        """Remove the closed segments that hold only offsets before this; returns bytes freed."""
+        """Remove the closed segments that end at or before this offset; returns bytes freed."""
         count = min(bisect_right(self._bases, offset), len(self._segments)) - 1
         if count <= 0:
             return 0
@@ -412,11 +423,11 @@ class Segments:
         return sum(segment.size for segment in dropped)
 
     def has_before(self, offset: Offset) -> bool:
-        """Tell whether a closed segment holds only offsets before this."""
+        """Return whether a closed segment holds only offsets before this."""
         return len(self._bases) > 1 and self._bases[1] <= offset
 
     def reset(self, offset: Offset) -> None:
-        """Remove everything and begin anew at `offset`; durable but for the new, empty segment."""
+        """Remove everything and restart at `offset`; durable except for the new, empty segment."""
         self._give_up_saving()
         self.seals.remove_file()
         self.seals = Seals(self.disk, self.folder)
@@ -441,25 +452,25 @@ class Segments:
     # --- seals -----------------------------------------------------------------------------------
 
     def closed(self) -> list[Segment]:
-        """Return the segments that are not appended to, oldest first."""
+        """Return the closed segments, oldest first."""
         return self._segments[:-1]
 
     def end_of(self, segment: Segment) -> Offset:
-        """Return the offset at which the next segment begins, for a closed one."""
+        """Return the offset at which a closed segment's successor starts."""
         return self._bases[bisect_right(self._bases, segment.base)]
 
     def next_base(self, offset: Offset) -> Offset:
-        """Return where the segment behind that of `offset` begins; the log's end if none does."""
+        """Return where the segment after that of `offset` starts; the log's end if none does."""
         number = bisect_right(self._bases, offset)
         return self._bases[number] if number < len(self._bases) else self.end_offset
 
     def doubted(self, offset: Offset) -> tuple[Offset, Offset] | None:
-        """Return the offsets [base, end) of the segment of `offset`, if it is known as damaged."""
+        """Return the offsets [base, end) of the segment of `offset`, if known to be damaged."""
         segment = self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
         return None if segment.damage is None else (segment.base, self.end_of(segment))
 
     def doubt(self, offset: Offset, reason: str) -> None:
-        """Give out nothing of the closed segment of `offset`, where nobody else would notice."""
+        """Stop serving the closed segment of `offset`: reads would not notice its damage."""
         segment = self._segments[bisect_right(self._bases, offset) - 1]
         if segment.is_closed and segment.damage is None:
             self._loaded.pop(segment, None)
@@ -469,7 +480,7 @@ class Segments:
             self._maxima = None
 
     def _forget_now(self, bases: Sequence[Offset]) -> None:
-        """Make it durable that nothing is known of these segments."""
+        """Forget the seals of these segments, durably."""
         self._give_up_saving()
         self.seals.forget(bases)
         if self.seals.is_dirty:
@@ -486,16 +497,16 @@ class Segments:
     def compactable(self, below: Offset) -> list[Segment]:
         """Return the closed segments wholly before `below`, without the log's newest batch.
 
-        Those behind a damaged one have to wait.
+        Segments after a damaged one must wait.
         """
         newest = max((s.base for s in self._segments if s.size), default=self.first_base)
-        # What is damaged may hold older values of keys: tombstones behind it must stay.
+        # A damaged segment may hold older values of keys: tombstones after it must stay.
         sound = takewhile(lambda segment: segment.damage is None, self._segments)
         closed = zip(sound, self._bases[1:], strict=False)
         return [segment for segment, end in closed if end <= below and segment.base < newest]
 
     def bytes_to_compact(self, below: Offset) -> tuple[int, int]:
-        """Return how much of `compactable` no pass has seen yet, and how much one has."""
+        """Return how many bytes of `compactable` no pass has covered yet, and how many one has."""
         dirty = clean = 0
         for segment in self.compactable(below):
             if self.end_of(segment) > self.compacted_to:
@@ -505,13 +516,13 @@ class Segments:
         return dirty, clean
 
     def holds(self, segment: Segment) -> bool:
-        """Tell whether this is still one of the closed segments."""
+        """Return whether this is still one of the closed segments."""
         number = bisect_left(self._bases, segment.base)
         is_there = number < len(self._segments) and self._segments[number] is segment
         return is_there and segment.is_closed
 
     def hide_index(self, segment: Segment) -> None:
-        """Take the index files of a closed segment away; its file is about to change."""
+        """Remove the index files of a closed segment whose file is about to change."""
         assert self.holds(segment)
         for file in self._touch(segment).files:
             self._dirty_files.pop(file, None)
@@ -520,10 +531,9 @@ class Segments:
     def replace(
         self, segment: Segment, path: str, index: SegmentIndex, seal: Seal | None = None
     ) -> None:
-        """Let the synced file at `path` take the place of a closed segment's.
+        """Replace a closed segment's file with the synced file at `path`.
 
-        Its seal is among those expected, durably; without one the file is sealed when it is next
-        looked at.
+        Its seal is among those expected, durably; without one, the next full read seals the file.
         """
         assert self.holds(segment)
         if seal is None:
@@ -535,7 +545,7 @@ class Segments:
         self._touch(segment)
 
     def put_in(self, base: Offset, path: str, index: SegmentIndex) -> Segment:
-        """Let the synced file at `path` be the closed segment at `base`, of which there is none."""
+        """Make the synced file at `path` the closed segment at `base`, of which there is none."""
         number = bisect_left(self._bases, base)
         assert 0 < number < len(self._bases) and self._bases[number] > base, "between two others"
         with disk_errors(path):
@@ -550,11 +560,11 @@ class Segments:
         return segment
 
     def is_first(self, segment: Segment) -> bool:
-        """Tell whether the log begins in this segment: without it recovery would miss its start."""
+        """Return whether the log starts in this segment; recovery needs it to find the start."""
         return self._segments[0] is segment
 
     def remove(self, segment: Segment) -> None:
-        """Remove a closed segment of which no record is left; those before it take its offsets."""
+        """Remove an empty closed segment; the one before it takes over its offsets."""
         assert self.holds(segment) and segment.is_index_hidden and not self.is_first(segment)
         if self.seals.of(segment.base):
             self._forget_now([segment.base])
@@ -566,7 +576,7 @@ class Segments:
     # --- syncing ---------------------------------------------------------------------------------
 
     def take_dirty(self) -> tuple[list[File], list[str]]:
-        """Return files and folders to be synced for all up to `point` to be durable."""
+        """Return the files and folders whose sync makes everything up to `point` durable."""
         if self._active.size >= self._index_sync_at:
             self._index_sync_at = self._active.size + self.config.index_sync_bytes
             with suppress(DiskFull):  # entries stay in memory, and recovery can do without
@@ -576,9 +586,10 @@ class Segments:
         if self._is_active_dirty:
             self._dirty_files[self._active.file] = None
         if self.seals.is_dirty and not self.seals.is_saving:
-            with suppress(DiskFull):  # a seal that is missing is made again
+            with suppress(DiskFull):  # a missing seal is made again
                 self._saving = self.seals.begin_saving()
-                self._dirty_files[self._saving] = None
+        if self._saving is not None:  # also one of a round that a stop does not wait for
+            self._dirty_files[self._saving] = None
         files = list(self._dirty_files)
         folders = [self.folder] if self._is_folder_dirty else []
         self._dirty_files.clear()
@@ -587,32 +598,32 @@ class Segments:
         return files, folders
 
     def synced(self) -> None:
-        """Learn that what `take_dirty` gave is durable."""
+        """Handle a finished sync of what `take_dirty` returned."""
         file, self._saving = self._saving, None
         if file is not None and self.seals.finish_saving(file):
             self._is_folder_dirty = True
 
     @property
     def is_dirty(self) -> bool:
-        """Whether batches of the segment that is appended to are yet to be synced."""
+        """Whether the active segment has unsynced batches."""
         return self._is_active_dirty or self._active.file in self._dirty_files
 
     def put_back_dirty(self, files: Sequence[File], folders: Sequence[object]) -> None:
-        """Take back what `take_dirty` gave and was not synced."""
+        """Take back what `take_dirty` returned if it was not synced."""
         self._dirty_files.update(dict.fromkeys(files))
         self._is_folder_dirty = self._is_folder_dirty or bool(folders)
 
     def files_from(self, base: Offset) -> list[File]:
-        """Return the open files of the segments from `base` on."""
+        """Return the open files of the segments at and after `base`."""
         return [f for segment in self._segments if segment.base >= base for f in segment.files]
 
     def skip_to(self, offset: Offset) -> None:
-        """Let the log end at `offset`, behind a hole and without a batch; `point` then says so."""
+        """Move the log's end to `offset`, after a hole and without a batch; `point` follows."""
         assert offset >= self.end_offset
         self._active.end = self.end_offset = offset
 
     def point(self) -> SyncedPoint:
-        """Return where the end is now."""
+        """Return the current end."""
         active, end = self._active, self.end_offset
         return SyncedPoint(
             segment_base=active.base,
@@ -629,7 +640,7 @@ class Segments:
         return SyncedPoint(segment_base=segment.base, position=position, end_offset=offset)
 
     def close(self, *, syncs: bool = True) -> None:
-        """Let go of the files; a clean stop syncs everything before that, indexes too."""
+        """Close the files; a clean stop first syncs everything, indexes too."""
         if syncs:
             self._index_sync_at = self._active.size
             files, _ = self.take_dirty()

@@ -1,18 +1,17 @@
 """Opening a log's segments after a stop or a crash.
 
-What lies before the synced point was durable once, so damage there is damage. In the segment that
-the point lies in it leaves a log without a known end: nothing is changed and CorruptLog is raised.
-Segments before that are held against their seals (`log/known_segments.py`), and the log is opened
-without what is lost of them. What lies behind the point, the *tail*, may be torn: it is good up to
-the first batch that is not whole, not intact, not in order or not of the term that its offset
-belongs to, and is cut there.
+Data before the synced point was durable once, so anything wrong there is damage. Damage in the
+synced point's own segment leaves a log without a known end: nothing is changed and CorruptLog is
+raised. Segments before that are compared with their seals (`log/known_segments.py`), and the log is
+opened without their lost parts. Data after the point, the *tail*, may be torn: it is good up to the
+first batch that is incomplete, corrupt, out of order or not of its offset's term, and is cut there.
 
 In the tail a file may have holes between its batches, because a leader may send a log that it has
 compacted. Between two files it may not: a hole there is a file that lost its end. Before the synced
 point compaction leaves holes anywhere.
 
-Nothing is removed before everything was looked at. Recovery that is itself interrupted can be
-repeated: each step leaves less to do.
+Nothing is removed before everything has been checked. Interrupted recovery can be repeated: each
+step leaves less to do.
 """
 
 from bisect import bisect_right
@@ -22,9 +21,10 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 
 from kafkaesque.config import LogConfig
-from kafkaesque.errors import BatchError, CorruptLog, DiskFull, ForeignFile
+from kafkaesque.errors import DiskFull
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors
+from kafkaesque.log.errors import CorruptLog, ForeignFile
 from kafkaesque.log.known_segments import KnownSegments, TermAt
 from kafkaesque.log.seals import STAMP_BYTES, Seals, remove_seals
 from kafkaesque.log.segment import (
@@ -38,6 +38,7 @@ from kafkaesque.log.segment import (
 )
 from kafkaesque.log.window import SCAN_BYTES, BadBatch, UnreadableBatch, Window
 from kafkaesque.record.crc import crc32c
+from kafkaesque.record.errors import BatchError
 from kafkaesque.record.view import BatchView
 from kafkaesque.types import Offset
 
@@ -45,19 +46,19 @@ __all__ = ["Recovered", "TermAt", "discard_segments", "recover_segments"]
 
 
 class Recovered(Struct, frozen=True, kw_only=True):
-    """A log's segments, oldest first, at least one, and what else was found."""
+    """A log's segments, oldest first, at least one, and other results."""
 
     segments: list[Segment]
     end_offset: Offset
     unsynced: list[File]
-    """Still to be synced before anything is built on what they hold, and the folder with them."""
+    """Files to sync, together with the folder, before anything is built on their content."""
 
     seals: Seals
     damage: tuple[CorruptLog, ...]
 
 
 class _Found(Struct, kw_only=True):
-    """The names in a log's folder that are ours."""
+    """The names in a log's folder that belong to the log."""
 
     logs: list[Offset] = field(default_factory=list)
     indexes: set[Offset] = field(default_factory=set)
@@ -74,7 +75,7 @@ def recover_segments(
     term_at: TermAt,
     has_holes: bool,
 ) -> Recovered:
-    """Open a log; one sync makes durable what is left to sync, for all logs of a node."""
+    """Open a log; one sync makes the rest durable, for all logs of a node."""
     with disk_errors(folder):
         disk.make_folder(folder)
         finish_swaps(disk, folder)
@@ -88,7 +89,7 @@ def recover_segments(
         kept = known.kept(found.logs, found.indexes, synced, start_offset)
         durable = [base for base in kept if base <= synced.segment_base]
     else:
-        # A log without the segment that it starts with has lost all of it.
+        # A log without its first segment has lost everything.
         kept = found.logs[max(first, 0) :]
         durable = kept[:1] if first >= 0 else []
     opened: list[Segment] = []
@@ -128,8 +129,9 @@ def recover_segments(
 def discard_segments(disk: Disk, folder: str, *, only_empty: bool) -> None:
     """Remove the segments in a folder, durably.
 
-    With `only_empty` it refuses to remove data: then what is there is left from a creation that
-    was interrupted, or it belongs to a log that nobody here knows, and that is not ours to delete.
+    With `only_empty` it refuses to remove data, raising ForeignFile: such data belongs to a log
+    that this node does not know, so it must not be deleted. Empty files are left from an
+    interrupted creation.
     """
     with disk_errors(folder):
         found = _look(disk.list(folder))
@@ -145,9 +147,9 @@ def discard_segments(disk: Disk, folder: str, *, only_empty: bool) -> None:
 
 
 def finish_swaps(disk: Disk, folder: str) -> None:
-    """Give a mended segment its name if the damaged file had already lost it.
+    """Give a mended segment its name if the damaged file was already renamed.
 
-    A mended one whose damaged file is still in place is not needed: it is fetched again.
+    If the damaged file is still in place, the mended one is not needed: it is fetched again.
     """
     names = set(disk.list(folder))
     mended = [name for name in names if name.endswith(LOG_SUFFIX + MENDED_SUFFIX)]
@@ -175,7 +177,7 @@ def _look(names: list[str]) -> _Found:
 
 
 def _is_void(synced: SyncedPoint, start_offset: Offset, logs: list[Offset], first: int) -> bool:
-    """Tell whether the point lies in a segment that was dropped since it was written down."""
+    """Return whether the point's segment was dropped after the point was recorded."""
     if first >= 0 and logs[first] > synced.segment_base:
         return True
     return synced.segment_base not in logs and synced.end_offset <= start_offset
@@ -188,7 +190,7 @@ def _scan_first(
     *,
     has_holes: bool,
 ) -> Offset:
-    """Scan the segment that the synced point lies in, from there on; returns the end offset."""
+    """Scan the synced point's segment from the point onwards; returns the end offset."""
     if synced is None:
         segment.start_index()
         segment.checksum = 0
@@ -215,7 +217,7 @@ def _scan_later(
     tail: list[Segment],
     term_at: TermAt,
 ) -> None:
-    """Add those segments to the tail that follow without a gap."""
+    """Add the segments that follow without a gap to the tail."""
     for base in bases:
         before = tail[-1]
         if base != before.end or before.size < before.file.size():
@@ -229,10 +231,10 @@ def _scan_later(
 
 
 def _scan(segment: Segment, position: int, term_at: TermAt) -> None:
-    """Set size, end and index of the segment to what is good of it; cuts nothing yet.
+    """Set size, end and index of the segment to its good part; cuts nothing yet.
 
-    What is good is written once more, the same bytes in the same place: if a sync of them failed in
-    an earlier life, the kernel counts their pages as clean, shows them, and would never write them.
+    The good part is rewritten, the same bytes in the same place: if a sync of them failed in an
+    earlier run, the kernel counts their pages as clean, shows them, and would never write them.
     """
     size = segment.size
     index = segment.index
@@ -256,9 +258,9 @@ def _scan(segment: Segment, position: int, term_at: TermAt) -> None:
 
 @contextmanager
 def _torn(segment: Segment) -> Iterator[None]:
-    """Take a batch that is no good for the torn end of what was written last.
+    """Treat a bad batch as the torn end of the last write.
 
-    But not one that cannot be read: it may be whole, and acknowledged. Raises CorruptLog.
+    But not an unreadable one: it may be whole, and acknowledged. Raises CorruptLog.
     """
     try:
         yield
@@ -271,7 +273,7 @@ def _torn(segment: Segment) -> Iterator[None]:
 def _tidy(disk: Disk, folder: str, found: _Found, kept: set[Offset]) -> None:
     """Remove what an interrupted trim, cut or compaction left, and what follows the tail.
 
-    Durable before a file is cut: else a crash could leave old segments behind a new end.
+    Durable before a file is cut: otherwise a crash could leave old segments behind a new end.
     """
     unwanted = sorted((found.indexes | set(found.logs)) - kept)
     for base in unwanted:
@@ -284,9 +286,9 @@ def _tidy(disk: Disk, folder: str, found: _Found, kept: set[Offset]) -> None:
 
 
 def _settle(disk: Disk, folder: str, tail: list[Segment], synced: SyncedPoint | None) -> list[File]:
-    """Cut the tail where it ends, and return what is still to be synced of it.
+    """Cut the tail where it ends, and return its files still to be synced.
 
-    A cut is synced here: a crash after new batches were written must not bring back what was behind
+    A cut is synced here: a crash after new batches were written must not bring back the data behind
     it. So is a tail of several files, which is rare: all but the last are closed again.
     """
     files: list[File] = []
@@ -298,7 +300,7 @@ def _settle(disk: Disk, folder: str, tail: list[Segment], synced: SyncedPoint | 
                 is_cut = True
         files += [segment.file, *_write_index(segment)]
     if len(tail) == 1 and not is_cut:
-        # Indexes are only to be synced some day: recovery believes them no further than the point.
+        # Indexes may be synced at any time: recovery trusts them only up to the point.
         end = (tail[0].base, tail[0].size)
         ends_synced = synced is not None and end == (synced.segment_base, synced.position)
         return files[1:] if ends_synced else files
@@ -311,14 +313,14 @@ def _settle(disk: Disk, folder: str, tail: list[Segment], synced: SyncedPoint | 
 
 
 def _write_index(segment: Segment) -> list[File]:
-    """Bring the index files in line with the segment; returns those that are to be synced."""
+    """Bring the index files in line with the segment; returns the files to sync."""
     index = segment.index
     files = index.trim_files()
     if segment.is_closed:
         try:
             files = index.write()
         except DiskFull:
-            # They will be made anew when needed; a part of them would pass for the whole.
+            # They are rebuilt when needed; a partial file would pass for a complete one.
             index.remove_files()
             files = []
     return files

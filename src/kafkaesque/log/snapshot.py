@@ -1,9 +1,8 @@
-"""State as it was at an offset, kept beside the segments that it follows from.
+"""State as of an offset, kept beside the log's segments.
 
-Written so that a restart need not read a log from its start. What the state means is its owner's
-business; here it is bytes with a checksum. A snapshot can be lost without harm, so a damaged one
-is passed over; one that is not ours, or newer than we are, is not: that is a mistake of somebody's,
-and silence would hide it.
+With it, a restart need not read a log from its start. The state's meaning is up to its owner; here
+it is bytes with a checksum. A lost snapshot does no harm, so a damaged one is skipped; a foreign or
+newer one is an error, because silence would hide an operator's mistake.
 
     magic 4 | format version 2 | crc-32c of the state 4 | length of the state 4 | state …
 """
@@ -12,24 +11,29 @@ import re
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from types import TracebackType
+from typing import Self
 
 from msgspec import Struct
 
 from kafkaesque.errors import NewerFormat
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors, read_if_readable
-from kafkaesque.record.crc import crc32c
-from kafkaesque.types import Offset
+from kafkaesque.record.crc import crc32c_on
+from kafkaesque.slices import Sliced, whole
+from kafkaesque.types import Buffer, Offset
 
 FORMAT = 1
 
 _HEADER = struct.Struct(">4sHII")
 HEADER_BYTES = _HEADER.size
 _UNFINISHED_SUFFIX = ".new"
+_PIECE_BYTES = 1 << 20
+"""Bytes read and checked at a time: well below a millisecond."""
 
 
 class SnapshotKind(Struct, frozen=True, kw_only=True):
-    """Whose state it is; kinds lie side by side in a folder."""
+    """Whose state it is; several kinds may share a folder."""
 
     magic: bytes
     suffix: str
@@ -41,17 +45,84 @@ MACHINE = SnapshotKind(magic=b"KQMS", suffix="machine", name="machine snapshot")
 KINDS = (PRODUCERS, MACHINE)
 
 
+class SnapshotFile:
+    """A snapshot being written: `with` abandons it unless it was finished."""
+
+    def __init__(self, disk: Disk, folder: str, offset: Offset, kind: SnapshotKind) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._kind = kind
+        self._path = path_of(folder, offset, kind)
+        self._size = 0
+        self._crc = 0
+        with disk_errors(self._path), suppress(FileNotFoundError):
+            disk.remove(self._path + _UNFINISHED_SUFFIX)
+        self._is_finished = False
+        with disk_errors(self._path):
+            self._file = disk.create(self._path + _UNFINISHED_SUFFIX)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._is_finished:
+            self._file.close()
+            if isinstance(error, Exception):  # not where the process has lost its disk
+                with suppress(OSError):  # otherwise the next one removes it
+                    self._disk.remove(self._path + _UNFINISHED_SUFFIX)
+
+    def append(self, data: Buffer) -> None:
+        """Append bytes to the state."""
+        with disk_errors(self._path):
+            self._file.write(HEADER_BYTES + self._size, data)
+        self._size += len(data)
+        self._crc = crc32c_on(self._crc, data)
+
+    def finish(self, done: Callable[[OSError | None], None]) -> None:
+        """Rename it into place once it is durable; `done` gets the result later."""
+        self._write_head()
+
+        def synced(error: OSError | None) -> None:
+            self._file.close()
+            if error is None:
+                try:
+                    self._disk.rename(self._path + _UNFINISHED_SUFFIX, self._path)
+                except OSError as failure:
+                    error = failure
+            if error is None:
+                self._disk.sync([], [self._folder], done)
+            else:
+                done(error)
+
+        self._disk.sync([self._file], [], synced)
+
+    def finish_now(self) -> None:
+        """Rename it into place; durable on return."""
+        self._write_head()
+        with disk_errors(self._path):
+            try:
+                self._disk.sync_now([self._file], [])
+            finally:
+                self._file.close()
+            self._disk.rename(self._path + _UNFINISHED_SUFFIX, self._path)
+            self._disk.sync_now([], [self._folder])
+
+    def _write_head(self) -> None:
+        with disk_errors(self._path):
+            self._file.write(0, head_of(self._kind, self._size, self._crc))
+        self._is_finished = True
+
+
 def write(disk: Disk, folder: str, offset: Offset, state: bytes, kind: SnapshotKind) -> None:
-    """Keep the state as it was before the record at `offset`; durable on return."""
-    path = path_of(folder, offset, kind)
-    with disk_errors(path):
-        file = _written(disk, path, state, kind)
-        try:
-            disk.sync_now([file], [])
-        finally:
-            file.close()
-        disk.rename(path + _UNFINISHED_SUFFIX, path)
-        disk.sync_now([], [folder])
+    """Save the state as it was before the record at `offset`; durable on return."""
+    with SnapshotFile(disk, folder, offset, kind) as file:
+        file.append(state)
+        file.finish_now()
 
 
 def begin_write(
@@ -62,43 +133,36 @@ def begin_write(
     kind: SnapshotKind,
     done: Callable[[OSError | None], None],
 ) -> None:
-    """Do as `write` does without waiting for the disk; `done` is told later how it went."""
-    path = path_of(folder, offset, kind)
-    with disk_errors(path):
-        file = _written(disk, path, state, kind)
-
-    def synced(error: OSError | None) -> None:
-        file.close()
-        if error is None:
-            try:
-                disk.rename(path + _UNFINISHED_SUFFIX, path)
-            except OSError as failure:
-                error = failure
-        if error is None:
-            disk.sync([], [folder], done)
-        else:
-            done(error)
-
-    disk.sync([file], [], synced)
+    """Do as `write` does, without waiting for the disk; `done` gets the result later."""
+    with SnapshotFile(disk, folder, offset, kind) as file:
+        file.append(state)
+        file.finish(done)
 
 
 def load(
     disk: Disk, folder: str, offset: Offset, kind: SnapshotKind
-) -> tuple[Offset, bytes] | None:
+) -> tuple[Offset, bytes | bytearray] | None:
     """Return the newest good state at or before `offset`, and where it was taken.
 
-    Raises NewerFormat for files that this version cannot judge.
+    Raises NewerFormat for files of a newer format.
     """
+    return whole(loading(disk, folder, offset, kind))
+
+
+def loading(
+    disk: Disk, folder: str, offset: Offset, kind: SnapshotKind
+) -> Sliced[tuple[Offset, bytes | bytearray] | None]:
+    """Do as `load` does, in slices."""
     for taken_at in sorted(offsets(disk, folder, kind), reverse=True):
         if taken_at <= offset:
-            state = _read(disk, path_of(folder, taken_at, kind), kind)
+            state = yield from _reading(disk, path_of(folder, taken_at, kind), kind)
             if state is not None:
                 return taken_at, state
     return None
 
 
 def offsets(disk: Disk, folder: str, kind: SnapshotKind) -> list[Offset]:
-    """Return the offsets of the snapshots there are, good or not, oldest first."""
+    """Return the offsets of all snapshots, good or not, oldest first."""
     name_of = re.compile(rf"(\d{{20}})\.{kind.suffix}")
     with disk_errors(folder):
         matches = [name_of.fullmatch(name) for name in disk.list(folder)]
@@ -106,16 +170,16 @@ def offsets(disk: Disk, folder: str, kind: SnapshotKind) -> list[Offset]:
 
 
 def remove(disk: Disk, folder: str, offset: Offset, kind: SnapshotKind) -> None:
-    """Remove a snapshot; the folder is still to be synced."""
+    """Remove a snapshot; the caller syncs the folder."""
     path = path_of(folder, offset, kind)
     with disk_errors(path), suppress(FileNotFoundError):
         disk.remove(path)
 
 
 def drop_beyond(disk: Disk, folder: str, offset: Offset) -> None:
-    """Remove the snapshots that were taken behind `offset`, where the log now ends; durable.
+    """Remove the snapshots taken after `offset`, where the log now ends; durable.
 
-    The log will grow past that place again with other records, and a snapshot of the lost ones
+    The log will grow past that offset again with other records, and a snapshot of the lost ones
     would pass for one of those.
     """
     beyond = [(at, kind) for kind in KINDS for at in offsets(disk, folder, kind) if at > offset]
@@ -127,17 +191,17 @@ def drop_beyond(disk: Disk, folder: str, offset: Offset) -> None:
 
 
 def path_of(folder: str, offset: Offset, kind: SnapshotKind) -> str:
-    """Return where a snapshot lies."""
+    """Return a snapshot's path."""
     return f"{folder}/{offset:020d}.{kind.suffix}"
 
 
 def head_of(kind: SnapshotKind, size: int, crc: int) -> bytes:
-    """Return what precedes a state of this size and checksum."""
+    """Return the header of a state of this size and checksum."""
     return _HEADER.pack(kind.magic, FORMAT, crc, size)
 
 
 def read_head(file: File, path: str, kind: SnapshotKind) -> tuple[int, int] | None:
-    """Return size and checksum of the state as the file says; None if its head is damaged.
+    """Return the state's size and checksum from the file's header; None if that is damaged.
 
     Raises NewerFormat.
     """
@@ -152,25 +216,23 @@ def read_head(file: File, path: str, kind: SnapshotKind) -> tuple[int, int] | No
     return length, crc
 
 
-def _written(disk: Disk, path: str, state: bytes, kind: SnapshotKind) -> File:
-    unfinished = path + _UNFINISHED_SUFFIX
-    with suppress(FileNotFoundError):
-        disk.remove(unfinished)
-    file = disk.create(unfinished)
-    try:
-        file.write(0, head_of(kind, len(state), crc32c(state)) + state)
-    except OSError:
-        file.close()
-        raise
-    return file
-
-
-def _read(disk: Disk, path: str, kind: SnapshotKind) -> bytes | None:
+def _reading(disk: Disk, path: str, kind: SnapshotKind) -> Sliced[bytes | bytearray | None]:
     with disk_errors(path):
         file = disk.open(path)
         try:
             head = read_head(file, path, kind)
-            state = read_if_readable(file, _HEADER.size, file.size())
+            size = file.size() - HEADER_BYTES
+            if head is None or head[0] != size:
+                return None
+            state, crc, end = bytearray(size), 0, 0
+            while end < size:
+                piece = read_if_readable(file, HEADER_BYTES + end, min(size - end, _PIECE_BYTES))
+                if not piece:
+                    return None
+                crc = crc32c_on(crc, piece)
+                state[end : end + len(piece)] = piece
+                end += len(piece)
+                yield
         finally:
             file.close()
-    return state if head == (len(state), crc32c(state)) else None
+    return state if head[1] == crc else None

@@ -1,8 +1,8 @@
-"""Snapshots that go from one broker to another: read and written in pieces.
+"""Snapshots sent from one broker to another: read and written in pieces.
 
-A snapshot that comes in is a file `<offset>.<kind>.part` until all of it is there, its checksum is
-right and it is durable; only then it gets its name. What is left of an interrupted one is removed
-when the log is opened, or when the next one begins.
+An incoming snapshot is a file `<offset>.<kind>.part` until it is complete, its checksum is right
+and it is durable; only then it gets its name. Leftovers of an interrupted one are removed when the
+log is opened, or when the next one starts.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _CHECK_BYTES = 1 << 20
 def size_and_crc(
     disk: Disk, folder: str, offset: Offset, kind: SnapshotKind
 ) -> tuple[int, int] | None:
-    """Return how long the state in a snapshot is and its checksum, once that is known to be right.
+    """Return the length and checksum of a snapshot's state, after verifying the checksum.
 
     None if there is no such snapshot, or a damaged one. Raises NewerFormat.
     """
@@ -37,7 +37,7 @@ def size_and_crc(
                 return None
             length, crc = head
             found, position = 0, 0
-            while position < length:  # ends: an empty read is a file that is too short
+            while position < length:  # terminates: an empty read means the file is too short
                 wanted = min(_CHECK_BYTES, length - position)
                 data = read_if_readable(file, HEADER_BYTES + position, wanted)
                 if not data:
@@ -52,9 +52,9 @@ def size_and_crc(
 def read_piece(
     disk: Disk, folder: str, offset: Offset, kind: SnapshotKind, position: int, bytes_max: int
 ) -> bytes | None:
-    """Return some bytes of the state in a snapshot; None if there is no such snapshot any more.
+    """Return some bytes of a snapshot's state; None if the snapshot is gone.
 
-    Where a sector cannot be read there are none, and whoever wants them is offered another.
+    If a sector cannot be read, returns nothing, and the receiver is offered another snapshot.
     """
     path = path_of(folder, offset, kind)
     with disk_errors(path):
@@ -69,7 +69,7 @@ def read_piece(
 
 
 def remove_parts(disk: Disk, folder: str) -> None:
-    """Remove what is left of snapshots that never became whole."""
+    """Remove leftovers of incomplete snapshots."""
     with disk_errors(folder):
         for name in disk.list(folder):
             if name.endswith(_PART_SUFFIX):
@@ -77,14 +77,14 @@ def remove_parts(disk: Disk, folder: str) -> None:
 
 
 class IncomingSnapshot:
-    """One snapshot that is being written piece by piece; raises DiskFull and DiskFailed."""
+    """One snapshot being written piece by piece; raises DiskFull and DiskFailed."""
 
     def __init__(
         self, disk: Disk, folder: str, offset: Offset, kind: SnapshotKind, size: int, crc: int
     ) -> None:
         self.offset = offset
         self.position = 0
-        """How many bytes of the state are here."""
+        """How many bytes of the state have arrived."""
         self._disk = disk
         self._folder = folder
         self._kind = kind
@@ -95,14 +95,14 @@ class IncomingSnapshot:
         self._file: File | None = None
 
     def begin(self) -> None:
-        """Create the file, with a head that says what is to follow."""
+        """Create the file, with a header for the state to follow."""
         remove_parts(self._disk, self._folder)
         with disk_errors(self._path):
             self._file = self._disk.create(self._path + _PART_SUFFIX)
             self._file.write(0, head_of(self._kind, self._size, self._crc))
 
     def write(self, data: Buffer) -> None:
-        """Add the next bytes."""
+        """Append the next bytes."""
         assert self._file is not None, "it was begun"
         with disk_errors(self._path):
             self._file.write(HEADER_BYTES + self.position, data)
@@ -111,16 +111,16 @@ class IncomingSnapshot:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all bytes are here, right or wrong."""
+        """Whether all bytes have arrived, right or wrong."""
         return self.position >= self._size
 
     @property
     def is_right(self) -> bool:
-        """Whether the bytes are those that were offered."""
+        """Whether the bytes match the offered size and checksum."""
         return self.position == self._size and self._found == self._crc
 
     def finish(self, done: Callable[[OSError | None], None]) -> None:
-        """Make it durable under its name; `done` is told later how that went."""
+        """Make it durable under its name; `done` gets the result later."""
         assert self._file is not None, "it was begun"
         assert self.is_right, "only what was offered gets a name"
         file = self._file
@@ -145,7 +145,7 @@ class IncomingSnapshot:
         return self._path.rpartition("/")[2] in self._disk.list(self._folder)
 
     def abandon(self) -> None:
-        """Give it up."""
+        """Abandon it."""
         if self._file is not None:
             self._file.close()
             with disk_errors(self._path), suppress(FileNotFoundError):

@@ -1,6 +1,6 @@
-"""How far a log counts as written: what the topic's flush policy decides, and nothing else does.
+"""How far a log counts as written; only the topic's flush policy decides this.
 
-| policy | a batch is stable | a loss of power may take |
+| policy | a batch is stable | a power loss may take |
 | --- | --- | --- |
 | always | when it is synced | nothing that was stable |
 | interval | when the system has it; a sync follows within `flush_ms` and a tick | what is younger |
@@ -8,8 +8,8 @@
 
 A sync also follows after `flush_records` records.
 
-The end of the process takes nothing under any of them. Marks, cuts, trims and hard state wait for
-the disk under all of them: while such an operation is under way, nothing counts unsynced.
+Under every policy, the end of the process takes nothing. Marks, cuts, trims and hard state always
+wait for the disk: while such an operation is under way, nothing counts unsynced.
 """
 
 from collections import deque
@@ -21,17 +21,17 @@ from kafkaesque.topic_settings import FlushPolicy
 from kafkaesque.types import Index
 
 FLUSH_RECORDS_MAX = (1 << 63) - 1
-"""So many that no sync follows from it."""
+"""Too large to ever trigger a sync."""
 
 
 class Reported(Flushed, Protocol):
-    """A log whose owner wants to know what is stable."""
+    """A log whose owner is notified of what is stable."""
 
     on_stable: Callable[[Index], None]
 
 
 class Stability:
-    """What is stable and what is durable of one log; `countable` says what may count unsynced."""
+    """Tracks what is stable and what is durable in one log; `countable` bounds unsynced entries."""
 
     def __init__(
         self, log: Reported, flusher: Flusher, end: Index, countable: Callable[[], Index]
@@ -42,16 +42,16 @@ class Stability:
         self.flush_ms = 0
         self.flush_records = FLUSH_RECORDS_MAX
         self.clamps: deque[Index] = deque()
-        """Cuts that are under way: nothing behind them is reported."""
+        """Cuts under way: nothing at or after them is reported."""
         self._log = log
         self._flusher = flusher
         self._countable = countable
         self._is_report_due = False
 
     def want(self, *, has_rolled: bool) -> None:
-        """See to it that what was written becomes stable; closed segments are always synced.
+        """Arrange for written entries to become stable; closed segments are always synced.
 
-        So recovery need read no more than the last one.
+        So recovery need read only the last one.
         """
         if self.policy is FlushPolicy.ALWAYS:
             self._flusher.request(self._log)
@@ -65,8 +65,8 @@ class Stability:
             self._flusher.request(self._log)
 
     def synced(self, captured: Index) -> None:
-        """Learn that a round made everything before `captured` durable."""
-        # A cut that was made since the round began is still clamped: it waits for a later round.
+        """Handle a round that made everything before `captured` durable."""
+        # A cut made since the round started is still clamped: it waits for a later round.
         durable = min(captured, *self.clamps) if self.clamps else captured
         self.durable = max(self.durable, durable)
         self._report(self.durable)
@@ -74,7 +74,7 @@ class Stability:
             self._report(self._countable())
 
     def lower(self, index: Index) -> None:
-        """Count nothing from `index` on."""
+        """Count nothing from `index` onwards."""
         self.stable = min(self.stable, index)
         self.durable = min(self.durable, index)
 

@@ -1,6 +1,6 @@
-"""Work on closed segments that goes on in steps between other work: what its steps have in common.
+"""Shared parts of work on closed segments that runs in steps between other work.
 
-Nothing here waits: where a sync is under way, a step only says so.
+Nothing here blocks: while a sync is under way, a step only reports that it is waiting.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from kafkaesque.log.segments import Segments
 
 
 class Step(Enum):
-    """What one step did."""
+    """The result of one step."""
 
     WORKED = auto()
     WAITED = auto()
@@ -22,7 +22,7 @@ class Step(Enum):
 
 
 def synced(segments: Segments, files: list[File], folders: list[str]) -> Iterator[Step]:
-    """Wait, in steps, for these to be durable: a sync of a large file takes long."""
+    """Wait, in steps, until these are durable: syncing a large file takes long."""
     answers: list[OSError | None] = []
     segments.disk.sync(files, folders, answers.append)
     while not answers:
@@ -32,7 +32,7 @@ def synced(segments: Segments, files: list[File], folders: list[str]) -> Iterato
 
 
 def write_index(segments: Segments, segment: Segment) -> Iterator[Step]:
-    """Write the index files, if there is room; without them they are made anew when needed."""
+    """Write the index files, if there is room; without them they are rebuilt when needed."""
     index = segment.index
     try:
         file = index.begin_writing()

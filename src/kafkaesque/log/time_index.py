@@ -1,12 +1,12 @@
-"""The sparse index of one segment by time: how the greatest timestamp so far grew.
+"""The sparse index of one segment by time: the growth of its greatest timestamp.
 
-An entry is (timestamp 8 bytes, offset relative to the segment's base 4 bytes), big-endian: no
-batch before the entry was made has a later timestamp, and the batch of that offset is the first
-that has this one. Both rise strictly. Entries are made together with those of the offset index,
-if the greatest timestamp has grown since the last one, and a last one when the segment is closed.
+An entry is (timestamp 8 bytes, offset relative to the segment's base 4 bytes), big-endian: no batch
+before the entry was made has a later timestamp, and the batch of that offset is the first with this
+one. Both increase strictly. Entries are made together with those of the offset index, if the
+greatest timestamp has grown since the last one, plus a last one when the segment is closed.
 
-So a timestamp is found by its *ceiling*: the first entry that is not earlier. Had the timestamp
-been reached before the interval that this entry's batch lies in, there would be an earlier entry.
+So a timestamp is found by its *ceiling*: the first entry that is not earlier. If the timestamp had
+been reached before the interval of this entry's batch, there would be an earlier entry.
 `docs/reference/format-time-index.md` has an example worked by hand.
 """
 
@@ -22,7 +22,7 @@ ENTRY = struct.Struct(">qi")
 ENTRY_BYTES = ENTRY.size
 
 NO_TIMESTAMP = -1
-"""What Kafka's batches carry when their producer set no time; it is never indexed."""
+"""The timestamp of Kafka batches whose producer set none; it is never indexed."""
 
 
 class TimeIndex:
@@ -56,27 +56,27 @@ class TimeIndex:
         return self.timestamps[-1] if self.timestamps else NO_TIMESTAMP
 
     def add(self, timestamp_ms: int, relative: int) -> None:
-        """Add an entry behind the last one."""
+        """Append an entry."""
         self.timestamps.append(timestamp_ms)
         self.relatives.append(relative)
 
     def ceiling(self, timestamp_ms: int) -> int:
-        """Return the number of the first entry that is not earlier, or how many there are."""
+        """Return the number of the first entry that is not earlier, or the number of entries."""
         return bisect_left(self.timestamps, timestamp_ms)
 
     def keep(self, count: int) -> None:
-        """Forget all entries but the first `count`."""
+        """Drop all entries but the first `count`."""
         del self.timestamps[count:]
         del self.relatives[count:]
 
     def encode(self, start: int) -> bytes:
-        """Return the file's bytes from entry `start` on."""
+        """Return the file's bytes, starting with entry `start`."""
         pairs = zip(self.timestamps[start:], self.relatives[start:], strict=True)
         return b"".join(ENTRY.pack(timestamp, relative) for timestamp, relative in pairs)
 
 
 def _column(code: Literal["q", "i"], data: bytes, start: int) -> "array[int]":
-    """Return one field of all entries; byte by byte of the field, so that no entry is a loop."""
+    """Return one field of all entries; loops over the field's bytes, not over the entries."""
     numbers = array(code)
     width = numbers.itemsize
     count = len(data) // ENTRY_BYTES

@@ -1,7 +1,7 @@
-"""Are the logs in a data folder what was written? Reads them all, changes nothing.
+"""Check that the logs in a data folder are what was written; reads them all, changes nothing.
 
-A broker may be running on the folder: then it appends, compacts and deletes meanwhile, so what does
-not fit is looked at once more with what the journal says by then.
+A broker may be running on the folder: it may append, compact and delete meanwhile, so a mismatch is
+checked again against the journal's newer state.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,7 +13,7 @@ from kafkaesque.errors import KafkaesqueError
 from kafkaesque.log.journal import PATH as JOURNAL
 from kafkaesque.log.journal import read_journal
 from kafkaesque.log.journal_records import GroupState
-from kafkaesque.log.look import ReadOnly
+from kafkaesque.log.log_inspection import ReadOnly
 from kafkaesque.log.seals import NAME as SEALS
 from kafkaesque.log.seals import Seal, decode_seals
 from kafkaesque.log.segment import LOG_SUFFIX, SEGMENT_NAME
@@ -21,11 +21,11 @@ from kafkaesque.log.segment_check import BadPlace, check_segment
 from kafkaesque.types import GroupId, Offset, Term
 
 LOOKS_MAX = 3
-"""How often a log is looked at that does not fit, because a broker may have changed it."""
+"""How often to check a log that does not match, because a broker may have changed it."""
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Something that is not what was written."""
+    """A place that is not what was written."""
 
     file: str
     position: int
@@ -34,26 +34,26 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Verified(Struct, frozen=True, kw_only=True):
-    """What was found of one partition."""
+    """The result for one partition."""
 
     group: GroupId
     segments: int
     bytes: int
     unsealed: int
-    """Closed segments without a seal: of these a batch that was cut out may go unnoticed."""
+    """Closed segments without a seal: there a removed batch may go unnoticed."""
 
     damage: tuple[Place, ...]
 
 
 def verify(data: Path, only: Collection[GroupId] = ()) -> Iterator[Verified]:
-    """Look through the logs in a data folder, all or these; raises OSError, KafkaesqueError."""
+    """Verify the logs in a data folder, all or only these; raises OSError, KafkaesqueError."""
     for group in sorted(_groups(data)):
         if not only or group in only:
             yield _verify(data, group)
 
 
 def groups_in(data: Path) -> list[GroupId]:
-    """Return the partitions that the folder's journal knows; raises OSError, KafkaesqueError."""
+    """Return the partitions in the folder's journal; raises OSError, KafkaesqueError."""
     return sorted(_groups(data))
 
 
@@ -82,7 +82,7 @@ def _look(data: Path, group: GroupId) -> Verified:
 
 
 class _Look:
-    """One look at one partition's folder."""
+    """One check of one partition's folder."""
 
     def __init__(self, folder: Path, group: GroupId, state: GroupState) -> None:
         self._folder = folder
@@ -168,7 +168,7 @@ class _Look:
             has_holes=self._state.has_holes,
             seals=seals,
         )
-        while True:  # ends with the file
+        while True:  # terminates at the end of the file
             try:
                 self._bytes += next(steps)
             except StopIteration as stop:

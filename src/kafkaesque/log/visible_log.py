@@ -1,22 +1,22 @@
-"""One log as its readers see it: batches in segments, marks, and what is yet to be written.
+"""One log as its readers see it: batches in segments, marks, and entries not yet written.
 
-Changes show here at once, whether they have reached the files or not. What waits for a round lies
-in memory as `unwritten`; from `unwritten_from` on the segments may still hold what is about to be
-cut.
+Changes show here at once, whether or not they have reached the files. Entries that wait for a round
+are in `unwritten`; from `unwritten_from` onwards the segments may still hold data about to be cut.
 """
 
 from collections.abc import Iterator, Sequence
 
 from kafkaesque.entry import MARKS, Entry, LogStart
-from kafkaesque.errors import BatchError, CorruptLog
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.marks import Marks
 from kafkaesque.log.segments import Segments
+from kafkaesque.record.errors import BatchError
 from kafkaesque.record.view import BatchView, split_batches
 from kafkaesque.types import GroupId, Index, Offset, Term
 
 
 class VisibleLog:
-    """What the log of `group` holds now; its owner keeps it in step with what it does."""
+    """The current log of `group`; its owner keeps it up to date."""
 
     def __init__(self, group: GroupId, marks: Marks, segments: Segments) -> None:
         self.marks = marks
@@ -36,7 +36,7 @@ class VisibleLog:
     # ── changes ──────────────────────────────────────────────────────────────────────────────
 
     def add(self, entries: Sequence[Entry]) -> bool:
-        """Show entries behind the end; return whether they are batches without a hole."""
+        """Show entries at the end; return whether they are batches without a hole."""
         is_plain = True
         for entry in entries:
             assert entry.first >= self.end, "an append never overwrites"
@@ -54,19 +54,19 @@ class VisibleLog:
         self.unwritten += entries
 
     def written(self, entry: Entry) -> None:
-        """Let go of an entry that is in its file now."""
+        """Release an entry that has been written to its file."""
         if self.unwritten and self.unwritten[0] is entry:
             del self.unwritten[0]
             self.unwritten_from = entry.end
 
     def cut(self, index: Index) -> None:
-        """Show nothing from `index` on."""
+        """Show nothing from `index` onwards."""
         self.marks.cut(index)
         self.unwritten = [entry for entry in self.unwritten if entry.first < index]
         self.unwritten_from = min(self.unwritten_from, index)
         self.end = index
 
-    def begin_anew(self, start: LogStart) -> None:
+    def start_over(self, start: LogStart) -> None:
         """Show an empty log."""
         self.marks = Marks(start)
         self.unwritten = []
@@ -75,7 +75,7 @@ class VisibleLog:
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
     def boundary(self, index: Index) -> Index:
-        """Return the first index of the batch that covers `index`; `index` itself elsewhere."""
+        """Return the first index of the batch that covers `index`; elsewhere `index` itself."""
         if self._is_unwritten(index):
             return next((e.first for e in self.unwritten if e.first <= index < e.end), index)
         if index >= self.end or self.marks.mark_at(index) is not None:
@@ -84,9 +84,9 @@ class VisibleLog:
         return index - max(0, offset - self._segments.batch_base(offset))
 
     def entries(self, first: Index, bytes_max: int) -> list[Entry]:
-        """Return entries from `first`, a boundary, on: at least one if there is one.
+        """Return entries starting at `first`, a boundary: at least one if there is one.
 
-        Where compaction left a hole the first entry begins after `first`. Raises CorruptLog.
+        Where compaction left a hole the first entry starts after `first`. Raises CorruptLog.
         """
         entries: list[Entry] = []
         size = 0
@@ -112,7 +112,7 @@ class VisibleLog:
         marks_before = first - self.marks.offset_at(first)
         next_mark = self.marks.next_mark(first)
         stop = next_mark.offset if next_mark is not None else self.end_offset
-        if self.unwritten:  # what the segments hold from there on is yet to be cut
+        if self.unwritten:  # the segments' data from there on is yet to be cut
             stop = min(stop, self.marks.offset_at(self.unwritten_from))
         term = self.marks.term_at(first)
         return [
@@ -121,7 +121,7 @@ class VisibleLog:
         ]
 
     def _beyond_hole(self, index: Index) -> Index | None:
-        """Return where the log may go on after a hole at `index`."""
+        """Return where the log may continue after a hole at `index`."""
         mark = self.marks.next_mark(index)
         places = [] if mark is None else [mark.index]
         if self.unwritten and self.unwritten_from > index:
@@ -134,9 +134,9 @@ class VisibleLog:
     def _checked_batches(
         self, offset: Offset, bytes_max: int, stop: Offset, term: Term
     ) -> Iterator[BatchView]:
-        """Yield batches from disk up to `stop`, never a damaged one: a peer would take it over.
+        """Yield batches from disk up to `stop`, never a damaged one: a peer would copy it.
 
-        Base offset and term lie outside the checksum, so they are held against what is known.
+        The checksum does not cover base offset and term, so they are checked against known values.
         """
         try:
             data = self._segments.read(offset, bytes_max)
@@ -149,7 +149,7 @@ class VisibleLog:
                 is_next = base == offset or (self.has_holes and base > offset)
                 if not is_next or view.end_offset > stop or view.term != term:
                     found = f"offsets [{base}, {view.end_offset}) of term {view.term}"
-                    reason = f"a batch with {found} is here"
+                    reason = f"found a batch with {found}"
                     raise CorruptLog(self._group, offset, reason, offset=offset)
                 view.check_crc()
                 yield view

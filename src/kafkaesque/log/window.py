@@ -1,8 +1,8 @@
-"""A segment's bytes as batch headers: one read serves as many of them as it happens to hold.
+"""Reads batch headers from a segment; one read serves as many of them as it holds.
 
-Lookups, index rebuilds and recovery all walk from header to header. What they walk over may be
-damaged, or an index may have sent them to the middle of a batch, so nothing here trusts the bytes;
-it raises `BadBatch`, and the caller knows what that means where it stands.
+Lookups, index rebuilds and recovery all scan from header to header. The bytes may be damaged, or an
+index may point to the middle of a batch, so nothing here trusts them; it raises `BadBatch`, and the
+caller decides what that means.
 """
 
 import struct
@@ -16,10 +16,10 @@ from kafkaesque.types import Offset
 _HEAD = struct.Struct(">qi4xb6xi8xq")
 
 WALK_BYTES = 64 << 10
-"""How much a walk from header to header reads at once: several batches of the usual size."""
+"""Bytes read at once when scanning headers: several batches of the usual size."""
 
 SCAN_BYTES = 1 << 20
-"""How much a walk over whole batches reads at once; a larger batch is read whole."""
+"""Bytes read at once when scanning whole batches; a larger batch is read whole."""
 
 Head = tuple[Offset, Offset, int, int]
 """Base offset, end offset, size in bytes and greatest timestamp of a batch."""
@@ -35,7 +35,7 @@ class BadBatch(Exception):
 
 
 class UnreadableBatch(BadBatch):
-    """The disk cannot read what is at this position; it may be anything."""
+    """The disk cannot read this position; the content is unknown."""
 
 
 class Window:
@@ -53,7 +53,8 @@ class Window:
     def load(self, position: int, length: int, least: int = HEADER_BYTES) -> None:
         """Read `length` bytes from `position`, or as many as there are.
 
-        Where the disk cannot read all of it, `least` are enough: the rest is behind a bad sector.
+        If the disk cannot read all of it, `least` bytes are enough: the rest is behind a bad
+        sector.
         """
         try:
             self._data = self._file.read(position, min(length, self._end - position))
@@ -74,33 +75,33 @@ class Window:
             raise UnreadableBatch(position, reason) from error
 
     def load_unless_there(self, position: int, length: int) -> None:
-        """Read `length` bytes from `position`, unless a header at least is there already."""
+        """Read `length` bytes from `position`, unless at least a header is already loaded."""
         if position < self._start or position + HEADER_BYTES > self._stop:
             self.load(position, length)
 
     def head(self, position: int) -> Head:
-        """Return the header of the batch at `position`; of its records nothing is looked at."""
+        """Return the header of the batch at `position`; its records are not checked."""
         self.load_unless_there(position, WALK_BYTES)
         if position + HEADER_BYTES > self._stop:
-            raise BadBatch(position, f"{self._stop - position} bytes are no header of a batch")
+            raise BadBatch(position, f"{self._stop - position} bytes are not a batch header")
         base, length, magic, last_delta, max_timestamp = _HEAD.unpack_from(
             self._data, position - self._start
         )
         size = length + LENGTH_OVERHEAD
         if magic != MAGIC or size < HEADER_BYTES or base < 0 or last_delta < 0:
-            raise BadBatch(position, "these bytes are no header of a batch")
+            raise BadBatch(position, "these bytes are not a batch header")
         if position + size > self._end:
             raise BadBatch(position, f"a batch of {size} bytes reaches beyond byte {self._end}")
         return base, base + last_delta + 1, size, max_timestamp
 
     def check_entry(self, position: int, offset: Offset) -> None:
-        """Raise unless the batch at `position` holds `offset`, as an index entry said."""
+        """Raise unless the batch at `position` holds `offset`, as an index entry claims."""
         base, end, _, _ = self.head(position)
         if not base <= offset < end:
             raise BadBatch(position, f"the batch of offset {offset} is not here")
 
     def batch(self, position: int, size: int, *, ahead_bytes: int = 0) -> memoryview:
-        """Return the bytes of the batch at `position`, whose size the header told."""
+        """Return the bytes of the batch at `position`, whose size the header gave."""
         if position < self._start or position + size > self._stop:
             self.load(position, max(size, ahead_bytes), least=size)
             if len(self._data) < size:
@@ -110,7 +111,7 @@ class Window:
     def batches(self, position: int, bytes_max: int) -> tuple[memoryview, Offset]:
         """Return whole batches from `position`: the first, then those that fit and are loaded.
 
-        With them the offset at which the last of them ends.
+        Also returns the end offset of the last of them.
         """
         _, end, size, _ = self.head(position)
         first = self.batch(position, size)
@@ -118,7 +119,7 @@ class Window:
         start = last = position - self._start
         stop = start + size
         limit = min(start + bytes_max, len(data))
-        # Ends because every round moves `stop` on by at least a header.
+        # Terminates: each iteration advances `stop` by at least a header.
         while stop + LENGTH_OVERHEAD <= limit:
             size = peek_size(data, stop)[1]
             if size < HEADER_BYTES or stop + size > limit:

@@ -1,1 +1,1 @@
-"""Links between brokers: bytes of one connection per pair, and what they carry."""
+"""Links between brokers: one connection per pair, and the frames it carries."""

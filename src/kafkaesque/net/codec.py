@@ -1,9 +1,9 @@
-"""What brokers say to each other, as frames of a link and back.
+"""Messages between brokers, encoded as frames of a link and decoded.
 
 A frame is a head, which is msgpack (`heads`), and a body: the batches of an append or the data of a
-call, back to back. Batches are neither unpacked nor copied: going out they are parts of their own,
-coming in they are views of the frame. Who the two ends are was proven when the link was opened, so
-that no frame says it; the decoder puts it in.
+call, back to back. Batches are neither unpacked nor copied: outgoing they are separate parts,
+incoming they are views of the frame. The handshake proved who the two ends are, so frames do not
+repeat it; the decoder fills it in.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from typing import TypeAlias
 import msgspec
 
 from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
-from kafkaesque.errors import MalformedLink
 from kafkaesque.net import heads
-from kafkaesque.net.framing import HEAD_LENGTH, frame
+from kafkaesque.net.errors import MalformedLink
 from kafkaesque.net.handshake import MATCHED_SINCE, VERSION_LAST
+from kafkaesque.net.link_frame import HEAD_LENGTH, frame
 from kafkaesque.net.pieces import Gathering
 from kafkaesque.raft.messages import (
     AppendAccepted,
@@ -39,7 +39,7 @@ _DECODE = msgspec.msgpack.Decoder(heads.AnyHead).decode
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker asks another; the number ties the answer to it."""
+    """A request from one broker to another; the number links the reply to it."""
 
     number: int
     kind: int
@@ -47,28 +47,28 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to the call of this number."""
+    """The reply to the call of this number."""
 
     number: int
     data: Buffer
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """The call of this number was not done; the reason is a sentence for a person."""
+    """The call of this number failed; the reason is a sentence for operators."""
 
     number: int
     reason: str
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker tells another, and expects no answer."""
+    """A one-way message from one broker to another."""
 
     kind: int
     data: Buffer
 
 
 class ForGroup(msgspec.Struct, frozen=True):
-    """A message that came for a replica of a group."""
+    """A received message for a replica of a group."""
 
     group: GroupId
     message: Message
@@ -78,9 +78,9 @@ Received: TypeAlias = ForGroup | Beat | Call | Reply | Failure | Note
 
 
 def encode_message(group: GroupId, message: Message, version: int = VERSION_LAST) -> list[Buffer]:
-    """Return the parts of a frame with a message for a group's replica, in a version of the link.
+    """Return the parts of a frame with a message for a group's replica, for a link version.
 
-    The batches are parts as they are: they must not change until the frame is written.
+    The batches are parts without copying: they must not change until the frame is written.
     """
     match message:
         case AppendRequest():
@@ -123,7 +123,7 @@ def encode_beat(beat: Beat) -> list[Buffer]:
 
 
 def encode_exchange(item: Call | Reply | Failure | Note) -> list[Buffer]:
-    """Return the parts of a frame with a call, the answer to one, or a note."""
+    """Return the parts of a frame with a call, a reply, a failure or a note."""
     match item:
         case Note(kind=kind, data=data):
             return frame((33, kind), [data])
@@ -153,27 +153,27 @@ def _encode_append(group: GroupId, message: AppendRequest) -> list[Buffer]:
 
 
 class Decoder:
-    """Reads the frames that `source` sends to `target` over one link.
+    """Decodes the frames that `source` sends to `target` over one link.
 
-    Whatever is not a frame as `encode_…` makes them raises MalformedLink and nothing else.
+    Anything that `encode_…` would not produce raises MalformedLink and nothing else.
     """
 
     def __init__(self, source: NodeId, target: NodeId, gathering: Gathering | None = None) -> None:
-        """Without a place to gather them, as under version 1, pieces of frames are refused."""
+        """Without `gathering`, as under version 1, pieces of frames are refused."""
         self._source = source
         self._target = target
         self._gathering = gathering
 
     def decode(self, data: memoryview) -> Received | None:
-        """Return what a frame carries, without its length; batches and data are views of it.
+        """Return the content of a frame, without its length; batches and data are views of it.
 
-        None for a piece, unless it is the last: then all of them are the frame.
+        None for a piece, unless it is the last: then all pieces form the frame.
         """
         head, body = _split(data)
         if not isinstance(head, heads.PieceHead):
             return self._received(head, body)
         if self._gathering is None:
-            raise MalformedLink("a piece of a frame, which this version of the link does not have")
+            raise MalformedLink("a piece of a frame, which this link version does not support")
         whole = self._gathering.take(head, body)
         if whole is None:
             return None
@@ -195,7 +195,7 @@ class Decoder:
             case heads.NoteHead():
                 return Note(kind=head.kind, data=body)
         if body:
-            raise MalformedLink(f"{len(body)} bytes follow a head that has no body")
+            raise MalformedLink(f"{len(body)} bytes follow a head without a body")
         match head:
             case heads.BeatHead():
                 return self._beat(head)
@@ -298,7 +298,7 @@ def _split(data: memoryview) -> tuple[heads.AnyHead, memoryview]:
 
 
 def _entries(prev_end: Index, places: Sequence[heads.Place], body: memoryview) -> tuple[Entry, ...]:
-    """Return the entries of an append; they rise, perhaps with holes, and fill the body."""
+    """Return the entries of an append; they increase, perhaps with holes, and fill the body."""
     entries = []
     position = 0
     for place in places:
@@ -309,7 +309,7 @@ def _entries(prev_end: Index, places: Sequence[heads.Place], body: memoryview) -
             case heads.BatchPlace():
                 end = position + place.size
                 if place.end <= first or not position < end <= len(body):
-                    raise MalformedLink(f"a batch at {first} is not what its head says")
+                    raise MalformedLink(f"a batch at {first} does not match its head")
                 entries.append(Entry(first, place.end, place.term, body[position:end]))
                 position = end
             case heads.TermPlace():
@@ -337,10 +337,10 @@ def _start(head: heads.InstallRequestHead) -> LogStart:
 
 
 def _voters(head: heads.VotersPlace | heads.InstallRequestHead) -> Voters:
-    """Return who belongs to a group; checked, because the value itself only asserts it."""
+    """Return a group's members; checked, because the value itself only asserts it."""
     for nodes in (head.voters, head.learners):
         if list(nodes) != sorted(set(nodes)):
             raise MalformedLink("voters or learners are not sorted, or not unique")
     if set(head.voters) & set(head.learners):
-        raise MalformedLink("a node votes and learns")
+        raise MalformedLink("a node is both voter and learner")
     return Voters(voters=head.voters, learners=head.learners, move=head.move)

@@ -1,4 +1,4 @@
-"""Packets of gossip as bytes and back: msgpack arrays that begin with a tag.
+"""Gossip packets as bytes and back: msgpack arrays that start with a tag.
 
 They travel as the data of calls, over links or between strangers that know the secret.
 """
@@ -8,7 +8,6 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from kafkaesque.errors import MalformedLink
 from kafkaesque.gossip.messages import (
     Ack,
     Member,
@@ -18,10 +17,11 @@ from kafkaesque.gossip.messages import (
     State,
     Sync,
 )
+from kafkaesque.net.errors import MalformedLink
 from kafkaesque.net.heads import Natural
 
 NEWS_MAX = 1_000
-"""Members in one packet: all that one may know."""
+"""Members in one packet: the most that a member may know."""
 
 _Name: TypeAlias = Annotated[str, Meta(max_length=255)]
 _Port: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 16)]
@@ -61,7 +61,8 @@ class _Sync(_Packet, tag=4, frozen=True):
 
 
 _UNUSED = 0, None
-"""A place for who leads the catalog, which nobody tells; older brokers read nothing without it."""
+"""A place for the catalog's leader, always empty; older brokers cannot decode packets without it.
+"""
 
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(_Ping | _PingRequest | _Ack | _Sync).decode
@@ -82,11 +83,11 @@ def encode_packet(packet: Packet) -> bytes:
 
 
 def decode_packet(data: memoryview) -> Packet:
-    """Return the packet that the bytes are; raises MalformedLink if they are none."""
+    """Return the decoded packet; raises MalformedLink if the bytes are not a packet."""
     try:
         found: _Ping | _PingRequest | _Ack | _Sync = _DECODE(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedLink(f"a packet of gossip cannot be read: {error}") from None
+        raise MalformedLink(f"a gossip packet cannot be read: {error}") from None
     sender = _member(found.sender)
     news = tuple(map(_member, found.news))
     match found:

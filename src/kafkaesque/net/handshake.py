@@ -1,4 +1,4 @@
-"""How two brokers open a link: who they are, that they belong together, which protocol they speak.
+"""How two brokers open a link: identity, same cluster, common protocol version.
 
     dialer                               acceptor
       │ 0x01, Hello ───────────────────────▶ │ another cluster, another node, no common version?
@@ -7,14 +7,14 @@
       │ ◀────────────────────────────── Proof │
       │ Opened ────────────────────────────▶ │ from here on frames, both ways
 
-Either side may answer Refused with a sentence instead, and hangs up. A proof is an HMAC with the
-cluster's secret over both hellos, in which both sides have put a fresh nonce, and over the side
-that proves: neither an old exchange nor the other's own proof can be played back. The dialer proves
-first, so that nobody learns anything of the secret by dialing. What is said before the proofs is
-bounded, and taken at its word only when they have matched.
+Either side may instead answer Refused, with a reason, and hang up. A proof is an HMAC with the
+cluster's secret over both hellos, each with a fresh nonce, and over the proving side: neither an
+old exchange nor the other side's own proof can be replayed. The dialer proves first, so dialing
+reveals nothing about the secret. Everything before the proofs is bounded, and trusted only once
+they match.
 
-No I/O and no clock here: frames in, frames out. The proofs say who opened the link; they do not
-seal what is sent over it afterwards.
+No I/O and no clock here: frames in, frames out. The proofs authenticate who opened the link; they
+do not protect later traffic on it.
 """
 
 import hashlib
@@ -27,25 +27,25 @@ from typing import Annotated, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from kafkaesque.errors import LinkRefused, MalformedLink
+from kafkaesque.net.errors import LinkRefused, MalformedLink
 from kafkaesque.net.heads import SENTENCE_CHARS_MAX, Natural, Sentence
 from kafkaesque.types import NodeId
 
 FIRST_BYTE = b"\x01"
-"""By this the door knows a link: Kafka's first byte is 0, text begins with a letter."""
+"""The door recognizes a link by this byte: Kafka's first byte is 0, text starts with a letter."""
 
 VERSION_FIRST = 1
 VERSION_LAST = 3
-"""The protocols that this version of Kafkaesque speaks on links."""
+"""The link protocols that this version of Kafkaesque supports."""
 
 PIECES_SINCE = 2
-"""From this version on large frames go in pieces."""
+"""From this version on, large frames are sent in pieces."""
 
 MATCHED_SINCE = 3
-"""From this version on a heartbeat says how much of the follower's log its leader counts."""
+"""From this version on, a heartbeat carries how much of the follower's log its leader counts."""
 
 HANDSHAKE_BYTES_MAX = 64 << 10
-"""What a peer may send before it has proven anything."""
+"""The most that a peer may send before its proof."""
 
 NONCE_BYTES = 32
 DIRECTORY_BYTES = 16
@@ -57,25 +57,25 @@ _VISITOR = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who a broker is on its links."""
+    """A broker's identity on its links."""
 
     cluster: str
-    """Clusters that meet do not mix; empty only for a visitor that has none yet."""
+    """Brokers of different clusters never link; empty only for a visitor without a cluster."""
 
     node: NodeId | None
-    """None for a visitor that has no number yet: it may only make calls."""
+    """None for a visitor without a node id: it may only make calls."""
 
     directory: bytes
-    """16 bytes that were drawn when the data folder was made."""
+    """16 random bytes, generated when the data folder was created."""
 
     session: int
-    """Another number each time the broker starts."""
+    """A different number for each start of the broker."""
 
     features: Mapping[str, int] = field(default_factory=dict)
-    """The levels of features that the broker can work at."""
+    """The feature levels that the broker supports."""
 
     secret: bytes = field(default=b"", repr=False)
-    """What all brokers of the cluster know, and nobody else; empty only on one machine."""
+    """The secret shared by the cluster's brokers; empty only on one machine."""
 
     def __post_init__(self) -> None:
         assert len(self.directory) == DIRECTORY_BYTES
@@ -97,7 +97,7 @@ class Opened:
 
 
 Admits: TypeAlias = Callable[[NodeId | None, bytes], str | None]
-"""Told a node and its directory, says in a sentence why it may not open a link, or None."""
+"""Takes a node and its directory; returns the reason to refuse its link, or None."""
 
 _Cluster: TypeAlias = Annotated[str, Meta(max_length=100)]
 _Level: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 15)]
@@ -105,14 +105,14 @@ _FeatureName: TypeAlias = Annotated[str, Meta(max_length=100)]
 
 
 class _Hello(Struct, array_like=True, frozen=True, tag=40):
-    """Later protocols may add fields at the end, so that they are told apart and not garbled."""
+    """Later protocols may append fields, so that they are recognized and not garbled."""
 
     version_first: Natural
     version_last: Natural
     cluster: _Cluster
     node: Natural
     wanted: Natural
-    """The node that the dialer wants to reach; 0 where it takes anyone, and in an answer."""
+    """The node that the dialer wants to reach; 0 for any node, and in an answer."""
 
     directory: Annotated[bytes, Meta(min_length=DIRECTORY_BYTES, max_length=DIRECTORY_BYTES)]
     session: Natural
@@ -146,7 +146,7 @@ class _State(Enum):
 
 
 class Handshake:
-    """One side of the opening of one link; `peer` is there once both are convinced.
+    """One side of the opening of one link; `peer` is set once both proofs match.
 
     After LinkRefused send its `answer`, if it has one, and hang up; after MalformedLink hang up.
     """
@@ -169,23 +169,23 @@ class Handshake:
 
     @property
     def node(self) -> NodeId | None:
-        """Our own number."""
+        """Our own node id."""
         return self._identity.node
 
     @property
     def has_secret(self) -> bool:
-        """Whether a proof of ours means anything beyond this machine."""
+        """Whether our proof means anything beyond this machine."""
         return bool(self._identity.secret)
 
     @property
     def is_proven(self) -> bool:
-        """Whether the other side has shown that it knows the secret."""
+        """Whether the other side has proven that it knows the secret."""
         return self._state in (_State.OPENING, _State.OPEN)
 
     def dial(self, wanted: NodeId | None) -> bytes:
-        """Return the first frame of the side that dials; it follows the first byte.
+        """Return the dialer's first frame; it follows the first byte.
 
-        Without a wanted node whoever answers is taken: so a visitor comes.
+        Without a wanted node any node may answer: visitors dial like this.
         """
         assert self._state is _State.HELLO
         self._is_dialer = True
@@ -194,7 +194,7 @@ class Handshake:
         return self._sent
 
     def receive(self, data: memoryview) -> bytes | None:
-        """Take a frame; return the one to send, if any."""
+        """Handle a frame; return the one to send, if any."""
         frame = _decoded(data)
         if isinstance(frame, _Refused):
             raise LinkRefused(f"the other side refuses the link: {frame.reason}")
@@ -245,7 +245,7 @@ class Handshake:
         )
 
     def _check(self, hello: _Hello) -> None:
-        """Raise LinkRefused unless the other side is one that we may have a link with."""
+        """Raise LinkRefused unless a link with the other side is allowed."""
         ours = self._identity
         if hello.version_first > self._version_last or hello.version_last < VERSION_FIRST:
             theirs = f"{hello.version_first} to {hello.version_last}"
@@ -260,9 +260,9 @@ class Handshake:
         wanted = self._wanted if self._is_dialer else (hello.wanted or None)
         found = hello.node if self._is_dialer else ours.node
         if wanted is not None and wanted != found:
-            raise _refusal(f"node {wanted} was wanted, but node {found} is here")
+            raise _refusal(f"expected node {wanted}, but reached node {found}")
         if hello.node and hello.node == ours.node:
-            raise _refusal(f"both sides say that they are node {ours.node}")
+            raise _refusal(f"both sides claim to be node {ours.node}")
         objection = self._admits(hello.node or None, hello.directory)
         if objection is not None:
             raise _refusal(objection)
@@ -293,7 +293,7 @@ class Handshake:
 
 
 def refusal_frame(reason: str) -> bytes:
-    """Return the frame that says why there will be no link."""
+    """Return the frame that refuses a link with a reason."""
     return _ENCODE(_Refused(reason=reason[:SENTENCE_CHARS_MAX]))
 
 
@@ -302,7 +302,7 @@ def _refusal(reason: str) -> LinkRefused:
 
 
 def _digest(dialers: bytes, acceptors: bytes) -> bytes:
-    """Return what both sides have said so far; each part alone, so that they cannot be shifted."""
+    """Return a digest of both hellos, each hashed alone so that no bytes can shift."""
     return hashlib.sha256(dialers).digest() + hashlib.sha256(acceptors).digest()
 
 

@@ -1,7 +1,7 @@
-"""The heads of the frames on a link: msgpack arrays that begin with a tag.
+"""The heads of the frames on a link: msgpack arrays that start with a tag.
 
-One struct for each kind of frame; `docs/reference/format-link.md` is the page. What a peer sends is
-checked here against types, ranges and lengths. `codec` makes messages of them.
+One struct for each kind of frame, described in `docs/reference/format-link.md`. A peer's data is
+checked here against types, ranges and lengths. `codec` converts them to messages.
 """
 
 from typing import Annotated, TypeAlias
@@ -9,13 +9,13 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, Struct
 
 GROUP_CHARS_MAX = 300
-"""A topic's name, its id and a partition fit in."""
+"""Fits a topic's name, its id and a partition."""
 
 ENTRIES_MAX = 1 << 16
-"""Entries of one append: more than as many of the smallest batches as one may carry."""
+"""Entries of one append: more than the number of smallest batches that one may carry."""
 
 BEAT_GROUPS_MAX = 1 << 18
-"""Groups that one beat tells of: a whole table of the largest cluster."""
+"""Groups in one beat: a whole table of the largest cluster."""
 
 NODES_MAX = 1 << 10
 """Voters, or learners, of one group."""
@@ -24,7 +24,7 @@ STATE_KIND_CHARS_MAX = 20
 """The name of a kind of state: the suffix of its snapshots."""
 
 SENTENCE_CHARS_MAX = 1_000
-"""A reason that is given to people."""
+"""A reason shown to operators."""
 
 Natural: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 NaturalOrNone: TypeAlias = Annotated[int, Meta(ge=-1, le=(1 << 63) - 1)]
@@ -37,11 +37,11 @@ Sentence: TypeAlias = Annotated[str, Meta(max_length=SENTENCE_CHARS_MAX)]
 
 
 class Head(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """What every head keeps to: a fixed number of elements."""
+    """The base of every head: a fixed number of elements."""
 
 
 class BatchPlace(Head, tag=0, frozen=True):
-    """A batch, which lies in the body."""
+    """A batch, which is in the body."""
 
     first: Natural
     end: Natural
@@ -77,7 +77,7 @@ class GroupHead(Head, frozen=True):
 
 
 class VoteRequestHead(GroupHead, tag=1, frozen=True):
-    """See `VoteRequest`; so with the others."""
+    """The fields of `VoteRequest` in order; the heads below do the same for theirs."""
 
     last_term: Natural
     end: Natural
@@ -93,7 +93,7 @@ class VoteResponseHead(GroupHead, tag=2, frozen=True):
 
 
 class AppendRequestHead(GroupHead, tag=3, frozen=True):
-    """Its fields; of its batches, where they are."""
+    """Its fields; for its batches, their places in the body."""
 
     prev_end: Natural
     prev_term: Natural
@@ -131,7 +131,7 @@ class HeartbeatResponseHead(GroupHead, tag=7, frozen=True):
 
 
 class InstallRequestHead(GroupHead, tag=8, frozen=True):
-    """Its fields, and those of its start and of the state that is offered."""
+    """Its fields, and those of its start and of the offered state."""
 
     offset: Natural
     marks_before: Natural
@@ -144,7 +144,7 @@ class InstallRequestHead(GroupHead, tag=8, frozen=True):
 
 
 class TimeoutNowHead(GroupHead, tag=9, frozen=True):
-    """Nothing but the term."""
+    """Only the term."""
 
 
 class StateRequestHead(GroupHead, tag=10, frozen=True):
@@ -156,7 +156,7 @@ class StateRequestHead(GroupHead, tag=10, frozen=True):
 
 
 class StatePieceHead(GroupHead, tag=11, frozen=True):
-    """Its fields but for the data, which is the body."""
+    """Its fields except the data, which is the body."""
 
     offset: Natural
     crc: Checksum
@@ -204,7 +204,7 @@ class NoteHead(Head, tag=33, frozen=True):
 
 
 class PieceHead(Head, tag=34, frozen=True):
-    """A piece of a frame of `size` bytes, from `position` on; its bytes are the body."""
+    """A piece of a frame of `size` bytes, starting at `position`; its bytes are the body."""
 
     size: Natural
     position: Natural
@@ -228,6 +228,6 @@ WholeHead: TypeAlias = (
     | FailureHead
     | NoteHead
 )
-"""The heads of frames that say something by themselves."""
+"""The heads of frames that are complete in themselves."""
 
 AnyHead: TypeAlias = WholeHead | PieceHead

@@ -2,9 +2,9 @@
 
     dialing ──hello, proof──▶ open ──any error, either side hangs up──▶ lost
 
-Everything that is sent in one turn of the loop is written at once. Large parts are handed over as
-they are. What the peer does not take waits in its outbox, which is bounded, and where small frames
-overtake large ones.
+All frames sent in one turn of the loop are written at once. Large parts are handed over without
+copying. Data that the peer is not ready for waits in its outbox, which is bounded, and where small
+frames overtake large ones.
 """
 
 import asyncio
@@ -14,15 +14,11 @@ from collections.abc import Hashable
 from typing import Protocol, cast
 
 from kafkaesque.cluster_config import LinkConfig
-from kafkaesque.errors import (
-    KafkaesqueError,
-    LinkRefused,
-    MalformedFrame,
-    MalformedLink,
-    PeerUnreachable,
-    SecretMissing,
-)
+from kafkaesque.errors import KafkaesqueError, MalformedFrame, PeerUnreachable
 from kafkaesque.net.codec import Call, Decoder, Failure, Received, Reply
+from kafkaesque.net.errors import LinkRefused, MalformedLink, SecretMissing
+from kafkaesque.net.frame_reader import LENGTH, Receiver
+from kafkaesque.net.frame_writer import joined, no_delay
 from kafkaesque.net.handshake import (
     FIRST_BYTE,
     HANDSHAKE_BYTES_MAX,
@@ -33,40 +29,38 @@ from kafkaesque.net.handshake import (
 )
 from kafkaesque.net.outbox import Outbox, Sort
 from kafkaesque.net.pieces import Gathering
-from kafkaesque.net.receiving import LENGTH, Receiver
-from kafkaesque.net.writing import joined, no_delay
 from kafkaesque.types import Buffer, NodeId
 
 WRITE_BYTES = 256 << 10
-"""Handed to the transport at a time: then it may say that it has enough."""
+"""Handed to the transport at a time, before it may ask to pause."""
 
-NO_SECRET = "a cluster without a secret has no links beyond its machine"
+NO_SECRET = "a cluster without a secret allows links only within its machine"
 
 _NOBODY: NodeId = 0
 
 
 class LinkOwner(Protocol):
-    """Who opened a link, or let it in, and wants to know what becomes of it."""
+    """The owner of a dialed or accepted link; it is notified of the link's events."""
 
     def connected(self, link: "Link") -> str | None:
-        """Learn that there is a connection; return why it is to be closed, if so."""
+        """Handle a new connection; return a reason to close it, or None."""
         ...
 
     def opened(self, link: "Link") -> None:
-        """Learn that both sides are convinced; `link.peer` says of whom."""
+        """Handle a link that both sides have accepted; `link.peer` identifies the other side."""
         ...
 
     def received(self, link: "Link", items: list[Received]) -> None:
-        """Take what came in one read, in order."""
+        """Handle the items of one read, in order."""
         ...
 
     def lost(self, link: "Link", error: KafkaesqueError | None) -> None:
-        """Learn that it is over, and why if we know; also if it was never open."""
+        """Handle the end of a link, with the reason if known; called even if it was never open."""
         ...
 
 
 class LinkCounters:
-    """What went to a peer and came from it, over all links to it so far."""
+    """Traffic to and from a peer, over all links to it so far."""
 
     __slots__ = (
         "dropped_messages",
@@ -97,19 +91,19 @@ class Link(asyncio.BufferedProtocol):
         slab: memoryview,
         wanted: tuple[NodeId | None] | None = None,
     ) -> None:
-        """`wanted` is whom we dial; without it the other side has dialed."""
+        """`wanted` is the node to dial; without it the other side has dialed."""
         self.peer: Opened | None = None
         self.counters = LinkCounters()
         self.calls: dict[int, asyncio.Future[memoryview]] = {}
         self.asked = 0
-        """Calls of the peer that are not answered yet."""
+        """Calls of the peer that are still unanswered."""
         self.is_lost = False
         self.address = ""
-        """Where the peer is, for people."""
+        """The peer's address, for messages."""
         self.gone = asyncio.Event()
         """Set when the link is lost."""
         self.ready: asyncio.Future[None]
-        """Done when the link is open; raises if it never will be."""
+        """Done when the link is open; raises if it never opens."""
         self._owner = owner
         self._handshake = handshake
         self._config = config
@@ -134,13 +128,13 @@ class Link(asyncio.BufferedProtocol):
 
     @property
     def is_visit(self) -> bool:
-        """Whether we dialed as a visitor: then it is nobody's link."""
+        """Return whether we dialed as a visitor: then no member owns the link."""
         return self._handshake.node is None
 
-    # ── what the transport tells ─────────────────────────────────────────────────────────────
+    # ── transport callbacks ──────────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake, or wait for it."""
+        """Start the handshake, or wait for it."""
         config = self._config
         self._loop = asyncio.get_running_loop()
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
@@ -163,11 +157,11 @@ class Link(asyncio.BufferedProtocol):
             self._transport.write(FIRST_BYTE + LENGTH.pack(len(hello)) + hello)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where the next bytes shall go; the very first one is no part of a frame."""
+        """Return the buffer for the next bytes; the very first byte is not part of a frame."""
         return self._slab[:1] if self._is_first_byte_due else self._receiver.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Hand on what is whole; cut the link on what is none of its frames."""
+        """Pass on complete frames; cut the link on anything that is not one."""
         if self._transport.is_closing():
             return
         self.counters.received_bytes += nbytes
@@ -189,33 +183,33 @@ class Link(asyncio.BufferedProtocol):
             self._refuse(error)
         except MalformedLink as error:
             self.cut(error)
-        except MalformedFrame as error:  # who dials waits for what is wrong with a link
+        except MalformedFrame as error:  # the dialer expects a LinkError
             self.cut(MalformedLink(str(error)))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let those who wait for answers know."""
+        """Notify everything that waits for answers."""
         self.is_lost = True
         self._timer.cancel()
         self._is_writable = False
         self.gone.set()
         if not self.ready.done():
             self.ready.set_exception(self._error or PeerUnreachable("the other side hung up"))
-            self.ready.exception()  # of a link that came in nobody waits for it
+            self.ready.exception()  # nothing waits for an accepted link
         self._owner.lost(self, self._error)
 
     def pause_writing(self) -> None:
-        """Learn that the peer does not read as fast as we write."""
+        """Stop writing: the peer does not read as fast as we write."""
         self._is_writable = False
 
     def resume_writing(self) -> None:
-        """Write on."""
+        """Continue writing."""
         self._is_writable = True
         self._write()
 
-    # ── what its owner does ──────────────────────────────────────────────────────────────────
+    # ── for the owner ────────────────────────────────────────────────────────────────────────
 
     def send(self, parts: list[Buffer], sort: Sort, stream: Hashable = None) -> bool:
-        """Send a frame, together with what else is sent in this turn; False if it is dropped.
+        """Send a frame, together with others sent in this turn; False if it is dropped.
 
         Frames of one stream do not overtake each other.
         """
@@ -237,12 +231,12 @@ class Link(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def close(self) -> None:
-        """Hang up after what was handed to the system."""
+        """Hang up after writing what was handed to the system."""
         self._write()
         self._transport.close()
 
     def refuse(self, reason: str) -> None:
-        """Tell the other side why there will be no link, and hang up."""
+        """Send the other side the reason for refusing the link, and hang up."""
         self._refuse(LinkRefused(reason, refusal_frame(reason)))
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
@@ -250,10 +244,10 @@ class Link(asyncio.BufferedProtocol):
     def _take_first_byte(self) -> None:
         self._is_first_byte_due = False
         if self._slab[:1] != FIRST_BYTE:
-            raise MalformedLink(f"a link does not begin with byte {self._slab[0]}")
+            raise MalformedLink(f"a link does not start with byte {self._slab[0]}")
 
     def _shake_hands(self, frames: list[memoryview], nbytes: int) -> list[memoryview]:
-        """Take the handshake's frames; return those that follow it."""
+        """Handle the handshake's frames; return those after it."""
         handshake = self._handshake
         self._handshake_bytes += nbytes
         if not handshake.is_proven and self._handshake_bytes > HANDSHAKE_BYTES_MAX:
@@ -299,7 +293,7 @@ class Link(asyncio.BufferedProtocol):
     def _write(self) -> None:
         self._is_write_due = False
         outbox, transport, counters = self._outbox, self._transport, self.counters
-        while outbox and self._is_writable:  # ends: each turn takes messages out
+        while outbox and self._is_writable:  # terminates: each turn removes messages
             parts, count = outbox.take(WRITE_BYTES)
             counters.sent_messages += count
             for part in joined(parts):
@@ -309,7 +303,7 @@ class Link(asyncio.BufferedProtocol):
 
 def _check_visitor(items: list[Received]) -> None:
     if not all(isinstance(item, Call | Reply | Failure) for item in items):
-        raise MalformedLink("a visitor sends what only a member may")
+        raise MalformedLink("a visitor sent a frame that only members may send")
 
 
 def is_this_machine(peername: object) -> bool:
@@ -322,7 +316,7 @@ def is_this_machine(peername: object) -> bool:
 
 
 def _cut_when_silent(transport: asyncio.BaseTransport, silence_ms: int) -> None:
-    """Have the system give a peer up that no longer receives: a cut cable says nothing."""
+    """Make the system give up on a peer that stops receiving: a cut cable goes unnoticed."""
     sock = transport.get_extra_info("socket")
     if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
         return
@@ -334,7 +328,7 @@ def _cut_when_silent(transport: asyncio.BaseTransport, silence_ms: int) -> None:
 
 
 def _keep_unsent_short(transport: asyncio.BaseTransport, unsent_bytes: int) -> None:
-    """Have the system hold little beyond what it has sent: nothing overtakes that any more."""
+    """Make the system buffer little unsent data: frames cannot overtake it any more."""
     sock = transport.get_extra_info("socket")
     if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
         return

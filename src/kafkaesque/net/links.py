@@ -1,12 +1,12 @@
 """The links of one broker: one to each other broker, kept open.
 
-Of two brokers the one with the lower number dials, so that there is one connection and no contest.
-When a link is lost the dialer dials again at once, then with growing pauses; the other side only
-knocks, that is, it connects and hangs up. If the peer's machine answers that nobody listens, the
-peer's process is gone, and the broker is told so without waiting for a time-out. A newer connection
-of a node replaces the older one: it is the one that the node believes in.
+Of two brokers the one with the lower number dials, so that there is one connection and no race.
+After losing a link, the dialer redials at once, then with growing pauses; the other side only
+knocks: it connects and hangs up. If the peer's machine refuses the connection, the peer's process
+is gone, and the broker learns it without waiting for a timeout. A newer connection of a node
+replaces the older one, because the node uses the newer one.
 
-What is sent while there is no link is lost, as Raft expects of a network.
+Messages sent while there is no link are lost, as Raft expects of a network.
 """
 
 import asyncio
@@ -21,14 +21,7 @@ from functools import partial
 from msgspec import Struct
 
 from kafkaesque.cluster_config import LinkConfig
-from kafkaesque.errors import (
-    AnswerLost,
-    CallRefused,
-    KafkaesqueError,
-    LinkError,
-    LinkRefused,
-    PeerUnreachable,
-)
+from kafkaesque.errors import KafkaesqueError, LinkError, PeerUnreachable
 from kafkaesque.net.codec import (
     Call,
     Failure,
@@ -40,12 +33,13 @@ from kafkaesque.net.codec import (
     encode_exchange,
     encode_message,
 )
-from kafkaesque.net.dialing import dial, knock
+from kafkaesque.net.dialer import dial, knock
+from kafkaesque.net.errors import AnswerLost, CallRefused, LinkRefused
+from kafkaesque.net.frame_reader import SLAB_BYTES
 from kafkaesque.net.handshake import NONCE_BYTES, Handshake, Identity, Opened
 from kafkaesque.net.link import Link, LinkCounters
 from kafkaesque.net.outbox import Sort, sort_of
 from kafkaesque.net.ports import LinkPorts, Question
-from kafkaesque.net.receiving import SLAB_BYTES
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import Buffer, GroupId, NodeId
@@ -53,33 +47,33 @@ from kafkaesque.types import Buffer, GroupId, NodeId
 log = logging.getLogger(__name__)
 
 BRIEF_S = 1.0
-"""A link that lasted less than this is no reason to dial again at once."""
+"""A link that lasted less than this is not redialed at once."""
 
 
 class Peer(Struct, frozen=True, kw_only=True):
-    """Another broker and where it listens."""
+    """Another broker and its address."""
 
     node: NodeId
     host: str
     port: int
     directory: bytes | None = None
-    """If it is known: then a broker of this number with another one is refused."""
+    """If known, a broker with this number and another directory is refused."""
 
 
 class Links:
     """Links to all peers: `start`, then send and call, then `close`; all in one loop.
 
-    `chance` spreads the pauses between attempts, and must be a good source of secrets where there
-    is one (`random.SystemRandom`), because it also makes the nonces.
+    `chance` spreads the pauses between attempts. It also makes the nonces, so it must be
+    cryptographically secure in production (`random.SystemRandom`).
     """
 
     def __init__(
         self, identity: Identity, ports: LinkPorts, config: LinkConfig, chance: random.Random
     ) -> None:
         self.counters: dict[NodeId, LinkCounters] = {}
-        """What went to each peer and came from it."""
+        """Traffic to and from each peer."""
         self.refused = 0
-        """Connections that were closed because they were no links of ours."""
+        """Connections closed because they were not valid links."""
         self._identity = identity
         self._ports = ports
         self._config = config
@@ -97,15 +91,15 @@ class Links:
         self._is_closed = False
         self._loop: asyncio.AbstractEventLoop
 
-    # ── life ─────────────────────────────────────────────────────────────────────────────────
+    # ── lifecycle ────────────────────────────────────────────────────────────────────────────
 
     def start(self, peers: Iterable[Peer] = ()) -> None:
-        """Begin to dial; to be called in the loop. Incoming connections go to `accept`."""
+        """Start to dial; call it in the loop. Incoming connections go to `accept`."""
         self._loop = asyncio.get_running_loop()
         self.set_peers(peers)
 
     def set_peers(self, peers: Iterable[Peer]) -> None:
-        """Hold links to these from now on; those to others are closed."""
+        """Keep links to these peers from now on; links to others are closed."""
         node = self._identity.node
         wanted = {peer.node: peer for peer in peers if peer.node != node}
         for gone in self._peers.keys() - wanted.keys():
@@ -120,7 +114,7 @@ class Links:
                 dialer.add_done_callback(partial(self._dialer_ended, new))
 
     async def close(self) -> None:
-        """Hang up on everyone; calls under way raise AnswerLost."""
+        """Close all links; calls under way raise AnswerLost."""
         self._is_closed = True
         tasks = [*self._dialers.values(), *self._knocks]
         for task in tasks:
@@ -129,30 +123,30 @@ class Links:
             link.close()
         await asyncio.gather(*tasks, return_exceptions=True)
         for link in (*self._open.values(), *self._guests):
-            link.cut()  # one that does not read would be waited for
-        await asyncio.sleep(0)  # lets the links learn of it
+            link.cut()  # otherwise a peer that does not read would delay us
+        await asyncio.sleep(0)  # lets the links notice
         self._dialers.clear()
 
     def accept(self) -> asyncio.BufferedProtocol:
-        """Return the protocol of a connection that came in; its bytes begin with 0x01."""
+        """Return the protocol of an incoming connection, whose bytes start with 0x01."""
         return self._link(self._identity, None)
 
     # ── sending ──────────────────────────────────────────────────────────────────────────────
 
     @property
     def nodes(self) -> list[NodeId]:
-        """The nodes to which there is a link now."""
+        """The nodes with an open link."""
         return sorted(self._open)
 
     def peer(self, node: NodeId) -> Opened | None:
-        """Return what a node said of itself, while there is a link to it."""
+        """Return a node's own description, while there is a link to it."""
         link = self._open.get(node)
         return link.peer if link is not None else None
 
     def send(self, node: NodeId, group: GroupId, message: Message) -> bool:
-        """Send a message to a node's replica of a group; False if it is lost already.
+        """Send a message to a node's replica of a group; False if it is already lost.
 
-        Appends of a group arrive in order, or not at all. What is small may overtake them. Batches
+        Appends of a group arrive in order, or not at all. Small messages may overtake them. Batches
         must not change any more.
         """
         assert message.source == self._identity.node
@@ -167,7 +161,7 @@ class Links:
     def is_sending(self, node: NodeId, group: GroupId) -> bool:
         """Return whether an append, or a piece of a state, still waits to be written to a node.
 
-        Then an answer to a heartbeat, which overtakes them, does not say that they got lost.
+        If so, a heartbeat response, which overtakes them, does not mean that they were lost.
         """
         link = self._open.get(node)
         return link is not None and link.is_sending(group)
@@ -178,7 +172,7 @@ class Links:
         return link is not None and link.send(encode_beat(beat), Sort.BEAT)
 
     def note(self, node: NodeId, kind: int, data: Buffer) -> bool:
-        """Tell a node something, without an answer; False if it is lost already."""
+        """Send a one-way message to a node; False if it is already lost."""
         link = self._open.get(node)
         return link is not None and link.send(
             encode_exchange(Note(kind=kind, data=data)), Sort.SMALL
@@ -193,10 +187,10 @@ class Links:
         *,
         pending_max: int | None = None,
     ) -> memoryview:
-        """Ask a node and return its answer; with `pending_max` only if fewer calls wait for theirs.
+        """Call a node and return its reply; `pending_max` limits the calls that already wait.
 
-        Raises PeerUnreachable if nothing was asked, CallRefused if the node says no, AnswerLost if
-        the link or the time ended before an answer came.
+        Raises PeerUnreachable if nothing was sent, CallRefused if the node refuses, AnswerLost if
+        the link or the time ended before a reply came.
         """
         link = self._open.get(node)
         if link is None:
@@ -208,10 +202,10 @@ class Links:
     async def visit(
         self, address: tuple[str, int], kind: int, data: Buffer, deadline_ms: int | None = None
     ) -> tuple[Opened, memoryview]:
-        """Ask whoever listens at an address; return who it was and its answer.
+        """Call the broker at an address; return its identity and its reply.
 
-        This is how a broker joins that knows nothing but an address and the secret. Raises what
-        `call` raises, and LinkRefused.
+        A broker joins this way when it knows only an address and the secret. Raises what `call`
+        raises, and LinkRefused.
         """
         link = await self._dial_as_visitor(address)
         assert link.peer is not None, "it is open"
@@ -222,7 +216,7 @@ class Links:
             link.close()
 
     async def meet(self, address: tuple[str, int]) -> None:
-        """See whether whoever listens at an address would have a link with us.
+        """Check whether the broker at an address would accept a link with us.
 
         Raises PeerUnreachable, MalformedLink, and LinkRefused if not.
         """
@@ -234,16 +228,16 @@ class Links:
         try:
             return await dial(make, host, port, self._config.dial_ms_max)
         except OSError as error:
-            raise PeerUnreachable(f"nobody can be reached: {_reason(error)}") from error
+            raise PeerUnreachable(f"cannot connect: {_reason(error)}") from error
 
     async def _ask(self, link: Link, kind: int, data: Buffer, deadline_ms: int) -> memoryview:
         if len(link.calls) >= self._config.calls_pending_max:
-            raise PeerUnreachable(f"{len(link.calls)} calls to the broker wait for answers already")
+            raise PeerUnreachable(f"{len(link.calls)} calls to the broker already wait for answers")
         self._numbers += 1
         number = self._numbers
         parts = encode_exchange(Call(number=number, kind=kind, data=data))
         if not link.send(parts, Sort.SMALL):
-            raise PeerUnreachable("the broker does not read what is sent to it")
+            raise PeerUnreachable("the broker does not read what we send")
         answer: asyncio.Future[memoryview] = self._loop.create_future()
         link.calls[number] = answer
         try:
@@ -254,20 +248,20 @@ class Links:
         finally:
             link.calls.pop(number, None)
 
-    # ── what links tell ──────────────────────────────────────────────────────────────────────
+    # ── link callbacks ───────────────────────────────────────────────────────────────────────
 
     def connected(self, link: Link) -> str | None:
-        """Take note of a connection that has proven nothing yet."""
+        """Register a connection that has not proven anything yet."""
         self._guests.add(link)
         if self._is_closed:
             return "the broker is stopping"
         unproven = sum(guest.peer is None and not guest.is_dialed for guest in self._guests)
         if unproven > self._config.handshakes_max:
-            return "too many brokers are just being let in"
+            return "too many brokers are opening links at once"
         return None
 
     def opened(self, link: Link) -> None:
-        """Take a link that both sides are convinced of."""
+        """Register a link that both sides have accepted."""
         peer = link.peer
         assert peer is not None
         node = peer.node
@@ -284,7 +278,7 @@ class Links:
         log.info("link_opened node=%d session=%d peer=%s", node, peer.session, link.address)
 
     def received(self, link: Link, items: list[Received]) -> None:
-        """Hand on what came over a link."""
+        """Dispatch the items received over a link."""
         ports = self._ports
         for item in items:
             match item:
@@ -309,7 +303,7 @@ class Links:
         ports.on_received()
 
     def lost(self, link: Link, error: KafkaesqueError | None) -> None:
-        """Give up what was waited for; see whether the peer is gone, unless it has another link."""
+        """Fail the link's pending calls; check whether the peer is gone if this was its link."""
         self._guests.discard(link)
         for answer in link.calls.values():
             if not answer.done():
@@ -336,7 +330,7 @@ class Links:
         data = memoryview(call.data)
         question = Question(link.peer.node, call.kind, data, call.number, answer)
         if link.asked > self._config.calls_pending_max:
-            question.refuse("too many calls of this broker are not answered yet")
+            question.refuse("too many calls of this broker are unanswered")
         else:
             self._ports.on_question(question)
 
@@ -347,10 +341,10 @@ class Links:
     # ── dialing ──────────────────────────────────────────────────────────────────────────────
 
     async def _keep(self, node: NodeId) -> None:
-        """Hold a link to a node: dial, wait until it is lost, dial again."""
+        """Keep a link to a node: dial, wait until it is lost, dial again."""
         failures = 0
         was_open = False
-        while True:  # ends when it is cancelled
+        while True:  # ends when cancelled
             peer = self._peers[node]
             pause_ms = self._pause_ms(failures)
             make = partial(self._link, self._identity, (node,))
@@ -375,28 +369,28 @@ class Links:
             await asyncio.sleep(pause_ms / 1000)
 
     def _dialer_ended(self, node: NodeId, dialer: "asyncio.Task[None]") -> None:
-        """A dialer ends when it is cancelled; a mistake of ours must not be the end of a link."""
+        """Restart a dialer that was not cancelled: a bug must not be the end of a link."""
         if dialer.cancelled() or self._dialers.get(node) is not dialer:
             return
         del self._dialers[node]
         self.set_peers(self._peers.values())
-        dialer.result()  # raises, for the loop to tell of
+        dialer.result()  # raises, so that the loop logs it
 
     def _pause_ms(self, failures: int) -> float:
-        """Return how long to wait after so many failures: twice as long each time, and spread."""
+        """Return the pause after this many failures: exponential, with jitter."""
         config = self._config
         longest = min(config.backoff_ms_max, config.backoff_ms_min << min(failures, 20))
         return longest * (0.5 + self._chance.random() / 2)
 
     async def _knock(self, peer: Peer) -> None:
-        """Find out whether a node that we do not dial still has a process that listens."""
+        """Check whether a node that we do not dial still has a listening process."""
         try:
             await knock(peer.host, peer.port, self._config.dial_ms_max)
         except ConnectionRefusedError:
             if peer.node not in self._open:
                 self._ports.on_suspect(peer.node)
         except OSError:
-            pass  # it cannot be reached: that says nothing of the process
+            pass  # unreachable: that says nothing about the process
 
     def _link(self, identity: Identity, wanted: tuple[NodeId | None] | None) -> Link:
         nonce = self._chance.randbytes(NONCE_BYTES)
@@ -410,19 +404,19 @@ class Links:
         return self._ports.admits(node, directory)
 
     def _complain(self, link: Link, error: KafkaesqueError) -> None:
-        """Say in one line why a connection was closed, unless too many lines say such things."""
+        """Log why a connection was closed, up to a number of lines per second."""
         second = int(self._loop.time())
         if second != self._lines_second:
             self._lines_second, self._lines = second, 0
         self._lines += 1
         if self._lines <= self._config.lines_per_second_max:
-            # While a broker stops the others still try to reach it, which is as it should be.
+            # While a broker stops, others still try to reach it, which is expected.
             level = logging.INFO if self._is_closed else logging.WARNING
             log.log(level, "link_refused peer=%s reason=%r", link.address, str(error))
 
 
 def _reason(error: OSError) -> str:
-    """Say why there is no connection, without the address, which whoever asked has given."""
+    """Return the reason for a failed connection, without the address, which the caller knows."""
     match error:
         case TimeoutError():
             return "no answer in time"

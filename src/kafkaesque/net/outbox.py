@@ -1,19 +1,19 @@
-"""What waits to be written to one peer: who goes first, and never more than a limit.
+"""Bounded queue of the messages to one peer, with priorities.
 
-There are three lanes. In the first is what is small and must not be late: beats, heartbeats, votes,
-answers, calls and notes. In the second are appends and pieces of states, and in the third whatever
-is large, which is cut into pieces if the peer puts them together again. Each turn takes what is
-small, then some of the second lane, then one piece: so nothing small waits behind what is large,
-and whatever the others bring, each lane moves.
+There are three lanes. The first has small and urgent messages: beats, heartbeats, votes, answers,
+calls and notes. The second has appends and pieces of states, and the third large frames, which are
+cut into pieces if the peer can reassemble them. Each turn takes the small ones, then some of the
+second lane, then one piece: so small frames never wait behind large ones, and every lane makes
+progress under any load.
 
-Frames of one *stream* never overtake each other: an append follows the large one of its group into
+Frames of one *stream* never overtake each other: an append follows a large one of its group into
 the third lane, and a large one waits there for those before it in the second. The appends of a
-group are a stream, because a follower rejects one that comes before its predecessor.
+group are a stream, because a follower rejects an append that arrives before its predecessor.
 
-A peer that reads slowly must not fill our memory, and Raft gets over a loss. So when there is no
-room, the oldest heartbeats go first: the next one says the same. Appends are refused, the newest
-and not the oldest, so that what is under way still fits together. A beat replaces the beat before
-it, because it says all that the receiver has not acknowledged.
+A slow peer must not fill our memory, and Raft tolerates loss. So when there is no room, the oldest
+heartbeats go first: the next one has the same content. Appends are refused, the newest and not the
+oldest, so that those under way still fit together. A beat replaces the beat before it, because it
+carries everything that the receiver has not acknowledged.
 """
 
 from collections import OrderedDict, deque
@@ -33,7 +33,7 @@ from kafkaesque.types import Buffer
 
 
 class Sort(Enum):
-    """What becomes of a message for which there is no room."""
+    """How a message is dropped when there is no room."""
 
     BEAT = auto()
     HEARTBEAT = auto()
@@ -42,7 +42,7 @@ class Sort(Enum):
 
 
 def sort_of(message: Message) -> Sort:
-    """Return how a message of a group is queued; also an append without entries is bulk.
+    """Return how a group's message is queued; even an append without entries is bulk.
 
     It follows those with entries, and would be rejected if it overtook them.
     """
@@ -56,11 +56,11 @@ def sort_of(message: Message) -> Sort:
 
 
 _ITEM_BYTES = 200
-"""What a message takes besides its parts; so many small ones are not taken for nothing."""
+"""Overhead of a message besides its parts, so that many small ones still count."""
 
 
 class _Lane:
-    """Bulky frames, in order, and of which streams they are."""
+    """Bulky frames, in order, with their streams."""
 
     def __init__(self, config: LinkConfig) -> None:
         self.bytes = 0
@@ -71,7 +71,7 @@ class _Lane:
         self._messages_max = config.queue_messages_max
 
     def put(self, parts: list[Buffer], size: int, stream: Hashable) -> bool:
-        """Take a frame if there is room; one alone may be as large as a frame can be.
+        """Queue a frame if there is room; an empty lane takes a frame of any size.
 
         Otherwise it would never be sent.
         """
@@ -85,7 +85,7 @@ class _Lane:
         return True
 
     def pop(self) -> tuple[list[Buffer], int]:
-        """Take the oldest frame out; return its parts and its size."""
+        """Remove the oldest frame; return its parts and its size."""
         parts, size, stream = self.frames.popleft()
         self.bytes -= size
         if stream is not None:
@@ -102,9 +102,9 @@ class Outbox:
 
     def __init__(self, config: LinkConfig) -> None:
         self.dropped = 0
-        """Messages that were refused, or thrown away later."""
+        """Messages that were refused, or dropped later."""
         self.cuts = False
-        """Whether the peer puts pieces together again; if not, large frames go whole."""
+        """Whether the peer reassembles pieces; if not, large frames go whole."""
         self._config = config
         self._small: OrderedDict[int, tuple[list[Buffer], int, Sort]] = OrderedDict()
         self._small_bytes = 0
@@ -114,22 +114,22 @@ class Outbox:
         self._bulk = _Lane(config)
         self._large = _Lane(config)
         self._cutter: Cutter | None = None
-        """Of the oldest frame in the lane of the large ones, once its first piece was taken."""
+        """For the oldest frame in the large lane, once its first piece was taken."""
 
     def __len__(self) -> int:
         return len(self._small) + len(self._bulk.frames) + len(self._large.frames)
 
     @property
     def size(self) -> int:
-        """Bytes that wait; a frame that is being cut counts until its last piece is taken."""
+        """Queued bytes; a frame being cut counts until its last piece is taken."""
         return self._small_bytes + self._bulk.bytes + self._large.bytes
 
     def holds(self, stream: Hashable) -> bool:
-        """Return whether a bulky frame of a stream is not all taken yet."""
+        """Return whether a bulky frame of a stream is still queued, at least in part."""
         return stream in self._bulk.streams or stream in self._large.streams
 
     def put(self, parts: list[Buffer], sort: Sort, stream: Hashable = None) -> bool:
-        """Take a message, or return False: then it is lost."""
+        """Queue a message; False if it is dropped."""
         size = sum(map(len, parts)) + _ITEM_BYTES
         if size > self._config.whole_bytes_max or stream in self._large.streams:
             is_taken = self._put_large(parts, size, sort, stream)
@@ -142,10 +142,10 @@ class Outbox:
         return is_taken
 
     def take(self, bytes_max: int) -> tuple[list[Buffer], int]:
-        """Return parts of the next messages, about so many bytes, and how many messages ended."""
+        """Return parts of the next messages, about this many bytes, and how many messages ended."""
         out: list[Buffer] = []
         taken = count = 0
-        while self._small and taken < bytes_max:  # ends: each turn takes a message out
+        while self._small and taken < bytes_max:  # terminates: each turn removes a message
             number, (parts, size, sort) = self._small.popitem(last=False)
             out += parts
             taken += size
@@ -157,7 +157,7 @@ class Outbox:
         self._small_bytes -= taken
         bulk = self._bulk
         spent = 0
-        while bulk.frames and (taken < bytes_max or not spent):  # ends: as above
+        while bulk.frames and (taken < bytes_max or not spent):  # terminates: as above
             parts, size = bulk.pop()
             out += parts
             taken += size
@@ -171,7 +171,7 @@ class Outbox:
         """Add about one piece's worth of the large lane; return how many messages ended."""
         config, lane = self._config, self._large
         count = spent = 0
-        while lane.frames and spent < config.piece_bytes:  # ends: each turn spends or pops
+        while lane.frames and spent < config.piece_bytes:  # terminates: each turn spends or pops
             parts, size, stream = lane.frames[0]
             if self._cutter is None and stream in self._bulk.streams:
                 break  # its predecessors are in the other lane
@@ -194,13 +194,13 @@ class Outbox:
         if sort is Sort.BEAT:
             stream = Sort.BEAT
             if stream in self._large.streams:
-                return False  # the next one says all that this one does
+                return False  # the next one has all of its content
         return self._large.put(parts, size, stream)
 
     def _put_small(self, parts: list[Buffer], size: int, sort: Sort) -> bool:
         if sort is Sort.BEAT and self._beat is not None:
             self._drop(self._beat)
-        while self._heartbeats and not self._has_room(size):  # ends: each turn throws one away
+        while self._heartbeats and not self._has_room(size):  # terminates: each turn drops one
             self._drop(next(iter(self._heartbeats)))
         if not self._has_room(size):
             return False

@@ -1,18 +1,18 @@
-"""A large frame goes in pieces, so that a small one need not wait until all of it has gone.
+"""Sends a large frame in pieces, so that small ones need not wait for all of it.
 
-Each piece is a frame of its own: it says how long the large frame is and where the piece belongs.
-Of all frames of a link only one is in pieces at a time, and its pieces come in order: so nothing
-has to tell two of them apart, and a reader holds the parts of one frame at most. Between two pieces
-any number of whole frames may come.
+Each piece is a frame of its own, with the size of the large frame and the piece's position in it.
+Only one frame of a link is in pieces at a time, and its pieces come in order: so pieces of
+different frames need not be distinguished, and a reader holds the parts of at most one frame. Any
+number of whole frames may come between two pieces.
 """
 
 from collections import deque
 
 from kafkaesque.cluster_config import PIECE_BYTES_MAX
-from kafkaesque.errors import MalformedLink
-from kafkaesque.net.framing import frame
+from kafkaesque.net.errors import MalformedLink
+from kafkaesque.net.frame_reader import GROWTH, LENGTH
 from kafkaesque.net.heads import PieceHead
-from kafkaesque.net.receiving import GROWTH, LENGTH
+from kafkaesque.net.link_frame import frame
 from kafkaesque.types import Buffer
 
 PIECE_TAG = 34
@@ -35,11 +35,11 @@ class Cutter:
         return self._position == self._size
 
     def next(self, bytes_max: int) -> list[Buffer]:
-        """Return the parts of the next piece, which carries so many bytes at most."""
+        """Return the parts of the next piece, which carries at most this many bytes."""
         body: list[Buffer] = []
         start = self._position
         end = min(start + bytes_max, self._size)
-        while self._position < end:  # ends: the views hold all bytes up to the size
+        while self._position < end:  # terminates: the views hold all bytes up to the size
             view = self._views.popleft()
             room = end - self._position
             if len(view) > room:
@@ -51,7 +51,7 @@ class Cutter:
 
 
 class Gathering:
-    """Puts the pieces of one frame together; memory is given for bytes that came."""
+    """Reassembles the pieces of one frame; memory grows with the bytes received."""
 
     def __init__(self, frame_bytes_max: int, claimed_bytes_max: int) -> None:
         self._frame_bytes_max = frame_bytes_max
@@ -61,7 +61,7 @@ class Gathering:
         self._filled = 0
 
     def take(self, head: PieceHead, body: memoryview) -> memoryview | None:
-        """Take a piece; return the frame once it is whole. Raises MalformedLink."""
+        """Add a piece; return the frame once it is complete. Raises MalformedLink."""
         self._check(head, len(body))
         end = head.position + len(body)
         buffer = self._buffer
@@ -77,10 +77,10 @@ class Gathering:
 
     def _check(self, head: PieceHead, length: int) -> None:
         if not 0 < length <= PIECE_BYTES_MAX:
-            raise MalformedLink(f"a piece of {length} bytes, 1 to {PIECE_BYTES_MAX} are taken")
+            raise MalformedLink(f"a piece of {length} bytes, 1 to {PIECE_BYTES_MAX} are allowed")
         if head.size > self._frame_bytes_max:
             raise MalformedLink(
-                f"a frame of {head.size} bytes in pieces, at most {self._frame_bytes_max} are taken"
+                f"a frame of {head.size} bytes in pieces, the limit is {self._frame_bytes_max}"
             )
         if head.position != self._filled or (self._filled and head.size != self._size):
             raise MalformedLink(

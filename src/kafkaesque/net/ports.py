@@ -1,4 +1,4 @@
-"""What links tell the broker, and the questions of other brokers that it answers."""
+"""The callbacks of links to the broker, and calls of other brokers that it answers."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -22,7 +22,7 @@ class Question:
         self, node: NodeId | None, kind: int, data: memoryview, number: int, answer: Answer
     ) -> None:
         self.node = node
-        """Who asks; None is a visitor, which knows the secret but is no member yet."""
+        """The calling node; None for a visitor, which knows the secret but is not a member yet."""
         self.kind = kind
         self.data = data
         self.is_answered = False
@@ -30,11 +30,11 @@ class Question:
         self._answer = answer
 
     def reply(self, data: Buffer) -> None:
-        """Answer; lost if the link is lost."""
+        """Reply; lost if the link is lost."""
         self._send(Reply(number=self._number, data=data))
 
     def refuse(self, reason: str) -> None:
-        """Answer that it was not done, in one sentence; the caller sees CallRefused."""
+        """Refuse the call with a one-sentence reason; the caller gets CallRefused."""
         self._send(Failure(number=self._number, reason=reason))
 
     def _send(self, item: Reply | Failure) -> None:
@@ -44,7 +44,7 @@ class Question:
 
 
 def _ignore(*_: object) -> None:
-    """Nobody wants to know."""
+    """No callback is set."""
 
 
 def _refuse(question: Question) -> None:
@@ -52,11 +52,11 @@ def _refuse(question: Question) -> None:
 
 
 def _admit(node: NodeId | None, directory: bytes) -> str | None:
-    """Let every broker in that knows the secret."""
+    """Admit every broker that knows the secret."""
 
 
 class LinkPorts(Struct, frozen=True, kw_only=True):
-    """Where links hand over what came; each is called in the loop and must not wait."""
+    """Where links deliver what they receive; each is called in the loop and must not block."""
 
     deliver: Callable[[GroupId, Message], None]
     """A message for this node's replica of a group."""
@@ -68,13 +68,13 @@ class LinkPorts(Struct, frozen=True, kw_only=True):
     """Another broker's call."""
 
     on_note: Callable[[NodeId, int, memoryview], None] = _ignore
-    """What another broker tells, and its kind."""
+    """A one-way message of another broker, with its kind."""
 
     on_received: Callable[[], None] = _ignore
-    """Everything of one read has been handed over: the time to flush what was gathered."""
+    """Everything from one read has been delivered: time to flush."""
 
     on_suspect: Callable[[NodeId], None] = _ignore
-    """The link was lost and the node's machine answers that nobody listens: it is gone."""
+    """The link was lost and the node's machine refuses connections: the process is gone."""
 
     admits: Callable[[NodeId | None, bytes], str | None] = _admit
-    """Says in a sentence why a node with this directory may have no link, or None."""
+    """Returns the reason why a node with this directory may not link, or None."""

@@ -1,4 +1,4 @@
-"""Commits how far each partition is done: one commit at a time, each with all that is known."""
+"""Commits the position of each partition: one commit at a time, each with all that is known."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ Place = tuple[str, int]
 
 
 class Progress:
-    """One partition of ours: what is under way in it, and what is intended with its failures."""
+    """One of our partitions: its messages under way, and the intents for its failures."""
 
     def __init__(self) -> None:
         self.prefix = DonePrefix()
@@ -27,19 +27,19 @@ class Progress:
         position = self.prefix.position
         if position is None:
             return None
-        # What lies before the position will not come again: nobody need know of it.
+        # Messages before the position will not come again: their intents are no longer needed.
         for offset in [offset for offset in self.intents if offset < position]:
             del self.intents[offset]
         wanted = (position, intents.encode(self.intents))
         return None if wanted == self._committed else wanted
 
     def note(self, committed: tuple[Offset, str]) -> None:
-        """Remember what the group's coordinator knows."""
+        """Remember what was committed."""
         self._committed = committed
 
 
 class Committer:
-    """Commits in intervals, and at once for who waits in `flush`."""
+    """Commits at intervals, and at once for callers of `flush`."""
 
     def __init__(
         self, reader: Reader, progress: dict[Place, Progress], interval_seconds: float
@@ -50,7 +50,7 @@ class Committer:
         self._wake = asyncio.Event()
         self._waiting: list[asyncio.Future[bool]] = []
         self.failures = 0
-        """Commits that failed; the next one says all that they would have said."""
+        """Failed commits; the next commit covers them."""
 
     async def run(self) -> None:
         """Commit until cancelled."""
@@ -63,7 +63,7 @@ class Committer:
             await self.commit()
 
     async def flush(self) -> bool:
-        """Return when all that is known now is committed; False if it could not be."""
+        """Return when all that is known now is committed; False if that failed."""
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
         self._wake.set()
@@ -89,12 +89,12 @@ class Committer:
             for (topic, partition), (offset, metadata) in rows.items()
         ]
         try:
-            # In the reader's thread: beside a thread that polls, a blocking commit never returns.
+            # In the reader's thread: while another thread polls, a blocking commit never returns.
             answered = await self._reader.call(
                 lambda consumer: consumer.commit(offsets=offsets, asynchronous=False)
             )
         except PatternError:
-            # A rebalance, or no broker: what was not committed comes again.
+            # A rebalance, or no broker: uncommitted messages come again.
             self.failures += 1
             return False
         refused = {(one.topic, one.partition) for one in answered or [] if one.error is not None}

@@ -1,4 +1,4 @@
-"""How the patterns are told of a broker, and the topics that they make for themselves."""
+"""Connection settings of the patterns, and the topics that they create for themselves."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from kafkaesque.errors import InvalidPattern, PatternError
 from kafkaesque.types import Offset
 
 Client: TypeAlias = str | Mapping[str, Any]
-"""Brokers to begin with, as `host:port,…`; or settings of librdkafka, for names and passwords."""
+"""Brokers to connect to first, as `host:port,…`; or librdkafka settings, for credentials."""
 
 ADMIN_SECONDS_MAX = 15.0
 ANSWER_MS_MAX = 10_000
-"""A broker that says nothing for so long is asked again, or another is; librdkafka takes 60 s."""
+"""After this silence a request is retried, maybe on another broker; librdkafka waits 60 s."""
 _ASK_SECONDS = 3.0
 CONSUME_BATCH_MAX = 1_000
 _AS_THE_BROKER_LIKES = -1
@@ -32,12 +32,12 @@ _PASSING = frozenset(
         *(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
         KafkaError.NOT_CONTROLLER,
         *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError._ALL_BROKERS_DOWN),
-        KafkaError._NOENT,  # an administrator's client, for partitions without a leader
+        KafkaError._NOENT,  # from an admin client, for partitions without a leader
     }
 )
-"""What brokers say while a topic is being made or a leader is being replaced."""
+"""Transient errors while a topic is created or a leader is replaced."""
 _SILENCE = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})
-"""What librdkafka says when no broker does."""
+"""librdkafka's errors when no broker answers."""
 T = TypeVar("T")
 
 
@@ -46,7 +46,7 @@ def settings(client: Client, defaults: Mapping[str, Any], fixed: Mapping[str, An
     given = {"bootstrap.servers": client} if isinstance(client, str) else dict(client)
     if not given.get("bootstrap.servers"):
         raise InvalidPattern("bootstrap.servers must be given")
-    # librdkafka's news of lost connections would go to stderr; what matters comes with results.
+    # librdkafka would print lost connections on stderr; what matters comes with the results.
     quiet = {"log_level": 0, "error_cb": _ignore, "socket.timeout.ms": ANSWER_MS_MAX}
     return {**quiet, **defaults, **given, **fixed}
 
@@ -56,7 +56,7 @@ def patiently(
     passing: frozenset[int] = _PASSING,
     seconds_max: float = ADMIN_SECONDS_MAX,
 ) -> T:
-    """Ask again while the answer is an error that passes; blocks, raises KafkaException."""
+    """Retry while the error is transient; blocks, raises KafkaException."""
     ends = time.monotonic() + seconds_max
     while True:
         try:
@@ -74,10 +74,10 @@ def make_topics(
     partitions: int | None = None,
     seconds_max: float = ADMIN_SECONDS_MAX,
 ) -> dict[str, int]:
-    """Create those of the topics that are missing, and return how many partitions each has.
+    """Create the missing topics, and return how many partitions each has.
 
-    Blocks; the topics come with their settings, which those that exist keep as they are. Raises
-    PatternError, also when no broker answers in time.
+    Blocks. New topics get the given settings; existing ones keep theirs. Raises PatternError, also
+    when no broker answers in time.
     """
     ends = time.monotonic() + seconds_max
     admin = AdminClient(settings(client, {}, {}))
@@ -94,16 +94,16 @@ def make_topics(
         found = _listed(admin, left, silent)
         if all(found.get(name) for name in topics):
             return {name: found[name] for name in topics}
-        time.sleep(_LOOK_AGAIN_SECONDS)  # made, but not yet known everywhere
-    raise PatternError(f"topics {', '.join(topics)} did not come to be")
+        time.sleep(_LOOK_AGAIN_SECONDS)  # created, but not yet known everywhere
+    raise PatternError(f"topics {', '.join(topics)} were not created")
 
 
 def _create(
     admin: AdminClient, wanted: Sequence[NewTopic], ends: float, silent: str
 ) -> list[NewTopic]:
-    """Create topics; return those of which it is not known, and may be asked again, whether it was.
+    """Create topics; return those with an unknown outcome that may be retried.
 
-    Raises PatternError if one cannot be made.
+    Raises PatternError if one cannot be created.
     """
     unknown = []
     seconds = max(0.0, ends - time.monotonic())
@@ -114,18 +114,18 @@ def _create(
         except KafkaException as error:
             code, why = error.args[0].code(), error.args[0].str()
             if code in _SILENCE:
-                raise PatternError(f"topic {topic.topic} cannot be made: {silent}") from error
+                raise PatternError(f"topic {topic.topic} cannot be created: {silent}") from error
             if code in _PASSING and time.monotonic() < ends:
-                unknown.append(topic)  # a leader was replaced: it exists if it was made
+                unknown.append(topic)  # a leader was replaced: it may exist
             elif code != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise PatternError(f"topic {topic.topic} cannot be made: {why}") from error
+                raise PatternError(f"topic {topic.topic} cannot be created: {why}") from error
         except TimeoutError as error:
-            raise PatternError(f"topic {topic.topic} cannot be made: {silent}") from error
+            raise PatternError(f"topic {topic.topic} cannot be created: {silent}") from error
     return unknown
 
 
 def _listed(admin: AdminClient, seconds_max: float, silent: str) -> dict[str, int]:
-    """Return how many partitions each topic has; raises PatternError with the sentence."""
+    """Return how many partitions each topic has; raises PatternError with `silent`."""
     try:
         found = patiently(lambda: admin.list_topics(timeout=seconds_max), seconds_max=seconds_max)
     except KafkaException as error:
@@ -143,10 +143,10 @@ def topic_counts(client: Client) -> dict[str, int]:
 
 
 def partitions_of(client: Client, topic: str) -> int:
-    """Return how many partitions a topic has; blocks, raises PatternError if there is no such one.
+    """Return how many partitions a topic has; blocks, raises PatternError if it does not exist.
 
-    Who says that there is none is asked again for a while: a broker that was away may not know of
-    it yet.
+    Retries for a while when a broker reports that it does not exist: a broker that was away may not
+    know it yet.
     """
     ends = time.monotonic() + _KNOWN_SECONDS_MAX
     while not (count := topic_counts(client).get(topic, 0)):
@@ -157,10 +157,10 @@ def partitions_of(client: Client, topic: str) -> int:
 
 
 def delete_topic(client: Client, topic: str) -> None:
-    """Delete a topic of our own; that it is gone already is fine."""
+    """Delete a topic of our own; it may be gone already."""
 
     def ask() -> None:
-        # A new one each time: an old one waits for the controller that it knows, dead or alive.
+        # A new client each time: an old one waits for the controller that it knows, dead or alive.
         admin = AdminClient(settings(client, {}, {}))
         asked = admin.delete_topics([topic], request_timeout=_ASK_SECONDS)
         asked[topic].result(ADMIN_SECONDS_MAX)
@@ -169,13 +169,13 @@ def delete_topic(client: Client, topic: str) -> None:
         patiently(ask, _PASSING - {KafkaError.UNKNOWN_TOPIC_OR_PART})
     except KafkaException as error:
         if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise PatternError(f"topic {topic} stays: {error.args[0].str()}") from error
+            raise PatternError(f"topic {topic} was not deleted: {error.args[0].str()}") from error
 
 
 class Ends:
-    """Asks where partitions end, over a connection of its own.
+    """Asks where partitions end, over its own connection.
 
-    A consumer's own connection answers only after its long poll, half a second later perhaps.
+    A consumer's connection answers only after its long poll, perhaps half a second later.
     """
 
     def __init__(self, client: Client) -> None:
@@ -185,17 +185,17 @@ class Ends:
     def ask(
         self, topic: str, partitions: Iterable[int], *, is_committed: bool = False
     ) -> dict[int, Offset]:
-        """Return the offset behind the last message of each; blocks, raises PatternError.
+        """Return the offset after the last message of each; blocks, raises PatternError.
 
-        With `is_committed` behind the last one before all transactions that are open.
+        With `is_committed`, the offset where the first open transaction starts, if there is one.
         """
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no annotations
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # no annotations
         wanted = {TopicPartition(topic, each): latest for each in partitions}
 
         def ask() -> dict[int, Offset]:
-            # Held until it has answered: another thread may have put a new one in its place, and
-            # one that nobody holds is closed, and never answers.
+            # Keep a reference: another thread may have replaced it, and an admin client without
+            # references is closed and never answers.
             admin = self._admin
             try:
                 answers = admin.list_offsets(
@@ -206,7 +206,7 @@ class Ends:
                     for place, future in answers.items()
                 }
             except KafkaException:
-                # librdkafka remembers who led, and would ask one that has died again and again.
+                # librdkafka remembers the leader, and would ask a dead one again and again.
                 if self._admin is admin:
                     self._admin = AdminClient(self._settings)
                 raise
@@ -218,4 +218,4 @@ class Ends:
 
 
 def _ignore(_: object) -> None:
-    """Take librdkafka's news of connections."""
+    """Ignore librdkafka's connection events."""

@@ -1,4 +1,4 @@
-"""What a dead letter says of itself, as headers; and how it gets its old headers back."""
+"""The headers of a dead letter, and how its original headers are restored."""
 
 import hashlib
 import traceback
@@ -20,10 +20,10 @@ ORIGIN_OFFSET = "kafkaesque-origin-offset"
 ORIGIN_TIMESTAMP = "kafkaesque-origin-timestamp"
 REDRIVES = "kafkaesque-redrives"
 SOURCE = "kafkaesque-source"
-"""Where this very copy was made from: topic, partition and offset, with slashes between."""
+"""The message that this copy was made from: topic/partition/offset."""
 
 REASON_CHARS_MAX = 1_000
-"""A handler's error may quote a whole message; headers travel with every later copy."""
+"""A handler's error may quote a whole message, and headers travel with every later copy."""
 DIGEST_CHARS = 16
 
 _OURS = frozenset(
@@ -39,15 +39,15 @@ class Failure:
     """Why an attempt failed."""
 
     error: str
-    """The class of what was raised."""
+    """The class of the exception."""
     reason: str
     digest: str
-    """Of the places in the code that the traceback names: equal for equal failures."""
+    """A hash of the code locations in the traceback: equal for equal failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a message lay when it was first read."""
+    """The position at which a message was first read."""
 
     topic: str
     partition: int
@@ -57,7 +57,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """All that the headers of a dead letter tell."""
+    """The contents of a dead letter's headers."""
 
     origin: Origin
     failure: Failure
@@ -68,11 +68,11 @@ class DeadLetter:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Describe an error; the digest leaves out what varies from one message to the next."""
+    """Describe an error; its digest ignores what varies between messages."""
     frames = traceback.extract_tb(error.__traceback__)
     places = "\n".join(f"{frame.filename}:{frame.lineno}:{frame.name}" for frame in frames)
     digest = hashlib.sha256(f"{type(error).__qualname__}\n{places}".encode()).hexdigest()
-    reason = " ".join(str(error).split()) or "(it says nothing)"
+    reason = " ".join(str(error).split()) or "(no message)"
     return Failure(
         error=type(error).__qualname__,
         reason=_plain(reason)[:REASON_CHARS_MAX],
@@ -81,7 +81,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def own(message: Message) -> Headers:
-    """Return the headers that the message's sender gave it."""
+    """Return the headers that the message's sender set."""
     return _own(message.headers)
 
 
@@ -90,7 +90,7 @@ def _own(headers: Headers) -> Headers:
 
 
 def origin_of(message: Message) -> Origin:
-    """Return where a message came from: what its headers say, else where it lies."""
+    """Return where a message came from: as its headers say, else its own position."""
     headers = message.headers
     topic = text_header(headers, ORIGIN_TOPIC)
     partition = int_header(headers, ORIGIN_PARTITION)
@@ -107,17 +107,17 @@ def origin_of(message: Message) -> Origin:
 
 
 def redrives_of(message: Message) -> int:
-    """Return how often a message was sent back already."""
+    """Return how often a message was already sent back."""
     return int_header(message.headers, REDRIVES) or 0
 
 
 def source_of(message: Message) -> str:
-    """Return the name by which a copy of this message tells that it is one."""
+    """Return the name of this message by which its copies identify it."""
     return f"{message.topic}/{message.partition}/{message.offset}"
 
 
 def retry_headers(message: Message, failure: Failure, *, attempt: int, due: int) -> Headers:
-    """Return the headers of the copy that waits in a retry topic for its next attempt."""
+    """Return the headers of the copy that waits in a retry topic."""
     return (
         *own(message),
         *_origin_headers(message),
@@ -147,12 +147,12 @@ def dead_headers(
 
 
 def redrive_headers(headers: Headers, redrives: int) -> Headers:
-    """Return the headers with which a dead letter is sent back: its own, and how often it was."""
+    """Return the headers of a redriven letter: its sender's, and the redrive count."""
     return (*_own(headers), (REDRIVES, b"%d" % redrives))
 
 
 def decode(message: Message) -> DeadLetter | None:
-    """Read a dead letter's headers; None if they are not ours, or not whole."""
+    """Read a dead letter's headers; None if they are foreign or incomplete."""
     headers = dict(message.headers)
     texts = [text_header(headers, name) for name in (ORIGIN_TOPIC, ERROR, REASON, DIGEST, GROUP)]
     names = (ORIGIN_PARTITION, ORIGIN_OFFSET, ORIGIN_TIMESTAMP, ATTEMPTS, FAILED_AT)
@@ -192,5 +192,5 @@ def _origin_headers(message: Message) -> Headers:
 
 
 def _plain(text: str) -> str:
-    """Return text that UTF-8 can hold: errors may quote halves of surrogate pairs."""
+    """Return text that UTF-8 can encode: errors may quote lone surrogates."""
     return text.encode(errors="replace").decode()

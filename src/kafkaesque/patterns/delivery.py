@@ -1,4 +1,4 @@
-"""One message in the hands of a handler, and the ways to settle it."""
+"""One message while a handler works on it, and the ways to settle it."""
 
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -30,17 +30,17 @@ class HandlerTooSlow(PatternError):
 
 
 class WrongType(PatternError):
-    """A handler gave back something that it must not."""
+    """A handler returned a value of a wrong type."""
 
 
 class Nacked(PatternError):
-    """A handler refused a message without an error."""
+    """A handler nacked a message without an error."""
 
 
 class Delivery:
-    """A message that a handler works on; it is done when the handler returns, unless said before.
+    """A message for a handler; it is done when the handler returns, unless settled earlier.
 
-    Its fields are read from the client's message when they are asked for.
+    Its fields are read from the client's message on access.
     """
 
     __slots__ = ("_plan", "_raw", "extended", "failure", "offset", "prefix", "settled")
@@ -50,11 +50,11 @@ class Delivery:
     ) -> None:
         self._raw = raw
         self.offset = offset
-        """Where the message lies in its partition."""
+        """The message's offset in its partition."""
         self._plan = plan
         self.prefix = prefix
         self.extended = 0.0
-        """Seconds that its handler may take beyond the deadline of all."""
+        """Seconds that its handler may run beyond the common deadline."""
         self.settled = Settled.NOT_YET
         self.failure: Failure | None = None
 
@@ -70,36 +70,36 @@ class Delivery:
 
     @property
     def text(self) -> str:
-        """The value as text; bytes that are none are replaced."""
+        """The value as text; invalid bytes are replaced."""
         return (self._raw.value() or b"").decode(errors="replace")
 
     @property
     def headers(self) -> Headers:
-        """The message's headers, ours among them."""
+        """The message's headers, including ours."""
         return to_headers(self._raw.headers())
 
     @property
     def message(self) -> Message:
-        """All of the message as a value."""
+        """The whole message as a value."""
         return from_client(self._raw)
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1. A redelivery after a crash repeats the number."""
+        """The number of this attempt, from 1. A redelivery after a crash repeats it."""
         return self._plan.attempt_of(self.headers)
 
     def ack(self) -> None:
-        """Say that the message is done, even if the handler fails or hangs from here on."""
+        """Settle the message as done, even if the handler then fails or hangs."""
         if self.settled is Settled.NOT_YET:
             self.settled = Settled.ACKED
 
     def nack(self, reason: str | BaseException, *, retry: bool = True) -> None:
-        """Say that this attempt failed; without `retry` the message is a dead letter at once."""
+        """Fail this attempt; without `retry` the message becomes a dead letter at once."""
         if self.settled is Settled.NOT_YET:
             error = reason if isinstance(reason, BaseException) else Nacked(reason)
             self.failure = failure_of(error)
             self.settled = Settled.RETRY if retry else Settled.DEAD
 
     def extend(self, seconds: float) -> None:
-        """Let the handler go on for so long beyond its deadline."""
+        """Give the handler this many seconds beyond its deadline."""
         self.extended += seconds

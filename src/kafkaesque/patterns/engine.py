@@ -1,6 +1,6 @@
-"""A consumer group's member that runs a handler: lanes, deadlines, commits, and a clean end.
+"""A member of a consumer group that runs a handler: lanes, deadlines, commits, and a clean stop.
 
-Workers and responders are this, with different ideas of what follows a failure.
+Workers and responders are both built on it; they differ in what follows a failure.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ Settle: TypeAlias = Callable[[Delivery, Any], Awaitable[None]]
 
 JOIN_SECONDS_MAX = 30.0
 REFRESH_MS = 10_000
-"""How late a group gets the partitions that a topic is given later; librdkafka takes minutes."""
+"""How late a group notices partitions added to a topic; librdkafka takes minutes."""
 _MESSAGES_PER_TURN = 200
-"""A lane whose handler never waits lets the others run after so many."""
+"""After this many messages a lane whose handler never waits yields to the others."""
 _WATCH_SECONDS_MIN, _WATCH_SECONDS_MAX = 0.005, 0.5
 
 
@@ -39,25 +39,25 @@ class EngineSettings:
     """Limits of one member of a group."""
 
     concurrency: int = 16
-    """Handlers that run at once."""
+    """Handlers that run concurrently."""
     in_flight_max: int = 2_000
-    """Messages read and not done; as many come again, at most, after a crash."""
+    """Messages read and not done; at most this many come again after a crash."""
     deadline_seconds: float = 30.0
-    """A handler that takes longer is cancelled, and its attempt has failed."""
+    """A handler that takes longer is cancelled, and the attempt fails."""
     commit_seconds: float = 0.5
     """How often the done prefix is committed."""
     drain_seconds: float = 10.0
-    """How long handlers may finish when the worker stops or loses a partition."""
+    """How long handlers may run on when the worker stops or loses a partition."""
 
     def __post_init__(self) -> None:
         if not 0 < self.concurrency <= self.in_flight_max:
-            raise InvalidPattern("concurrency is at least 1 and at most in_flight_max")
+            raise InvalidPattern("concurrency must be from 1 to in_flight_max")
         if min(self.deadline_seconds, self.commit_seconds, self.drain_seconds) <= 0:
-            raise InvalidPattern("times are above 0")
+            raise InvalidPattern("times must be above 0")
 
 
 class Lane:
-    """One of the places where a handler runs."""
+    """A slot in which one handler runs at a time."""
 
     __slots__ = ("cancels", "delivery", "seen", "since", "task")
 
@@ -66,17 +66,17 @@ class Lane:
         self.delivery: Delivery | None = None
         self.seen: Delivery | None = None
         self.since = 0.0
-        """When the watch first saw it at work on `seen`."""
+        """When the watch first saw it working on `seen`."""
         self.cancels = 0
-        """How often its handler was told that it is overdue."""
+        """How often its handler was cancelled as overdue."""
 
 
 class Engine:
     """Reads topics as a member of a group and runs a handler for each message.
 
-    `settle` is called for what is not simply done: failures, and results that are not None. Until
-    it returns, the message counts as under way. `inherit` runs in the reader's thread when
-    partitions come, and may fill their Progress.
+    `settle` is called for failures and for results that are not None. Until it returns, the message
+    counts as under way. `inherit` runs in the reader's thread when partitions are assigned, and may
+    fill their Progress.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class Engine:
         self.tick: Callable[[Consumer], Batch] | None = None
         self.forget: Callable[[set[Place]], None] | None = None
         self.done = 0
-        """Messages that are done with, whatever became of them."""
+        """Messages that are done, whatever their outcome."""
 
     async def start(self, topics: list[str]) -> None:
-        """Join the group and return once partitions came, reading failed, or a while has passed."""
+        """Join the group; return once partitions are assigned, reading fails, or a time passes."""
         self._loop = asyncio.get_running_loop()
         self._queue: KeyedQueue[Delivery] = KeyedQueue()
         self._sleepers: deque[asyncio.Future[None]] = deque()
@@ -142,11 +142,11 @@ class Engine:
             raise
 
     async def stop(self) -> None:
-        """Let handlers finish for a while, commit, leave the group; raises what broke inside."""
+        """Wait a limited time for handlers, commit, leave the group; raises what failed inside."""
         await self._drain(set(self.progress))
         for task in self._tasks:
             task.cancel()
-        # A handler that will not be cancelled is left behind: its message comes again elsewhere.
+        # A handler that ignores its cancellation is left behind: its message comes again elsewhere.
         ended, _ = await asyncio.wait(self._tasks, timeout=self._limits.drain_seconds)
         self._is_stopping = True
         await self.committer.commit()
@@ -156,7 +156,7 @@ class Engine:
                 task.result()
 
     async def failed(self) -> None:
-        """Wait until something inside breaks, and raise it."""
+        """Wait until something inside fails, and raise it."""
         await asyncio.wait(
             [*self._tasks, self._reader.failure], return_when=asyncio.FIRST_COMPLETED
         )
@@ -165,20 +165,20 @@ class Engine:
                 future.result()
 
     def _feed(self, batch: Batch) -> None:
-        """Put messages into the queue, and wake as many lanes as have something to do."""
+        """Put messages into the queue, and wake as many lanes as have work."""
         dropped = 0
         put, plan = self._queue.put, self._plan
         topic: str | None = None
         partition: int | None = None
         prefix: DonePrefix | None = None
         for raw in batch:
-            # Most come in runs of one partition: what is known of it is looked up once a run.
+            # Messages come in runs of one partition: look its progress up once per run.
             if raw.partition() != partition or raw.topic() != topic:
                 topic, partition = raw.topic(), raw.partition()
                 progress = self.progress.get((topic, partition))  # type: ignore[arg-type]
                 prefix = None if progress is None else progress.prefix
             if prefix is None or prefix.is_closed:
-                dropped += 1  # the partition was taken away while the batch was on its way
+                dropped += 1  # the partition was revoked while the batch was on its way
                 continue
             offset = raw.offset()
             assert offset is not None
@@ -192,7 +192,7 @@ class Engine:
                     sleeper.set_result(None)
 
     async def _work(self, lane: Lane) -> None:
-        """Run handlers, one after the other."""
+        """Run handlers, one after another."""
         lane.task = asyncio.current_task()
         left = _MESSAGES_PER_TURN
         unreleased = 0
@@ -208,7 +208,7 @@ class Engine:
             key, delivery = queue.take()
             prefix = delivery.prefix
             if not prefix.is_closed:
-                # The common case is written out here: calls are what a message costs.
+                # The common case is inlined: calls are what a message costs.
                 lane.delivery = delivery
                 result: Any = None
                 error: BaseException | None = None
@@ -221,7 +221,7 @@ class Engine:
                     if not lane.cancels:
                         raise
                     error = cancelled
-                except Exception as raised:  # noqa: BLE001 - a user's handler may raise anything
+                except Exception as raised:  # noqa: BLE001 - a handler may raise anything
                     error = raised
                 if error or lane.cancels or result is not None or delivery.settled is not not_yet:
                     await self._end(lane, delivery, result, error)
@@ -241,9 +241,9 @@ class Engine:
     async def _end(
         self, lane: Lane, delivery: Delivery, result: Any, error: BaseException | None
     ) -> None:
-        """Settle a message that is not simply done."""
+        """Settle a message that failed or returned a result."""
         if isinstance(error, asyncio.CancelledError):
-            error = HandlerTooSlow(f"no end after {self._limits.deadline_seconds} s")
+            error = HandlerTooSlow(f"not finished after {self._limits.deadline_seconds} s")
         if error is not None:
             delivery.nack(error)
         _take_back(lane)
@@ -256,8 +256,8 @@ class Engine:
     async def _watch(self) -> None:
         """Cancel handlers that are over their deadlines.
 
-        Time counts from when the watch first sees a message: most are done before it looks, and
-        need no look at the clock.
+        Time counts from when the watch first sees a message: most are done before that, and need
+        no reading of the clock.
         """
         deadline = self._limits.deadline_seconds
         pause = deadline / 10
@@ -274,7 +274,7 @@ class Engine:
                     lane.task.cancel()
 
     async def _drain(self, places: set[Place]) -> None:
-        """Begin nothing new of these partitions, and wait a while for what runs."""
+        """Start nothing new of these partitions, and wait a limited time for running handlers."""
         prefixes = set()
         for progress in (self.progress[place] for place in places if place in self.progress):
             progress.prefix.is_closed = True
@@ -287,7 +287,7 @@ class Engine:
             await asyncio.sleep(_WATCH_SECONDS_MIN)
 
     def _assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Take partitions; in the reader's thread."""
+        """Take newly assigned partitions; in the reader's thread."""
         taken = {(one.topic, one.partition): Progress() for one in partitions}
         if self.inherit is not None and taken:
             self.inherit(consumer, taken)
@@ -299,7 +299,7 @@ class Engine:
         self._loop.call_soon_threadsafe(take)
 
     def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Give partitions back once what runs has ended and is committed; in the thread."""
+        """Give partitions back once running handlers are done and committed; in the thread."""
         places = {(one.topic, one.partition) for one in partitions}
 
         async def give_back() -> None:
@@ -309,13 +309,13 @@ class Engine:
 
         if not self._is_stopping:
             giving = asyncio.run_coroutine_threadsafe(give_back(), self._loop)
-            # If the loop is blocked, others get what runs here a second time.
+            # If the loop is blocked, other members get the running messages a second time.
             self._reader.serve_until(giving, 2 * self._limits.drain_seconds)
         if self.forget is not None:
             self.forget(places)
 
     def _lose(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Drop partitions that another member has already; in the thread."""
+        """Drop partitions that another member already has; in the thread."""
         places = {(one.topic, one.partition) for one in partitions}
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._drop, places)
@@ -330,7 +330,7 @@ class Engine:
 
 
 def _take_back(lane: Lane) -> None:
-    """Undo our own cancellations, so that only others' are left; those hold."""
+    """Undo our own cancellations; those of others stay in force."""
     task, count = lane.task, lane.cancels
     lane.cancels = 0
     assert task is not None

@@ -1,4 +1,4 @@
-"""The headers of requests and of answers."""
+"""The headers of requests and answers."""
 
 from dataclasses import dataclass
 
@@ -15,17 +15,17 @@ _STRANGER = "(someone)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a responder must know to answer."""
+    """What a responder needs to answer."""
 
     reply_to: str
     correlation: str
     deadline_ms: int
-    """On the wall clock: an answer after that interests nobody."""
+    """On the wall clock: after it an answer is useless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer, or the error of the one who was asked."""
+    """An answer, or the responder's error."""
 
     correlation: str
     responder: str
@@ -42,8 +42,8 @@ def request_headers(request: Request) -> Headers:
 
 
 def read_request(headers: Headers) -> Request | None:
-    """Read a request's headers; None if the message is none of ours and cannot be answered."""
-    found = dict(headers)  # the last of a name counts
+    """Read a request's headers; None if the message is not a request of ours."""
+    found = dict(headers)  # the last value of a name counts
     reply_to, correlation = text_header(found, REPLY_TO), text_header(found, CORRELATION)
     deadline_ms = int_header(found, DEADLINE)
     if not reply_to or not correlation or deadline_ms is None:
@@ -52,7 +52,7 @@ def read_request(headers: Headers) -> Request | None:
 
 
 def answer_headers(request: Request, responder: str, failure: Failure | None = None) -> Headers:
-    """Return the headers of an answer; with a failure it says that there is none."""
+    """Return the headers of an answer, or of a failure instead of one."""
     ok = ((CORRELATION, request.correlation.encode()), (RESPONDER, responder.encode()))
     if failure is None:
         return ok
@@ -60,8 +60,8 @@ def answer_headers(request: Request, responder: str, failure: Failure | None = N
 
 
 def read_answer(headers: Headers, value: bytes | None) -> Answer | None:
-    """Read an answer; None if it is none of ours."""
-    found = dict(headers)  # the last of a name counts
+    """Read an answer; None if it is not one of ours."""
+    found = dict(headers)  # the last value of a name counts
     correlation = text_header(found, CORRELATION)
     if correlation is None:
         return None

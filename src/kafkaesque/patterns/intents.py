@@ -1,14 +1,14 @@
-"""What a worker is about to do with failed messages, in the metadata of its commits.
+"""What a worker is about to do with failed messages, kept in the metadata of its commits.
 
-A failed message is copied to a retry topic or to the dead-letter topic, and only then left behind.
-A worker that dies in between would try it again, and might succeed with a message that is a dead
-letter already. So it notes its intent first, with the group's offset: where the copy goes, and from
-which offset on it will be found there. Who takes over the partition looks, copies if need be, and
-never tries the message again.
+A failed message is copied to a retry topic or the dead-letter topic before its offset is committed.
+If the worker crashed in between, its successor would retry the message, which might succeed
+although it is already a dead letter. So the worker first records its intent with the group's
+offset: where the copy goes, and from which offset it will be found there. The partition's next
+owner looks for the copy, makes it if it is missing, and never retries the message.
 
     kafkaesque1 <offset>:<tier>:<partition>:<from>,…
 
-Tier 0 is the dead-letter topic, others are retry topics. Text of another form is no intent.
+Tier 0 is the dead-letter topic, others are retry topics. Other text is not an intent.
 """
 
 import re
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from kafkaesque.types import Offset
 
 INTENTS_MAX = 48
-"""Per partition: they fit, with numbers of any size, into the 4,096 bytes that Kafka allows."""
+"""Per partition: with numbers of any size they fit into the 4,096 bytes that Kafka allows."""
 
 _FORM = re.compile(r"kafkaesque1 (\d{1,19}:\d{1,2}:\d{1,10}:\d{1,19}(?:,(?=\d))?){1,48}")
 _ONE = re.compile(r"(\d+):(\d+):(\d+):(\d+)")
@@ -35,7 +35,7 @@ class Intent:
 
 
 def encode(intents: Mapping[Offset, Intent]) -> str:
-    """Return the intents as the metadata of a commit; none is no text."""
+    """Return the intents as the metadata of a commit; empty if there are none."""
     assert len(intents) <= INTENTS_MAX
     if not intents:
         return ""
@@ -44,7 +44,7 @@ def encode(intents: Mapping[Offset, Intent]) -> str:
 
 
 def decode(text: str | None) -> dict[Offset, Intent]:
-    """Read the metadata of a commit; what is not ours holds no intents."""
+    """Read the metadata of a commit; foreign metadata holds no intents."""
     if not text or not _FORM.fullmatch(text):
         return {}
     found = (tuple(map(int, row)) for row in _ONE.findall(text))

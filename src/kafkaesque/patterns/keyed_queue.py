@@ -1,4 +1,4 @@
-"""Messages in wait: any may run beside any other, except that one key's run one after another."""
+"""Waiting messages: those of one key run one after another, all others concurrently."""
 
 from collections import deque
 from typing import Generic, TypeVar
@@ -7,14 +7,14 @@ T = TypeVar("T")
 
 
 class KeyedQueue(Generic[T]):
-    """A queue that gives out the oldest message whose key is not at work.
+    """A queue that returns the oldest message whose key is not being handled.
 
-    Messages without a key have no order among themselves. Its user bounds how many it holds.
+    Messages without a key have no order among themselves. The caller bounds its size.
     """
 
     def __init__(self) -> None:
         self.ready: deque[tuple[bytes | None, T]] = deque()
-        """Those that may be taken; for reading only."""
+        """Messages that may be taken; read-only for callers."""
         self._behind: dict[bytes, deque[T] | None] = {}
         self._waiting = 0
 
@@ -31,11 +31,11 @@ class KeyedQueue(Generic[T]):
                 behind.append(item)
                 self._waiting += 1
                 return
-            self._behind[key] = None  # most keys have one message under way: no queue for them
+            self._behind[key] = None  # most keys have one message under way and need no queue
         self.ready.append((key, item))
 
     def take(self) -> tuple[bytes | None, T]:
-        """Take the oldest one that may run; its key must be given back with `done`."""
+        """Take the oldest message that may run; call `done` with its key afterwards."""
         return self.ready.popleft()
 
     def done(self, key: bytes | None) -> None:

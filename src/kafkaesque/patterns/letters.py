@@ -1,4 +1,4 @@
-"""Reading a dead-letter topic: its letters up to now, and which of them were sent back."""
+"""Reads a dead-letter topic: its letters up to now, and which of them were sent back."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -24,22 +24,22 @@ class Letter:
 
     @property
     def dead(self) -> DeadLetter | None:
-        """What its headers say; None if they are not ours. Read anew each time."""
+        """The contents of its headers; None if they are foreign. Decoded on each access."""
         return decode(self.message)
 
 
 def dead_letter_topics(client: Client) -> list[str]:
-    """Return the topics that are called like dead-letter topics, sorted. Blocks."""
+    """Return the topics with the name of a dead-letter topic, sorted. Blocks."""
     return sorted(name for name in topic_counts(client) if name.endswith(DEAD_LETTER_SUFFIX))
 
 
 def read_all(client: Client, topic: str) -> Iterator[Message]:
-    """Yield the messages that a topic holds now, partition by partition mixed. Blocks."""
+    """Yield the messages that a topic holds now, with partitions interleaved. Blocks."""
     return map(from_client, _read_all(client, topic, partitions_of(client, topic)))
 
 
 def _read_all(client: Client, topic: str, count: int) -> Iterator[ClientMessage]:
-    # What belongs to transactions that are open is no letter yet, and is not waited for.
+    # Messages of open transactions are not letters yet, and are not awaited.
     ends = Ends(client).ask(topic, range(count), is_committed=True)
     return read_parts(client, topic, dict.fromkeys(ends, 0), ends)
 
@@ -47,8 +47,8 @@ def _read_all(client: Client, topic: str, count: int) -> Iterator[ClientMessage]
 def read_marks(client: Client, topic: str, count: int | None = None) -> Mapping[int, Marks]:
     """Return which letters of a topic were sent back, by partition; blocks, raises PatternError.
 
-    Who knows that the topic of the marks is there says how many partitions it has: a broker that
-    was away may not know of it yet. Else it is looked for, and no such topic has no marks.
+    `count` is the number of partitions of the marks' topic, for callers that know that it exists: a
+    broker that was away may not know it yet. Otherwise it is looked up; no topic means no marks.
     """
     marks: dict[int, Marks] = defaultdict(Marks)
     if count is None:
@@ -78,7 +78,7 @@ def open_letters(client: Client, topic: str, marks: Mapping[int, Marks]) -> Iter
 def open_messages(
     client: Client, topic: str, marks: Mapping[int, Marks], count: int
 ) -> Iterator[ClientMessage]:
-    """Yield the same as the client gives them, for those who read many; `count` partitions."""
+    """Yield the same as the client returns them, which is faster; `count` partitions."""
     for raw in _read_all(client, topic, count):
         sent_back = marks.get(raw.partition() or 0)
         if sent_back is None or (raw.offset() or 0) not in sent_back:

@@ -1,4 +1,4 @@
-"""Which dead letters were sent back already: ranges of offsets, noted in a topic of their own."""
+"""Which dead letters were already sent back: ranges of offsets, kept in their own topic."""
 
 import re
 from bisect import bisect_right
@@ -13,7 +13,7 @@ _FORM = re.compile(r"\d{1,18}-\d{1,18}(,\d{1,18}-\d{1,18}){0,999}")
 
 
 class Marks:
-    """A set of offsets of one partition, kept as half-open ranges that do not touch."""
+    """A set of offsets of one partition, as disjoint half-open ranges."""
 
     def __init__(self) -> None:
         self._starts: list[Offset] = []
@@ -27,7 +27,7 @@ class Marks:
         """Add the offsets from start up to, not including, end."""
         if start >= end:
             return
-        if self._ends and self._ends[-1] == start:  # most are added in order
+        if self._ends and self._ends[-1] == start:  # the common case: added in order
             self._ends[-1] = end
             return
         first = bisect_right(self._ends, start - 1)
@@ -52,7 +52,7 @@ def encode(ranges: Iterable[tuple[Offset, Offset]]) -> bytes:
 
 
 def decode(value: bytes | None) -> list[tuple[Offset, Offset]]:
-    """Read the value of a mark; what is not one holds no ranges."""
+    """Read the value of a mark; any other value holds no ranges."""
     text = (value or b"").decode(errors="replace")
     if not text.isascii() or not _FORM.fullmatch(text):
         return []

@@ -1,4 +1,4 @@
-"""What workers and responders are: a member of a group, and a sender for what follows."""
+"""The base of workers and responders: a member of a group, and a sender for what follows."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -35,10 +35,10 @@ class Member(ABC):
 
     @abstractmethod
     def _read(self) -> list[str]:
-        """Return the topics whose messages it handles."""
+        """Return the topics that it reads."""
 
     def _topics(self) -> dict[str, dict[str, str]]:
-        """Return all topics that it needs, with the settings that they are made with."""
+        """Return all topics that it needs, with the settings to create them with."""
         return {name: {} for name in self._read()}
 
     @abstractmethod
@@ -47,7 +47,7 @@ class Member(ABC):
 
     @abstractmethod
     async def _settle(self, delivery: Delivery, result: Any) -> None:
-        """Do what follows a failure, or a result that is not None."""
+        """Handle a failure, or a result that is not None."""
 
     async def __aenter__(self: Self) -> Self:
         self._partitions = await asyncio.to_thread(make_topics, self._client, self._topics())
@@ -67,5 +67,5 @@ class Member(ABC):
         await self._opened.__aexit__(kind, error, trace)
 
     async def run(self) -> None:
-        """Wait until cancelled; raises if it cannot go on."""
+        """Wait until cancelled; raises if the member fails."""
         await self._engine.failed()

@@ -1,4 +1,4 @@
-"""One record as a program sees it, and what any client's headers may look like."""
+"""One record as a program sees it, and helpers for any client's headers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 Data: TypeAlias = bytes | str | None
-"""What a program may give as a key or a value; text is sent as UTF-8."""
+"""A key or value that a program may pass; text is sent as UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One record and where it lies."""
+    """One record and its position."""
 
     topic: str
     partition: int
@@ -28,12 +28,12 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The value as text; bytes that are none are replaced, and no value is no text."""
+        """The value as text; invalid bytes are replaced, and no value is empty text."""
         return (self.value or b"").decode(errors="replace")
 
 
 def from_client(raw: "ClientMessage") -> Message:
-    """Return a message of confluent-kafka as a value of ours; errors are not messages."""
+    """Return confluent-kafka's message as our value; errors are not messages."""
     topic, partition, offset = raw.topic(), raw.partition(), raw.offset()
     assert raw.error() is None and topic is not None and partition is not None
     assert offset is not None
@@ -49,14 +49,14 @@ def from_client(raw: "ClientMessage") -> Message:
 
 
 def to_headers(raw: Any) -> Headers:
-    """Return the headers of a message that confluent-kafka read, which are a list or None."""
+    """Return the headers of a message from confluent-kafka, which are a list or None."""
     return tuple(raw) if raw else ()
 
 
 def last_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> bytes | None:
-    """Return the last value under a name, as Kafka's own clients do; None if there is none.
+    """Return the last value of a name, as Kafka's own clients do; None if there is none.
 
-    Who asks for many names makes a `dict` of the headers first.
+    To look up many names, first make a `dict` of the headers.
     """
     if isinstance(headers, dict):
         found: bytes | None = headers.get(name)
@@ -69,7 +69,7 @@ def last_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> b
 
 
 def text_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> str | None:
-    """Return a header as text; None if it is missing or no UTF-8."""
+    """Return a header as text; None if it is missing or not UTF-8."""
     value = last_header(headers, name)
     try:
         return None if value is None else value.decode()
@@ -78,12 +78,12 @@ def text_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> s
 
 
 def int_header(headers: "Headers | Mapping[str, bytes | None]", name: str) -> int | None:
-    """Return a header as a number that is not negative; None if it is missing or not ours."""
+    """Return a header as a non-negative number; None if it is missing or not one of ours."""
     value = last_header(headers, name)
-    # The length is bounded first: a header is a stranger's, and int() of digits is quadratic.
+    # Bound the length first: the header may be foreign, and int() of digits is quadratic.
     return int(value) if value and len(value) <= 18 and value.isdigit() else None
 
 
 def to_bytes(data: Data) -> bytes | None:
-    """Return what a program gave as the bytes that are sent."""
+    """Return the bytes to send for a key or value."""
     return data.encode() if isinstance(data, str) else data

@@ -1,4 +1,4 @@
-"""Reading parts of partitions to their ends, whatever becomes of the brokers meanwhile."""
+"""Reads ranges of partitions to their ends, whatever happens to the brokers meanwhile."""
 
 from collections.abc import Generator, Mapping
 from typing import Any
@@ -12,12 +12,12 @@ from kafkaesque.patterns.connection import CONSUME_BATCH_MAX, Client, settings
 from kafkaesque.types import Offset
 
 SILENCE_MS_MAX = 30_000
-"""When nothing came for so long, whoever was asked, it is an error."""
+"""Silence of all brokers after which reading fails."""
 CONSUMER_MS_MAX = 5_000
-"""A consumer that brings nothing for so long is replaced.
+"""A consumer that returns nothing for this long is replaced.
 
-librdkafka may say of a partition that lost its leader that it is unknown for longer than it takes
-to elect another; a new client knows at once.
+librdkafka may report a partition that lost its leader as unknown for longer than the election of
+another takes; a new client knows at once.
 """
 _POLL_SECONDS = 0.1
 
@@ -29,11 +29,11 @@ def read_parts(
     ends: Mapping[int, Offset],
     clock: Clock | None = None,
 ) -> Generator[ClientMessage, None, None]:
-    """Yield what partitions hold from their starts up to their ends, each message once. Blocks.
+    """Yield the records of partitions from their starts up to their ends, each once. Blocks.
 
-    Where the beginning is gone it starts with what is left; 0 rather than librdkafka's
-    OFFSET_BEGINNING, for which it asks, and waits half a second. Raises PatternError where not all
-    of it can be read: what was not read is never passed off as not there.
+    If the beginning is gone, it starts with the first record left; it uses 0, because librdkafka's
+    OFFSET_BEGINNING needs a lookup that waits half a second. Raises PatternError if not everything
+    can be read: unread records are never reported as missing.
     """
     reading = _Reading(topic, starts, ends, clock or SystemClock())
     fixed = {
@@ -43,7 +43,7 @@ def read_parts(
         "auto.offset.reset": "earliest",
     }
     wanted: Any = settings(client, {}, fixed)
-    while reading.left:  # ends: each turn takes a while, and silence has its limit
+    while reading.left:  # ends: each pass takes a while, and silence is limited
         consumer = Consumer(wanted)
         try:
             yield from reading.read(consumer)
@@ -54,7 +54,7 @@ def read_parts(
 
 
 class _Part:
-    """What is still to be read of one partition."""
+    """What is left to read of one partition."""
 
     __slots__ = ("end", "next")
 
@@ -64,7 +64,7 @@ class _Part:
 
 
 class _Reading:
-    """How far the reading is, over as many consumers as it takes."""
+    """The progress of reading, over as many consumers as it takes."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _Reading:
         }
 
     def read(self, consumer: Consumer) -> Generator[ClientMessage, None, None]:
-        """Yield what one consumer brings, until all is read or it has been silent for too long."""
+        """Yield what one consumer returns, until all is read or it is silent for too long."""
         left = self.left
         consumer.assign([TopicPartition(self._topic, at, part.next) for at, part in left.items()])
         heard_ms = self._clock.monotonic_ms()
@@ -99,11 +99,11 @@ class _Reading:
                     is_heard = True
                     if offset >= part.end - 1:
                         del left[partition]
-                    # A consumer that was sent back to the beginning brings some again.
+                    # A consumer that was reset to the beginning returns some records again.
                     if part.next <= offset < part.end:
                         part.next = offset + 1
                         yield raw
-            # Only now: whoever takes the messages may take their time.
+            # Only now: the caller may have taken long with the messages.
             now_ms = self._clock.monotonic_ms()
             if is_heard:
                 heard_ms = self._heard_ms = now_ms
@@ -113,13 +113,13 @@ class _Reading:
                 return
 
     def _is_end(self, error: KafkaError, partition: int, offset: Offset) -> bool:
-        """Take what is no message; return whether it says that a partition was read to its end."""
+        """Handle an error event; return whether a partition was read to its end."""
         if error.code() != KafkaError._PARTITION_EOF:
             self._said = error.str()
             return False
         if partition not in self.left or offset < self.left[partition].end:
-            # One that leads since a moment ago may not know yet how far all have come, and see an
-            # end before the end: more follows.
+            # A leader that was just elected may not know the high watermark yet, and report the
+            # end too early: more follows.
             return False
         del self.left[partition]
         return True

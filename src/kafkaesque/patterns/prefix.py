@@ -1,4 +1,4 @@
-"""Which offset may be committed, when messages finish in another order than they came."""
+"""Which offset may be committed when messages finish out of order."""
 
 from collections import deque
 
@@ -6,10 +6,10 @@ from kafkaesque.types import Offset
 
 
 class DonePrefix:
-    """The messages of one partition that are under way: what lies before all of them is done.
+    """The messages of one partition that are under way; everything before all of them is done.
 
-    Offsets begin in rising order, with holes where the log has them. It holds no more than what is
-    under way, which its user bounds.
+    Offsets start in rising order, with gaps where the log has them. It stores only what is under
+    way, which the caller bounds.
     """
 
     __slots__ = ("_begun", "_end", "_finished", "is_closed")
@@ -19,7 +19,7 @@ class DonePrefix:
         self._finished: set[Offset] = set()
         self._end: Offset | None = None
         self.is_closed = False
-        """The partition is another's, or soon will be: nothing more of it may be begun."""
+        """The partition is another member's, or soon will be: start nothing more of it."""
 
     def __len__(self) -> int:
         return len(self._begun)
@@ -31,7 +31,7 @@ class DonePrefix:
         self._end = offset + 1
 
     def finish(self, offset: Offset) -> None:
-        """Note that it is done with, whatever became of it."""
+        """Note that it is done, whatever the outcome."""
         begun = self._begun
         if begun[0] != offset:
             assert offset in begun and offset not in self._finished, f"{offset} is not under way"

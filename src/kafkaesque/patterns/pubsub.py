@@ -1,4 +1,4 @@
-"""Publish and subscribe: who listens gets all that comes from then on, and stops when he likes."""
+"""Publish and subscribe: a subscriber gets every message published while it listens."""
 
 import asyncio
 import re
@@ -11,23 +11,23 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from kafkaesque.errors import InvalidPattern
 from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
-from kafkaesque.patterns.following import LOOK_SECONDS, Follower
 from kafkaesque.patterns.message import Message, from_client
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender
+from kafkaesque.patterns.topic_watch import LOOK_SECONDS, Follower
 
 BUFFER_MAX = 10_000
-"""Messages that a subscription holds for a reader who is slow; the rest waits in the broker."""
+"""Messages that a subscription buffers for a slow reader; the rest waits in the broker."""
 
 
 class Subscription:
-    """The messages of some topics as they come: `async for message in subscription`.
+    """The messages of some topics as they arrive: `async for message in subscription`.
 
-    `async with` it, in one event loop. It has no group and no memory: it begins at the end, or at
-    the beginning, and what was published before its topic was added is not seen. Topics are added
-    and dropped at any time. A name that begins with `^` is a regular expression, and stands for
-    all topics whose names it matches. Partitions, and topics of such an expression, that come to be
-    later are seen within `look_seconds`, from their beginning.
+    `async with` it, in one event loop. It has no group and no memory: it starts at the end, or at
+    the beginning, and messages published before its topic was added are not seen. Topics can be
+    added and dropped at any time. A name that starts with `^` is a regular expression for all
+    topics that match. New partitions, and new topics that match, are noticed within `look_seconds`
+    and read from their beginning.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Subscription:
         self._reader = Reader(
             settings(
                 client,
-                {"fetch.wait.max.ms": 100},  # a topic that is added waits for the poll under way
+                {"fetch.wait.max.ms": 100},  # adding a topic waits for the current poll
                 {
                     "group.id": "kafkaesque-subscription",
                     "enable.auto.commit": False,
@@ -85,11 +85,11 @@ class Subscription:
 
     @property
     def topics(self) -> frozenset[str]:
-        """What is listened to."""
+        """The subscribed topics and patterns."""
         return frozenset(self._topics)
 
     async def add(self, topic: str) -> None:
-        """Listen to one more topic: all that is published after this returns is seen."""
+        """Subscribe to one more topic: everything published after this returns is seen."""
         async with self._changing:
             if topic.startswith("^"):
                 expression = _compile(topic)
@@ -104,7 +104,7 @@ class Subscription:
                     await self._begin(name, count)
 
     async def drop(self, topic: str) -> None:
-        """Listen to it no longer; what came before and was not taken yet is dropped too."""
+        """Unsubscribe from it; its buffered messages are dropped too."""
         async with self._changing:
             self._named.discard(topic)
             self._expressions.pop(topic, None)
@@ -115,7 +115,7 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Message:
-        """Return the next message; raises PatternError if none can come any more."""
+        """Return the next message; raises PatternError if no more can come."""
         while not self._buffer:
             self._came.clear()
             await self._reader.wait(self._came)
@@ -130,7 +130,7 @@ class Subscription:
     async def _begin(self, topic: str, count: int) -> None:
         starts = dict.fromkeys(range(count), OFFSET_BEGINNING)
         if not self._from_beginning:
-            # Asked for now: the consumer would look later, and miss what comes in between.
+            # Asked now: the consumer would look later, and miss messages in between.
             starts = await asyncio.to_thread(self._ends.ask, topic, range(count))
         await self._assign(topic, starts)
 
@@ -147,7 +147,7 @@ class Subscription:
         self._buffer = deque(kept)
 
     async def _follow(self, found: Mapping[str, int]) -> None:
-        """Listen to what has come to be, all of it after we began."""
+        """Read new partitions and topics from their beginning."""
         async with self._changing:
             for topic, count in found.items():
                 known = self._topics.get(topic, 0)
@@ -166,7 +166,7 @@ def _compile(topic: str) -> "re.Pattern[str]":
     try:
         return re.compile(topic)
     except re.error as error:
-        raise InvalidPattern(f"{topic!r} is no regular expression: {error}") from error
+        raise InvalidPattern(f"{topic!r} is not a regular expression: {error}") from error
 
 
 def subscribe(
@@ -187,5 +187,5 @@ def subscribe(
 
 
 def publish(client: Client) -> Sender:
-    """Return what sends: `async with publish(client) as publisher: await publisher.send(…)`."""
+    """Return a sender: `async with publish(client) as publisher: await publisher.send(…)`."""
     return Sender(client)

@@ -1,4 +1,4 @@
-"""confluent-kafka's consumer for event loops: a thread polls it, and batches come to the loop."""
+"""confluent-kafka's consumer for event loops: a thread polls, and batches go to the loop."""
 
 import asyncio
 import queue
@@ -21,19 +21,19 @@ Batch: TypeAlias = "list[ClientMessage]"
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.02
-"""Calls from the loop wait so long at most, while nothing comes."""
+"""Calls from the loop wait at most this long while nothing arrives."""
 _FLOW_SECONDS = 0.0003
-"""When two messages come so soon after each other, more are there, most likely."""
+"""When two messages arrive this close together, more are probably there."""
 _FULL_SECONDS = 0.5
-"""A reader that finds no room waits so long before it pauses its partitions, which is costly."""
+"""A reader without room waits this long before it pauses its partitions, which is costly."""
 
 
 class Reader:
     """A consumer and its thread.
 
-    `take` gets batches in the loop and must say with `release` when messages are done with: no more
-    than `in_flight_max` and one batch are ever out. Meanwhile the consumer is still polled, so that
-    its group does not think it dead. `sift` and `tick` run in the thread, with each batch and after
+    `take` gets batches in the loop, which must call `release` when messages are done: at most
+    `in_flight_max` and one batch are ever out. Without room the consumer is still polled, so that
+    its group does not time it out. `sift` and `tick` run in the thread, with each batch and after
     each poll.
     """
 
@@ -60,17 +60,17 @@ class Reader:
         self._is_stopping = False
         self._is_over = False
         self.failure: asyncio.Future[None]
-        """Done with the error that ended the reading, if one did."""
+        """Done with the error that ended the reading, if any."""
 
     async def start(self, begin: Callable[[Consumer], None]) -> None:
-        """Make the consumer, let `begin` subscribe or assign, and read."""
+        """Create the consumer, let `begin` subscribe or assign, and read."""
         self._loop = asyncio.get_running_loop()
         self.failure = self._loop.create_future()
         self.consumer = Consumer(self._settings)
         try:
             await asyncio.to_thread(begin, self.consumer)
         except Exception:
-            # Not when cancelled: `begin` may run still, and a consumer that nobody holds is closed.
+            # Not when cancelled: `begin` may still run, and an unreferenced consumer is closed.
             self.consumer.close()
             raise
         self._thread = threading.Thread(target=self._run, name="kafkaesque-reader", daemon=True)
@@ -84,21 +84,21 @@ class Reader:
         if not self.failure.done():
             self.failure.cancel()
         elif not self.failure.cancelled():
-            self.failure.exception()  # whoever wanted to know has asked; asyncio need not complain
+            self.failure.exception()  # retrieved, so that asyncio does not complain
 
     async def call(self, function: Callable[[Consumer], T]) -> T:
-        """Run a function in the thread, between two polls, and return what it returns."""
+        """Run a function in the thread, between two polls, and return its result."""
         done: Future[T] = Future()
 
         def run() -> None:
             if not done.set_running_or_notify_cancel():
-                return  # nobody waits for it any more
+                return  # cancelled
             if self._is_over:
                 done.set_exception(PatternError("reading has ended"))
                 return
             try:
                 done.set_result(function(self.consumer))
-            except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
+            except Exception as error:  # noqa: BLE001 - a callback may raise anything
                 done.set_exception(_told(error))
 
         self._calls.put(run)
@@ -107,7 +107,7 @@ class Reader:
         return await asyncio.wrap_future(done)
 
     async def wait(self, event: asyncio.Event, seconds: float | None = None) -> None:
-        """Return when the event is set, when reading has failed, or after so long."""
+        """Return when the event is set, reading has failed, or the time has passed."""
         coming: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
         watched: list[asyncio.Future[Any]] = [coming, self.failure]
         try:
@@ -116,30 +116,30 @@ class Reader:
             coming.cancel()
 
     def release(self, count: int) -> None:
-        """Say that so many messages are done with; called in the loop."""
+        """Note that this many messages are done; called in the loop."""
         self._released += count
         if not self._room.is_set() and self._has_room:
             self._room.set()
 
     @property
     def _has_room(self) -> bool:
-        # One thread writes each of the two numbers, so neither needs a lock.
+        # Each of the two numbers is written by one thread, so neither needs a lock.
         return self._given - self._released < self._in_flight_max
 
     def _run(self) -> None:
         try:
             while not self._is_stopping:
                 self._turn()
-        except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
+        except Exception as error:  # noqa: BLE001 - a callback may raise anything
             self._tell(self._fail, _told(error))
         finally:
-            with suppress(Exception):  # nobody can do anything about it any more
+            with suppress(Exception):  # nothing can be done about it
                 self.consumer.close()
             self._is_over = True
             self._serve()
 
     def serve_until(self, done: "Future[Any]", seconds: float) -> None:
-        """In the thread, within a call of the client's: run what the loop asks for meanwhile."""
+        """In the thread, within a callback of the client: run the loop's calls meanwhile."""
         ends = time.monotonic() + seconds
         while not done.done() and time.monotonic() < ends:
             with suppress(queue.Empty):
@@ -151,8 +151,8 @@ class Reader:
                 self._calls.get_nowait()()
 
     def _turn(self) -> None:
-        # What is given wakes the loop, which needs the interpreter: from there to the next poll,
-        # which gives it up, there should be little.
+        # `_give` wakes the loop, which then needs the interpreter lock: do little until the next
+        # poll, which releases it.
         if not self._calls.empty():
             self._serve()
         if not self._has_room:
@@ -176,9 +176,9 @@ class Reader:
         return [one for one in batch if one.error() is None] if failed else batch
 
     def _ask(self, seconds: float) -> Batch:
-        # `consume` waits until it has all of the number: only what is there already is taken so.
-        # Every call gives up the interpreter, and gets it back late from a loop that is busy: while
-        # much comes, one call takes all, and while little comes there is one call for each.
+        # `consume` waits until it has the full number, so ask only for what is already there. Each
+        # call releases the interpreter lock, and gets it back late from a busy loop: under load one
+        # call takes all, and otherwise there is one call per message.
         if self._is_flowing:
             batch = self.consumer.consume(CONSUME_BATCH_MAX, 0)
             if batch:
@@ -189,14 +189,14 @@ class Reader:
             return []
         last, self._came = self._came, time.monotonic()
         self._is_flowing = self._came - last < _FLOW_SECONDS
-        return [first]  # often it is the only one: it goes on at once
+        return [first]  # often the only one: pass it on at once
 
     def _wait_for_room(self) -> None:
         self._room.clear()
         if self._has_room or self._room.wait(_FULL_SECONDS):
             return
         while not self._has_room and not self._is_stopping:
-            # Partitions that come meanwhile are not paused: what they bring goes out as well.
+            # Partitions assigned meanwhile are not paused: their messages are passed on too.
             self.consumer.pause(self.consumer.assignment())
             self._give(self._poll(_POLL_SECONDS))
         self.consumer.resume(self.consumer.assignment())
@@ -207,7 +207,7 @@ class Reader:
             self._tell(self._take, batch)
 
     def _tell(self, function: Callable[[Any], None], value: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function, value)
 
     def _fail(self, error: PatternError) -> None:
@@ -216,7 +216,7 @@ class Reader:
 
 
 def _told(error: Exception) -> PatternError:
-    """Return what is told of an error: librdkafka's, or one of a callback in the settings."""
+    """Return the error to raise for one of librdkafka's, or for one of a callback."""
     if isinstance(error, PatternError):
         return error
     if isinstance(error, KafkaException):

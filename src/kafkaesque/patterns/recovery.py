@@ -1,4 +1,4 @@
-"""Whether the copy of a failed message exists already: what a worker's successor has to know."""
+"""Whether the copy of a failed message already exists, which a worker's successor must know."""
 
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -21,9 +21,9 @@ _ASK_SECONDS = 2.0
 
 
 def find_copy(client: Client, ends: Ends, topic: str, intent: Intent, source: str) -> bool:
-    """Return whether the topic holds a copy of the source, where it was to go. Blocks.
+    """Return whether the topic holds a copy of the source at the intended place. Blocks.
 
-    Raises PatternError if that cannot be found out.
+    Raises PatternError if it cannot find out.
     """
     at = intent.partition
     there = ends.ask(topic, [at])
@@ -34,7 +34,7 @@ def find_copy(client: Client, ends: Ends, topic: str, intent: Intent, source: st
 def read_intents(
     consumer: Consumer, places: "Iterable[Place]"
 ) -> dict[tuple[str, int, Offset], Intent]:
-    """Return what the former owners of partitions intended, by topic, partition and offset."""
+    """Return the intents of partitions' former owners, by topic, partition and offset."""
     wanted = [TopicPartition(*place) for place in places]
     found: dict[tuple[str, int, Offset], Intent] = {}
     for one in _committed(consumer, wanted):

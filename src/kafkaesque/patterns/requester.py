@@ -1,4 +1,4 @@
-"""Requests that wait for their answers: from one, or from many."""
+"""Requests that wait for answers: from one responder, or from many."""
 
 import asyncio
 import random
@@ -25,30 +25,30 @@ Self = TypeVar("Self", bound="Asker")
 
 DEADLINE_SECONDS = 10.0
 ANSWERS_MAX = 10_000
-"""Answers read and not looked at."""
+"""Answers read and not yet handled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskerSettings:
-    """How one client asks."""
+    """Settings of one requesting client."""
 
     deadline_seconds: float = DEADLINE_SECONDS
-    """How long entering waits for a broker, and each request for its answer if it says no other."""
+    """Limit for entering, and for each request that names no other."""
     in_flight_max: int = 10_000
     """Requests without an answer; more are refused with TooManyInFlight."""
     reply_prefix: str = "replies"
-    """What the names of reply topics begin with."""
+    """Prefix of reply topics."""
     reply_retention_ms: int = 600_000
-    """How long answers are kept; holds when the client dies and cannot delete its topic."""
+    """How long answers are kept, in case the client crashes and cannot delete its topic."""
     reply_settings: Mapping[str, str] = field(default_factory=dict)
-    """More settings of the reply topic, by Kafka's names."""
+    """Further settings of the reply topic, by Kafka's names."""
 
 
 class Asker:
     """One client's reply topic and its requests in flight; `async with` it, in one event loop.
 
-    The topic is made on entering and deleted on leaving. Answers that nobody waits for are dropped
-    and counted: late ones, second ones, strangers'.
+    The topic is created on entering and deleted on leaving. Late, duplicate and foreign answers are
+    dropped and counted.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Asker:
         await self._opened.__aexit__(kind, error, trace)
 
     async def _delete(self) -> None:
-        with suppress(PatternError):  # it stays, and its retention empties it
+        with suppress(PatternError):  # the topic stays, and its retention empties it
             await asyncio.to_thread(delete_topic, self._client, self.reply_to)
 
     def _assign(self, consumer: Consumer) -> None:
@@ -135,9 +135,9 @@ class Asker:
         enough: "asyncio.Future[T]",
         take: Callable[[Answer], None],
     ) -> T:
-        """Send a request and wait until `take`, which gets the answers, says that it is enough.
+        """Send a request and wait until `take`, which gets the answers, reports that it is enough.
 
-        Raises TimeoutError at the deadline, Undelivered if nobody can have got the request.
+        Raises TimeoutError at the deadline, Undelivered if no responder can have got it.
         """
         if len(self._waiting) >= self._settings.in_flight_max:
             raise TooManyInFlight(f"{len(self._waiting)} requests wait for their answers")
@@ -160,7 +160,7 @@ class Asker:
 
 
 class Requester(Asker):
-    """Asks one responder at a time, many at once: `await ask("payments", b"…")`."""
+    """Asks one responder per request, many concurrently: `await ask("payments", b"…")`."""
 
     async def __call__(
         self,
@@ -194,7 +194,7 @@ class Requester(Asker):
 
 
 class Scatterer(Asker, Generic[T]):
-    """Asks many workers the same and combines their answers with a function of the user's."""
+    """Asks many workers the same and combines their answers with the user's function."""
 
     def __init__(
         self,
@@ -216,10 +216,10 @@ class Scatterer(Asker, Generic[T]):
         enough: int | None = None,
         deadline_seconds: float | None = None,
     ) -> Gathered[T]:
-        """Ask the workers of these names; wait for all, for `enough` of them, or the deadline.
+        """Ask these workers; wait for all, for `enough` of them, or for the deadline.
 
-        What is missing then is said in the result, not raised. Raises Undelivered if the request
-        could not be written, TooManyInFlight, and what `combine` raises.
+        Missing answers are named in the result, not raised. Raises Undelivered if the request could
+        not be written, TooManyInFlight, and what `combine` raises.
         """
         seconds = self._settings.deadline_seconds if deadline_seconds is None else deadline_seconds
         gather = Gather(workers, enough)
@@ -232,7 +232,7 @@ class Scatterer(Asker, Generic[T]):
             elif gather.is_done and not done.done():
                 done.set_result(None)
 
-        with suppress(TimeoutError):  # what came until then is the result
+        with suppress(TimeoutError):  # the answers so far are the result
             await self._ask(topic, value, None, seconds, done, take)
         return Gathered(
             value=self._combine(gather.answers),
@@ -249,7 +249,7 @@ def request(
     clock: Clock | None = None,
     chance: random.Random | None = None,
 ) -> Requester:
-    """Return what asks one at a time: `async with request(client) as ask: await ask(…)`."""
+    """Return a requester of one responder: `async with request(client) as ask: await ask(…)`."""
     return Requester(
         client,
         settings or AskerSettings(),
@@ -266,7 +266,7 @@ def scatter(
     clock: Clock | None = None,
     chance: random.Random | None = None,
 ) -> Scatterer[T]:
-    """Return what asks many: each worker is a responder with a name and a group of its own."""
+    """Return a requester of many: each worker is a responder with its own name and group."""
     return Scatterer(
         client,
         combine,

@@ -18,15 +18,15 @@ from kafkaesque.patterns.sender import Sender
 Answering: TypeAlias = Callable[[Delivery], Awaitable[Data]]
 
 ANSWER_SECONDS_MAX = 5.0
-"""An answer that cannot be written by then, because its topic is gone for instance, is dropped."""
+"""An answer that cannot be written by then, for example because its topic is gone, is dropped."""
 
 
 class Responder(Member):
     """Answers the requests of a topic with what its handler returns; `async with` it.
 
-    A handler that raises or takes too long answers with its error, and one that returns anything
-    but bytes, text or None with WrongType: there are no retries, for the one who asked decides.
-    Messages that are no requests, and requests whose deadline has passed, are passed over.
+    A handler that raises or takes too long is answered with its error, and one that returns
+    anything but bytes, text or None with WrongType. There are no retries: the requester decides.
+    Messages that are not requests, and requests whose deadline has passed, are skipped.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class Responder(Member):
     ) -> None:
         self.answered = 0
         self.passed_over = 0
-        """Messages that were no requests, or too old ones."""
+        """Messages that were not requests, or were too late."""
         self.unanswered = 0
-        """Answers that could not be written."""
+        """Requests whose answers could not be written."""
         self._topic = topic
         self._handler = handler
         self._name = name
@@ -65,7 +65,7 @@ class Responder(Member):
         if not isinstance(value, bytes | str | None):
             kind = type(value).__qualname__
             raise WrongType(f"the handler returned {kind}, not bytes, text or None")
-        delivery.extended = NO_DEADLINE  # it has answered in time: what follows is ours
+        delivery.extended = NO_DEADLINE  # it answered in time: the rest is ours
         await self._answer(request, value, None)
 
     async def _settle(self, delivery: Delivery, _: Any) -> None:
@@ -85,7 +85,7 @@ class Responder(Member):
         except PatternError as error:
             self.unanswered += 1
             if failure is None and value is not None:
-                # Too large, perhaps: the one who asked is told at least that.
+                # Perhaps too large: send at least the error.
                 await self._answer(request, None, failure_of(error))
         else:
             self.answered += 1
@@ -102,7 +102,7 @@ def reply(
 ) -> Responder:
     """Return a responder: all without a name share a topic's requests, each named one gets all.
 
-    The name is what a scattered request knows it by.
+    Scattered requests address a responder by its name.
     """
     return Responder(
         client,

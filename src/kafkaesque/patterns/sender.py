@@ -1,4 +1,4 @@
-"""confluent-kafka's producer for event loops: a thread polls it, and answers come to the loop."""
+"""confluent-kafka's producer for event loops: a thread polls, and reports go to the loop."""
 
 import asyncio
 import threading
@@ -19,12 +19,12 @@ from kafkaesque.patterns.within import within
 from kafkaesque.types import Offset
 
 IN_FLIGHT_MAX = 10_000
-"""Messages sent and not acknowledged: as many wait in librdkafka's queue at most."""
+"""Messages sent and not acknowledged; also the most that librdkafka's queue holds."""
 QUEUE_KIB_MAX = 64 << 10
 TIMEOUT_MS = 30_000
 _POLL_SECONDS = 0.1
 _SILENT_SECONDS = 0.05
-"""How late failures may be told by a silent sender."""
+"""How late a silent sender may report failures."""
 _FULL_SECONDS = 0.01
 
 
@@ -42,11 +42,11 @@ _NOWHERE = Sent(-1, -1)
 class Sender:
     """Sends messages, each acknowledged by all replicas that must have it.
 
-    An idempotent one writes none twice and keeps their order, but librdkafka takes up to a second
-    before its first message. A silent one is for `post` alone, and reports nothing but failures.
+    An idempotent one writes no duplicates and keeps the order, but librdkafka takes up to a second
+    before its first message. A silent one is only for `post`, and reports only failures.
 
-    `async with` it, in one event loop. Leaving waits until all that was sent is acknowledged or
-    given up.
+    `async with` it, in one event loop. Leaving waits until every message is acknowledged or given
+    up.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Sender:
                 "linger.ms": 0,
                 "message.timeout.ms": timeout_ms,
                 "enable.idempotence": is_idempotent,
-                # As Kafka's own clients, so that a key has one partition whoever sends it.
+                # Like Kafka's own clients, so that a key has one partition for all senders.
                 "partitioner": "murmur2_random",
             },
             {
@@ -112,10 +112,10 @@ class Sender:
         partition: int | None = None,
         seconds_max: float | None = None,
     ) -> Sent:
-        """Send one message and return where it lies once it is acknowledged; raises Undelivered.
+        """Send one message and return its position once it is acknowledged; raises Undelivered.
 
-        Waits while too much is in flight. Who sends many awaits them together. Raises TimeoutError
-        if there is no room for `seconds_max`, or then no word of the message for so long.
+        Waits while too much is in flight. To send many, await them together. Raises TimeoutError
+        after `seconds_max` without room, or then as long without a report of the message.
         """
         sent: asyncio.Future[Sent] = self._loop.create_future()
 
@@ -128,7 +128,7 @@ class Sender:
                 sent.set_exception(Undelivered(f"a message to {topic}: {error.str()}"))
 
         ends = self._loop.time() + self._timeout_seconds
-        while True:  # ends: what is in the queue is sent or timed out
+        while True:  # ends: queued messages are sent or time out
             while self._in_flight >= self._in_flight_max:  # ends: each is sent or times out
                 self._freed.clear()
                 async with asyncio.timeout(seconds_max):
@@ -137,7 +137,7 @@ class Sender:
                 self._produce(topic, value, key, headers, partition, report)
             except BufferError:
                 if self._loop.time() > ends:
-                    raise Undelivered(f"a message to {topic}: the queue stays full") from None
+                    raise Undelivered(f"a message to {topic}: the queue is still full") from None
                 await asyncio.sleep(_FULL_SECONDS)
             else:
                 return await (sent if seconds_max is None else within(sent, seconds_max))
@@ -150,7 +150,7 @@ class Sender:
             try:
                 self._produce(topic, value, key, headers, None, report)
             except BufferError:
-                # What has arrived takes room until its report is taken.
+                # Messages occupy the queue until their report is served.
                 self._served(self._producer.poll, 0)
                 self._produce(topic, value, key, headers, None, report)
         except BufferError:
@@ -178,7 +178,7 @@ class Sender:
         except KafkaException as error:  # it cannot even be queued: too large, for instance
             report(error.args[0], _NOWHERE)
         else:
-            # Counted only once librdkafka has it, and so will report it, whatever else goes wrong.
+            # Count it only once librdkafka has it, and so will report it whatever else happens.
             self._in_flight += not self._is_silent  # librdkafka's queue is the limit then
 
     def _delivered(self, report: Report, error: KafkaError | None, raw: Any) -> None:
@@ -186,11 +186,11 @@ class Sender:
         self._reports.append((report, error, place))
         if not self._is_woken:
             self._is_woken = True
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Give the reports to those who wait, all that came in one go."""
+        """Pass on all reports that came in one poll."""
         self._is_woken = False
         while self._reports:
             report, error, place = self._reports.popleft()
@@ -203,24 +203,24 @@ class Sender:
             if not self._is_silent:
                 self._served(self._producer.poll, _POLL_SECONDS)
             elif not self._stopping.wait(_SILENT_SECONDS):
-                # confluent-kafka drops what is not wanted only when it is polled: each message
-                # would wake a thread that has nothing to do.
+                # confluent-kafka drops unwanted reports only when polled, and each would wake a
+                # thread that has nothing else to do.
                 self._served(self._producer.poll, 0)
 
     def _flush(self) -> None:
         ends = time.monotonic() + 2 * self._timeout_seconds
         while (left := ends - time.monotonic()) > 0:
             if self._served(self._producer.flush, left):
-                return  # all is reported, or the time was over
+                return  # all is reported, or the time is up
 
     def _served(self, serve: Callable[[float], object], seconds: float) -> bool:
-        """Let the client call back for so long; return whether all went well."""
+        """Let the client run callbacks for this long; return whether none failed."""
         try:
             serve(seconds)
-        except Exception as error:  # noqa: BLE001 - a user's callback may raise anything
-            # Others wait for their reports, so it goes on: what cannot be sent times out.
+        except Exception as error:  # noqa: BLE001 - a callback may raise anything
+            # Others wait for their reports, so continue: what cannot be sent times out.
             told = {"message": "a callback of the client failed", "exception": error}
-            with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+            with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._loop.call_exception_handler, told)
             return False
         return True

@@ -9,10 +9,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from kafkaesque.errors import PatternError, TableFull
 from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
-from kafkaesque.patterns.following import LOOK_SECONDS, Follower
 from kafkaesque.patterns.message import Data
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender
+from kafkaesque.patterns.topic_watch import LOOK_SECONDS, Follower
 from kafkaesque.types import Offset
 
 KEYS_MAX = 1_000_000
@@ -23,11 +23,10 @@ _LOOK_AGAIN_SECONDS = 0.1
 class Table(Mapping[bytes, bytes]):
     """The last value of every key of a topic; `async with` it, in one event loop.
 
-    On entering all of the topic is read; from then on it follows what anyone writes. `put` and
-    `delete` return when this table has the change. A key that was never written, or whose last
-    value is none, is not there. Partitions that the topic gets later are seen within
-    `look_seconds`; keys go to other ones then, so the last of a key is the one with the latest
-    timestamp.
+    Entering reads the whole topic; from then on the table follows all writes. `put` and `delete`
+    return when this table has the change. A key that was never written, or whose last value is
+    null, is missing. Partitions added to the topic are noticed within `look_seconds`; keys then
+    move to other partitions, so the last record of a key is the one with the latest timestamp.
     """
 
     def __init__(self, client: Client, topic: str, *, keys_max: int, look_seconds: float) -> None:
@@ -36,7 +35,7 @@ class Table(Mapping[bytes, bytes]):
         self._keys_max = keys_max
         self._rows: dict[bytes, bytes] = {}
         self._written: dict[bytes, tuple[int, int]] = {}
-        """Partition and timestamp of each key's last record; of those deleted, until it is live."""
+        """Partition and timestamp of each key's last record; until live, of deleted keys too."""
         self._count = 0
         self._positions: dict[int, Offset] = {}
         self._moved = asyncio.Event()
@@ -67,7 +66,7 @@ class Table(Mapping[bytes, bytes]):
             await self._reader.start(self._begin)
             stack.push_async_callback(self._reader.stop)
             await self.refresh()
-            # From now on records come as they are written: no older one follows a deletion.
+            # From now on records arrive as written: no older one follows a deletion.
             self._written = {key: self._written[key] for key in self._rows}
             self._is_live = True
             self._follower.start()
@@ -96,21 +95,21 @@ class Table(Mapping[bytes, bytes]):
         return len(self._rows)
 
     async def put(self, key: bytes | str, value: bytes | str) -> None:
-        """Set a key, and return when this table has it; raises Undelivered."""
+        """Set a key; returns when this table has it. Raises Undelivered."""
         await self._write(key, value)
 
     async def delete(self, key: bytes | str) -> None:
-        """Remove a key, and return when this table has done so; raises Undelivered."""
+        """Remove a key; returns when this table has done so. Raises Undelivered."""
         await self._write(key, None)
 
     async def refresh(self) -> None:
-        """Return when the table has all that was written before."""
+        """Return when the table has everything written before the call."""
         count = self._count
         places = [TopicPartition(self._topic, partition) for partition in range(count)]
 
         def reached(consumer: Consumer) -> dict[int, Offset]:
-            # The last records of a partition may be gone, compacted or another's marks: where the
-            # consumer stands counts too.
+            # The last records of a partition may be gone, compacted or transaction markers, so the
+            # consumer's position counts too.
             return {one.partition: one.offset for one in consumer.position(places)}
 
         wanted = await asyncio.to_thread(self._ends.ask, self._topic, range(count))
@@ -120,9 +119,9 @@ class Table(Mapping[bytes, bytes]):
             if not behind:
                 return
             at = await self._reader.call(reached)
-            # Batches are handed over in order: what the consumer had passed is here by now.
+            # Batches are handed over in order: what the consumer has passed is here by now.
             if all(self._positions.get(p, 0) >= wanted[p] or at[p] >= wanted[p] for p in behind):
-                self._check()  # what came last may have been too much
+                self._check()  # the last records may have been too many
                 return
             await self._wait()
 
@@ -130,7 +129,7 @@ class Table(Mapping[bytes, bytes]):
         data = key.encode() if isinstance(key, str) else key
         partition, offset = await self._sender.send(self._topic, value, key=data)
         if partition >= self._count:
-            with suppress(PatternError):  # else it is seen later
+            with suppress(PatternError):  # otherwise it is noticed later
                 await self._follow(await self._follower.look())
         while self._positions.get(partition, 0) <= offset:
             self._check()
@@ -147,7 +146,7 @@ class Table(Mapping[bytes, bytes]):
         )
 
     async def _follow(self, found: Mapping[str, int]) -> None:
-        """Read partitions that have come to be."""
+        """Read new partitions."""
         known, count = self._count, found.get(self._topic, 0)
         if count > known:
             self._count = count
@@ -162,7 +161,7 @@ class Table(Mapping[bytes, bytes]):
             partition, offset = raw.partition(), raw.offset()
             assert partition is not None and offset is not None
             self._positions[partition] = offset + 1
-            if key is not None:  # else it has no place in a table
+            if key is not None:  # records without a key do not belong in a table
                 self._set(key, value, (partition, raw.timestamp()[1]))
         self._reader.release(len(batch))
         self._moved.set()
@@ -170,7 +169,7 @@ class Table(Mapping[bytes, bytes]):
     def _set(self, key: bytes, value: bytes | None, written: tuple[int, int]) -> None:
         last = self._written.get(key, written)
         if last[0] != written[0] and last[1] > written[1]:
-            return  # it was written before what we have, to a partition that is read later
+            return  # older than ours, from a partition that is read later
         if value is None:
             self._rows.pop(key, None)
             self._written.pop(key, None)
@@ -197,5 +196,5 @@ def table(
     keys_max: int = KEYS_MAX,
     look_seconds: float = LOOK_SECONDS,
 ) -> Table:
-    """Return a table of the topic, which is made with `cleanup.policy=compact` if it is missing."""
+    """Return a table of the topic; creates it with `cleanup.policy=compact` if it is missing."""
     return Table(client, topic, keys_max=keys_max, look_seconds=look_seconds)

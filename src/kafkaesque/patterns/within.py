@@ -1,4 +1,4 @@
-"""Waiting for a future with a limit, at little cost."""
+"""A cheap way to wait for a future with a timeout."""
 
 import asyncio
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 async def within(future: "asyncio.Future[T]", seconds: float) -> T:
-    """Return the result of a future that nobody else waits for; raises TimeoutError if it is late.
+    """Return the result of a future that no one else awaits; raises TimeoutError if it is late.
 
     This costs a third of what `asyncio.timeout` does (`bench/patterns.py`).
     """

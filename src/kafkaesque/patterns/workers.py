@@ -1,4 +1,4 @@
-"""Workers: a group shares a topic's messages, failures are retried, and then put aside."""
+"""Workers: a group shares a topic's messages; failures are retried, then put aside."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -14,11 +14,11 @@ from kafkaesque.patterns.connection import Client, Ends
 from kafkaesque.patterns.dead_letter import dead_headers, retry_headers, source_of
 from kafkaesque.patterns.delivery import Delivery, Settled, WrongType
 from kafkaesque.patterns.engine import EngineSettings, Handler
-from kafkaesque.patterns.holding import Holding
 from kafkaesque.patterns.intents import INTENTS_MAX, Intent
 from kafkaesque.patterns.member import Member
 from kafkaesque.patterns.message import Message
 from kafkaesque.patterns.recovery import find_copy, read_intents
+from kafkaesque.patterns.retry_pause import Holding
 from kafkaesque.patterns.retry_plan import Names, RetryPlan
 from kafkaesque.patterns.sender import Sender
 from kafkaesque.types import Offset
@@ -29,25 +29,25 @@ _AGAIN_SECONDS = 0.5
 
 
 class WorkerDied(PatternError):
-    """An attempt failed, and its worker died before it could put the reason aside."""
+    """An attempt failed, and its worker crashed before it could record the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """How a worker works."""
+    """Settings of a worker."""
 
     retries: RetryPlan = field(default_factory=RetryPlan)
     limits: EngineSettings = field(default_factory=EngineSettings)
     dead_letter_retention_ms: int = 14 * _DAY_MS
-    """How long dead letters are kept; holds when the dead-letter topic is first made."""
+    """How long dead letters are kept; used when the dead-letter topic is created."""
 
 
 class Worker(Member):
     """A member of a group that works on a topic; `async with` it, in one event loop.
 
-    A message is done when its handler returns. One whose handler fails goes to the next retry
+    A message is done when its handler returns. A message whose handler fails goes to the next retry
     topic, and after the last one to the dead-letter topic; only then is its offset committed.
-    Messages of one key are handled in order, but for those that wait in a retry topic.
+    Messages of one key are handled in order, except for those that wait in a retry topic.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Worker(Member):
 
     @property
     def done(self) -> int:
-        """Messages done with so far, also those that were retried or put aside."""
+        """Messages done so far, including those retried or put aside."""
         return self._engine.done
 
     def _begin(self, delivery: Delivery) -> Awaitable[Any]:
@@ -102,14 +102,14 @@ class Worker(Member):
         return self._handler(delivery)
 
     async def _finish_inherited(self, delivery: Delivery, *, is_moved: bool) -> None:
-        """Do what is left of a failure that another worker saw; the handler is not asked again."""
+        """Finish a failure that another worker started; the handler is not called again."""
         if is_moved:
             delivery.ack()
         else:
-            delivery.nack(WorkerDied("its worker died before it could say why it failed"))
+            delivery.nack(WorkerDied("its worker crashed before it could record the reason"))
 
     async def _settle(self, delivery: Delivery, result: Any) -> None:
-        """Put a failed message where it belongs."""
+        """Move a failed message to its retry or dead-letter topic."""
         if delivery.settled is Settled.NOT_YET:
             kind = type(result).__qualname__
             delivery.nack(WrongType(f"the handler returned {kind}, not None"), retry=False)
@@ -133,38 +133,40 @@ class Worker(Member):
             tier = inherited[0].tier
         topic = self._topic_of(tier)
         is_begun = False
-        while True:  # ends with the copy, the loss of the partition or the worker's end
+        while True:  # ends with the copy, the loss of the partition, or the worker's stop
             progress = self._engine.progress.get(place)
             if progress is None or progress.prefix is not delivery.prefix:
                 return
             intent = progress.intents.get(message.offset)
             try:
-                # Before all but the first attempt: one that failed may have left a copy, and while
-                # that cannot be told there must not be another.
+                # Before every attempt but the first: a failed one may have left a copy, and while
+                # that is unknown no other may be made.
                 if is_begun and intent is not None and await self._is_there(topic, intent, message):
                     self._count(topic)
                     return
                 is_begun = True
                 if await self._intend(progress, message, tier, topic):
-                    if self._engine.progress.get(place) is progress:  # else its new owner copies it
+                    if (
+                        self._engine.progress.get(place) is progress
+                    ):  # otherwise its new owner copies it
                         partition = progress.intents[message.offset].partition
                         await self._copy(delivery, tier, topic, partition)
                         self._count(topic)
                     return
             except PatternError:
-                pass  # no broker, or a rebalance: nothing is lost while we try again
+                pass  # no broker, or a rebalance: retrying loses nothing
             await asyncio.sleep(_AGAIN_SECONDS)
 
     def _topic_of(self, tier: int) -> str:
         known = self.names.retries
-        # A tier of a plan that had more delays than ours: the last one that we have.
+        # A tier of a plan with more delays than ours: use our last one.
         return known[min(tier, len(known)) - 1] if tier and known else self.names.dead_letter
 
     async def _intend(self, progress: Progress, message: Message, tier: int, topic: str) -> bool:
-        """Commit what is about to be done with a message; False: try again."""
+        """Commit the intent for a message; False means try again."""
         source, offset = message.partition, message.offset
         if offset not in progress.intents:
-            # By the source's partition, so that the copies of one key keep their order.
+            # Chosen by the source's partition, so that copies of one key keep their order.
             partition = source % self._partitions[topic]
             end = (await asyncio.to_thread(self._ends.ask, topic, [partition]))[partition]
             if len(progress.intents) >= INTENTS_MAX:
@@ -199,7 +201,7 @@ class Worker(Member):
         return await asyncio.to_thread(find_copy, self._client, self._ends, topic, intent, source)
 
     def _inherit(self, consumer: Consumer, taken: dict[Place, Progress]) -> None:
-        """Learn what the former owners were about to do; in the reader's thread."""
+        """Read the intents of former owners; in the reader's thread."""
         kept = {place: one for place, one in self._inherited.items() if place[:2] not in taken}
         self._inherited = kept
         for (topic, partition, offset), intent in read_intents(consumer, taken).items():
@@ -219,7 +221,7 @@ def worker(
     settings: WorkerSettings | None = None,
     clock: Clock | None = None,
 ) -> Worker:
-    """Return a worker; those without a group share the topic point to point, as a queue."""
+    """Return a worker; those without a group share the topic as a point-to-point queue."""
     return Worker(
         client,
         topic,

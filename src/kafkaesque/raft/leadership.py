@@ -1,12 +1,12 @@
-"""What only a leader knows and does: replication, commitment, changes of voters, handing over.
+"""The leader's half of Raft: replication, commitment, changes of voters, leadership transfer.
 
-It lives exactly as long as the leadership of one term; losing the term drops it whole.
+It covers one term; a replica that loses the term discards it.
 """
 
 from typing import TYPE_CHECKING
 
 from kafkaesque.entry import Entry, Payload, TermOpened, Voters
-from kafkaesque.errors import ChangeInProgress, InvalidChange, LeaderNotReady, LogError
+from kafkaesque.errors import ChangeInProgress, LeaderNotReady, LogError, RaftError
 from kafkaesque.raft.messages import (
     AppendAccepted,
     AppendRejected,
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from kafkaesque.raft.raft import Raft
 
 
+class InvalidChange(RaftError):
+    """The change of voters makes no sense for the current group."""
+
+
 class Leadership:
     """The leader's half of one replica, for one term."""
 
@@ -32,9 +36,9 @@ class Leadership:
         self.opened_at: Index = raft.end
         self.transferee: NodeId | None = None
         self.failed_transfers: set[NodeId] = set()
-        """Who did not take over in time."""
+        """Members that did not take over in time."""
         self.ticks = 0
-        """How many ticks this leadership has had; a group at rest has none."""
+        """How many ticks this leadership has had; a resting group gets none."""
         self._raft = raft
         self._since_heartbeat = 0
         self._since_check = 0
@@ -43,15 +47,15 @@ class Leadership:
 
     @property
     def may_serve(self) -> bool:
-        """Whether an entry of our own term is committed; before that nothing may be answered."""
+        """Whether an entry of our own term is committed; before that no request may be answered."""
         return self._raft.commit > self.opened_at
 
     @property
     def is_idle(self) -> bool:
         """Whether every member has everything, knows that it is committed, and answers.
 
-        One that was only taken for alive when a rest ended has not answered yet. A transfer needs
-        ticks, too: without them one whose word got lost would never be given up.
+        A member merely presumed alive when a rest ended has not answered yet. A transfer needs
+        ticks too: without them, one whose message got lost would never time out.
         """
         if self.transferee is not None:
             return False
@@ -82,7 +86,7 @@ class Leadership:
         """Append a change of membership, in force at once, one voter at a time.
 
         Only after an entry of our own term is committed: otherwise two leaders could each commit a
-        change that the other does not know (the flaw found in single-server changes in 2015).
+        change unknown to the other (the flaw found in single-server changes in 2015).
         """
         raft = self._raft
         if not self.may_serve:
@@ -100,7 +104,7 @@ class Leadership:
         return index
 
     def transfer(self, target: NodeId) -> None:
-        """Hand over to `target`; proposals are refused until it worked or took too long."""
+        """Hand over to `target`; proposals are refused until it succeeds or times out."""
         raft = self._raft
         if target not in raft.voters.voters or target == raft.node:
             raise InvalidChange(f"node {target} is not another voter of the group")
@@ -111,7 +115,7 @@ class Leadership:
         self._try_transfer()
 
     def tick(self) -> None:
-        """Let one tick pass: heartbeats, the check of the quorum, the end of a stuck transfer."""
+        """Advance one tick: send heartbeats, check the quorum, give up a stuck transfer."""
         self.ticks += 1
         self._since_heartbeat += 1
         self._since_check += 1
@@ -128,7 +132,7 @@ class Leadership:
             self.heartbeat()
 
     def resume(self) -> None:
-        """Go on after a rest: nobody could answer meanwhile, so nobody counts as silent."""
+        """Continue after a rest: members could not answer meanwhile, so none counts as silent."""
         self._since_heartbeat = self._raft.config.heartbeat_ticks
         self._since_check = 0
         for progress in self.progress.values():
@@ -136,13 +140,13 @@ class Leadership:
             progress.answered_at = self.ticks
 
     def heartbeat(self) -> None:
-        """Tell every member that we lead and how far we committed."""
+        """Send every member a heartbeat with our commit."""
         self._since_heartbeat = 0
         for peer in self.progress:
             self._send_heartbeat(peer)
 
     def step(self, message: AppendAccepted | AppendRejected | HeartbeatResponse) -> None:
-        """Take a follower's answer."""
+        """Handle a follower's response."""
         progress = self.progress.get(message.source)
         if progress is None:
             return
@@ -162,17 +166,17 @@ class Leadership:
             case HeartbeatResponse():
                 progress.commit = max(progress.commit, message.commit)
                 progress.low = max(progress.low, message.low)
-                # One that restarted has what we think, but cannot know it before it is told.
+                # A restarted follower may have everything, but needs an append to know that.
                 lacks = progress.match < self._raft.end or message.commit < self._raft.commit
-                # A heartbeat overtakes appends. While some wait, its answer does not say that they
-                # are lost, and sending them again would only make the queue longer.
+                # A heartbeat overtakes appends. While some are queued, its response does not mean
+                # that they are lost; resending them would only lengthen the queue.
                 is_sending = lacks and self._raft.is_sending(message.source)
                 if lacks and not is_sending and not progress.is_held_back:
                     progress.nudge()
                     self._send_append(message.source, progress)
 
     def replicate_all(self) -> None:
-        """Send what is new to everyone who keeps up."""
+        """Send new entries to every follower that keeps up."""
         for peer, progress in self.progress.items():
             self._replicate(peer, progress)
 
@@ -181,7 +185,7 @@ class Leadership:
         raft = self._raft
         matches = self._matches()
         agreed = matches[0] if len(matches) == 1 else agreed_index(matches)
-        # Of our own term is exactly what lies behind the place where we opened it.
+        # An entry is of our own term exactly if it lies behind the index where we opened it.
         if agreed <= raft.commit or agreed <= self.opened_at:
             return
         raft.advance_commit(agreed)
@@ -213,7 +217,7 @@ class Leadership:
         if is_stale:
             return
         hint = min(message.hint, message.prev_end - 1)
-        # Probe only where one of our entries begins or ends: rule (h).
+        # Probe only where one of our entries starts or ends: rule (h).
         log = self._raft.log
         try:
             place = log.boundary(hint) if hint > log.start.index else hint
@@ -245,8 +249,8 @@ class Leadership:
             return
         prev = first
         if entries and entries[0].first > first and progress.may_agree_at(entries[0].first):
-            # Compaction left a hole here. The follower may have what was in it: first ask at the
-            # hole's far end, and let it be crossed only by one whose log differs there.
+            # Compaction left a hole here. The follower may still have what was in it. Probe at the
+            # hole's far end first; only a follower whose log differs there may cross it.
             prev = entries[0].first
         end = entries[-1].end if entries else first
         if progress.allowance is not None:
@@ -265,9 +269,9 @@ class Leadership:
         progress.sent(prev, end)
 
     def _read(self, first: Index) -> tuple[Entry, ...]:
-        """Return entries to send from `first` on; none where the disk does not give them back.
+        """Return entries to send, starting at `first`; none if the disk cannot read them.
 
-        That must not keep the others from theirs, nor us from what was decided with it.
+        A read error must not stop replication to other followers, or what was decided with it.
         """
         raft = self._raft
         try:
@@ -293,7 +297,7 @@ class Leadership:
         )
 
     def _announce_commit(self) -> None:
-        """Tell those who hold all that is committed; the others hear of it when they do."""
+        """Send the commit to followers that hold all of it; others learn of it when they do."""
         raft = self._raft
         if not raft.announces_commits:
             return
@@ -315,7 +319,7 @@ class Leadership:
         return is_majority([self._raft.node, *active], self._raft.voters.voters)
 
     def _follow_voters(self) -> None:
-        """Keep a progress for every member but ourselves, and for nobody else."""
+        """Keep one progress for each member except ourselves."""
         raft = self._raft
         self.progress = {
             peer: self.progress.get(peer) or Progress(self.opened_at)
@@ -324,4 +328,4 @@ class Leadership:
         }
         for peer in raft.voters.voters:
             if peer != raft.node:
-                self.progress[peer].allowance = None  # everybody waits for a voter
+                self.progress[peer].allowance = None  # a voter is never throttled

@@ -1,4 +1,4 @@
-"""What the replicas of one group say to each other: values only.
+"""The messages between the replicas of one group: values only.
 
 `term` is the sender's term, except in a pre-vote, where it is the term that the sender would open.
 """
@@ -12,7 +12,7 @@ from kafkaesque.types import Buffer, Index, NodeId, Offset, Term
 
 
 class VoteRequest(Struct, frozen=True, kw_only=True):
-    """Asks for a vote, or, as a pre-vote, whether one would be given, which changes nothing."""
+    """Asks for a vote; as a pre-vote, only whether one would be granted, which changes nothing."""
 
     source: NodeId
     target: NodeId
@@ -25,7 +25,7 @@ class VoteRequest(Struct, frozen=True, kw_only=True):
 
 
 class VoteResponse(Struct, frozen=True, kw_only=True):
-    """Grants or refuses."""
+    """Grants or refuses a vote."""
 
     source: NodeId
     target: NodeId
@@ -57,7 +57,7 @@ class AppendAccepted(Struct, frozen=True, kw_only=True):
 
 
 class AppendRejected(Struct, frozen=True, kw_only=True):
-    """The logs differ at `prev_end`, perhaps not at `hint`. Tells an old leader the term, too."""
+    """The logs differ at `prev_end`, perhaps not at `hint`. Also tells an old leader the term."""
 
     source: NodeId
     target: NodeId
@@ -76,7 +76,7 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     low: Offset = 0
     """Records before this were deleted; followers forget them once they are committed there."""
     matched: Index = 0
-    """Up to here the leader counts what this follower acknowledged to it in this term."""
+    """Up to here this follower has acknowledged entries in this term, as the leader counts."""
 
 
 class HeartbeatResponse(Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ class HeartbeatResponse(Struct, frozen=True, kw_only=True):
 
 
 class StateOffer(Struct, frozen=True, kw_only=True):
-    """What the entries before a start have made: so many bytes of this kind, with this CRC-32C."""
+    """The state built from the entries before a start: its kind, size and CRC-32C."""
 
     kind: str
     size: int
@@ -99,10 +99,10 @@ class StateOffer(Struct, frozen=True, kw_only=True):
 
 
 class InstallRequest(Struct, frozen=True, kw_only=True):
-    """The leader no longer has what the follower needs: begin at `start` instead.
+    """The leader no longer has the entries that the follower needs: restart at `start` instead.
 
-    The core sends it without a state and is given it when the state is at hand. What lies between
-    is the drivers' business (`broker/installing.py`).
+    The core sends it without a state, and receives it once the state is available. The drivers
+    handle the transfer in between (`broker/replication/state_transfer.py`).
     """
 
     source: NodeId
@@ -110,11 +110,11 @@ class InstallRequest(Struct, frozen=True, kw_only=True):
     term: Term
     start: LogStart
     state: StateOffer | None = None
-    """What is to be fetched first; None if the entries before `start` have left nothing."""
+    """The state to fetch first; None if the entries before `start` left none."""
 
 
 class StateRequest(Struct, frozen=True, kw_only=True):
-    """Send the next piece of the state that was offered for a start at `offset`."""
+    """Requests the next piece of the state that was offered for a start at `offset`."""
 
     source: NodeId
     target: NodeId
@@ -155,7 +155,7 @@ CoreMessage: TypeAlias = (
     | InstallRequest
     | TimeoutNow
 )
-"""What the core takes."""
+"""The messages that the core handles."""
 
 Message: TypeAlias = CoreMessage | StateRequest | StatePiece
-"""What goes from replica to replica; the driver keeps the last two from the core."""
+"""The messages between replicas; the driver handles the last two without the core."""

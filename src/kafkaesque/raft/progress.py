@@ -1,9 +1,9 @@
-"""What a leader knows of one follower, and how fast it may send.
+"""A leader's view of one follower, and how fast it may send.
 
     PROBE      one append at a time, until the place where both logs agree is found
     REPLICATE  appends are sent ahead of their answers, up to a window
 
-An accepted append leads from PROBE to REPLICATE, a rejected one back.
+An accepted append moves it from PROBE to REPLICATE, a rejected one back.
 """
 
 from collections import deque
@@ -27,24 +27,24 @@ class Progress:
         self.next: Index = next_index
         self.commit: Index = 0
         self.announced: Index = 0
-        """The newest commit of which it was told outside of a heartbeat."""
+        """The newest commit announced to it outside of a heartbeat."""
         self.low: Offset = 0
-        """Up to here it has forgotten the records that were deleted."""
+        """Up to here it has forgotten deleted records."""
         self.pace = Pace.PROBE
         self.is_probe_sent = False
         self.probed_at: Index = next_index
         """The `prev_end` of the newest append: an older rejection is stale."""
         self.rejected_at: Index | None = None
-        """Where the follower's log was found to differ; only then may a hole be crossed."""
+        """Where the follower's log was found to differ; only then may an append cross a hole."""
         self.is_active = True
-        """Whether it answered since the last check of the quorum."""
+        """Whether it answered since the last quorum check."""
         self.allowance: int | None = None
-        """How many more bytes it may be sent; None for as many as it takes. It may go below zero by
-        one append."""
+        """How many more bytes it may be sent; None for no limit. One append may take it below
+        zero."""
         self.answered_at = 0
         """The leader's tick at which it last answered, or at which a rest ended."""
         self.heard_at = -1
-        """The leader's tick at which it last really answered."""
+        """The leader's tick at which it last actually answered."""
         self._inflight: deque[Index] = deque()
 
     @property
@@ -53,7 +53,7 @@ class Progress:
         return self.allowance is not None and self.allowance <= 0
 
     def may_send(self, inflight_max: int) -> bool:
-        """Return whether another append may go out now."""
+        """Return whether another append may be sent now."""
         if self.is_held_back:
             return False
         if self.pace is Pace.PROBE:
@@ -61,9 +61,9 @@ class Progress:
         return len(self._inflight) < inflight_max
 
     def may_agree_at(self, index: Index) -> bool:
-        """Return whether the follower may agree with us at `index`, for all that we know.
+        """Return whether the follower may agree with us at `index`, as far as we know.
 
-        One that differs somewhere differs everywhere above it (log matching).
+        A log that differs somewhere differs everywhere above it (log matching).
         """
         return self.rejected_at is None or self.rejected_at > index
 
@@ -101,19 +101,19 @@ class Progress:
         self._inflight.clear()
 
     def installing(self) -> None:
-        """Note that the follower was told to begin anew; nothing follows until it answers."""
+        """Note that the follower was told to restart its log; send nothing until it answers."""
         self.pace = Pace.PROBE
         self.is_probe_sent = True
         self._inflight.clear()
 
     def stuck(self) -> None:
-        """Note that we cannot read what comes next; it is tried again when the follower answers."""
+        """Note that we cannot read the next entry; retried when the follower answers."""
         self.pace = Pace.PROBE
         self.is_probe_sent = True
         self._inflight.clear()
 
     def nudge(self) -> None:
-        """Allow one more append: the follower is alive but what was sent may be lost."""
+        """Allow one more append: the follower is alive, but earlier ones may be lost."""
         self.is_probe_sent = False
         if self._inflight:
             self._inflight.popleft()

@@ -11,7 +11,7 @@ def majority(count: int) -> int:
 
 
 def is_majority(granted: Collection[NodeId], voters: Collection[NodeId]) -> bool:
-    """Return whether those who granted are enough of the voters; others do not count."""
+    """Return whether the granting nodes include a majority of the voters; others do not count."""
     return sum(1 for node in voters if node in granted) >= majority(len(voters))
 
 

@@ -1,14 +1,14 @@
-"""Raft for one group, as a deterministic machine: inputs in, `Ready` out, no I/O, no clock.
+"""Raft for one group, as a deterministic state machine: no I/O and no clock.
 
-The textbook protocol (Ongaro and Ousterhout, "In search of an understandable consensus algorithm";
-section numbers below are that paper's) with pre-vote, check-quorum, transfer of leadership,
-learners and one-at-a-time changes of voters. Transitions:
+Inputs go in, `Ready` comes out. It is the textbook protocol (Ongaro and Ousterhout, "In search of
+an understandable consensus algorithm"; section numbers below are that paper's) with pre-vote,
+check-quorum, transfer of leadership, learners and one-at-a-time changes of voters. Transitions:
 
-    FOLLOWER       --no news for an election time-out-->      PRE_CANDIDATE
+    FOLLOWER       --no news for an election timeout-->       PRE_CANDIDATE
     PRE_CANDIDATE  --a majority would vote-->                 CANDIDATE (term + 1)
     CANDIDATE      --a majority voted-->                      LEADER
     any            --a higher term is seen-->                 FOLLOWER
-    LEADER         --no majority answers for a time-out-->    FOLLOWER
+    LEADER         --no majority answers for a timeout-->     FOLLOWER
     FOLLOWER       --TimeoutNow from the leader-->            CANDIDATE (term + 1)
 
 All indexes are half-open: `end` is the first index not in the log, `commit` the first that is not
@@ -22,7 +22,7 @@ from enum import Enum, auto
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Entry, HardState, LogStart, Payload, Voters
 from kafkaesque.errors import LogError, NotLeader
-from kafkaesque.raft.following import Following
+from kafkaesque.raft.follower import Following
 from kafkaesque.raft.leadership import Leadership
 from kafkaesque.raft.messages import (
     AppendAccepted,
@@ -42,7 +42,7 @@ from kafkaesque.types import Index, NodeId, Term
 
 
 class Role(Enum):
-    """What a replica is at present."""
+    """The current role of a replica."""
 
     FOLLOWER = auto()
     PRE_CANDIDATE = auto()
@@ -76,15 +76,15 @@ class Raft:
         self.stable: Index = -1
         self.is_recovering = is_recovering
         self.may_lead = True
-        """Whether it may ask for votes where there are others; it gives its own in any case."""
+        """Whether it may campaign where there are other voters; it grants votes in any case."""
         self.is_resting = False
         self.on_wake: Callable[[], None] = _ignore
         """Called when a message or a proposal ends a rest."""
         self.is_sending: Callable[[NodeId], bool] = _never
-        """Says whether something bulky for a node still waits to be sent."""
+        """Returns whether something bulky for a node is still waiting to be sent."""
         self.announces_commits = False
-        """Whether followers hear of a commit at once, and not with the next heartbeat: for a group
-        from whose state all of its brokers answer."""
+        """Whether followers learn of a commit at once instead of with the next heartbeat: for a
+        group from whose state all of its brokers answer."""
         self._chance = chance
         self._voters = log.voters()
         self._votes: dict[NodeId, bool] = {}
@@ -118,24 +118,24 @@ class Raft:
             self._make_itself_heard()
 
     def _make_itself_heard(self) -> None:
-        """Ask for votes that count for nothing, only to wake a leader that is at rest.
+        """Request votes that do not count, only to wake a resting leader.
 
-        Such a leader believes that everybody has everything, and would never send what we lack.
+        Such a leader believes that all members have everything, and would never send what we lack.
         """
         self._elapsed = 0
         self._timeout = self._random_timeout()
         self._ask_for_votes(is_pre=True, is_forced=False)
 
     def campaign(self) -> None:
-        """Ask for votes without waiting for a time-out; whoever may not, does nothing.
+        """Request votes without waiting for a timeout; does nothing if not allowed.
 
-        Whoever has asked for pre-votes may ask again: nobody was bound by them.
+        A replica may repeat its pre-vote requests: they bind no voter.
         """
         if self.role in (Role.FOLLOWER, Role.PRE_CANDIDATE) and self._may_campaign():
             self._campaign(is_pre=True, is_forced=False)
 
     def step(self, message: CoreMessage) -> None:
-        """Take a message that another replica sent to this one."""
+        """Handle a message from another replica."""
         assert not self._append, "the last Ready was not taken"
         assert message.target == self.node
         self.wake()
@@ -168,13 +168,13 @@ class Raft:
     def propose(self, payload: Payload, count: int) -> Index:
         """Append a batch of `count` records as the leader; return its first index.
 
-        The caller stamps the batch with what the index means before it takes `ready()`. Raises
-        NotLeader, LeaderNotReady or ChangeInProgress, and then nothing has happened.
+        The caller stamps the batch with its position before it takes `ready()`. Raises NotLeader,
+        LeaderNotReady or ChangeInProgress, and then nothing has happened.
         """
         return self._leading().propose(payload, count)
 
     def change_voters(self, voters: Voters) -> Index:
-        """Append a change of membership; at most one voter may come or go at a time."""
+        """Append a change of membership; at most one voter may be added or removed at a time."""
         return self._leading().change_voters(voters)
 
     def transfer(self, target: NodeId) -> None:
@@ -182,16 +182,16 @@ class Raft:
         self._leading().transfer(target)
 
     def lacks(self, start: LogStart) -> bool:
-        """Return whether an install at `start` would make this replica begin anew."""
+        """Return whether an install at `start` would make this replica restart its log."""
         return not self._following.has(start)
 
     def rest(self) -> None:
-        """Do without ticks from here on; the driver makes sure that the leader is vouched for."""
+        """Stop taking ticks; the driver makes sure that the leader is vouched for."""
         assert self.commit == self.end, "only a group in which all is settled may rest"
         self.is_resting = True
 
     def wake(self) -> None:
-        """Have ticks again. Messages and proposals wake a replica by themselves."""
+        """Take ticks again. Messages and proposals wake a replica automatically."""
         if self.is_resting:
             self.is_resting = False
             self._elapsed = 0
@@ -200,9 +200,9 @@ class Raft:
             self.on_wake()
 
     def leader_gone(self) -> None:
-        """Learn that the leader's node is gone: nobody is refused a vote for that leader's sake.
+        """Learn that the leader's node is gone: votes are no longer refused for that leader's sake.
 
-        A word of that leader makes up for a mistake. The vote stays: it is bound to the term.
+        Any message from that leader undoes a mistake. The vote stays: it is bound to the term.
         """
         if self.role is Role.FOLLOWER and self.leader is not None:
             self.wake()
@@ -220,7 +220,7 @@ class Raft:
             self._following.try_end_recovery()
 
     def ready(self) -> Ready:
-        """Return what is to be done now and forget it; the driver carries it out at once."""
+        """Return what must be done now and forget it; the driver carries it out at once."""
         if self.leadership is not None and self._append:
             self.leadership.replicate_all()
         state = None
@@ -249,17 +249,17 @@ class Raft:
 
     @property
     def voters(self) -> Voters:
-        """Who belongs to the group, as the newest entry in the log says, committed or not."""
+        """The group's members according to the newest entry in the log, committed or not."""
         return self._voters[-1][1]
 
     @property
     def voters_index(self) -> Index:
-        """Where the newest change of voters is."""
+        """The index of the newest change of voters."""
         return self._voters[-1][0]
 
     @property
     def is_changing(self) -> bool:
-        """Whether the newest change of voters is not committed yet; those of the start are."""
+        """Whether the newest change of voters is uncommitted; those at the start are committed."""
         return len(self._voters) > 1 and self.voters_index >= self.commit
 
     def send(self, message: CoreMessage) -> None:
@@ -276,7 +276,7 @@ class Raft:
         return entry.first
 
     def entries(self, first: Index, bytes_max: int) -> tuple[Entry, ...]:
-        """Return entries to send: those not yet handed to the log come from memory."""
+        """Return entries to send; those not yet handed to the log come from memory."""
         if not self._append or first < self._append[0].first:
             return tuple(self.log.entries(first, bytes_max))
         entries: list[Entry] = []
@@ -290,22 +290,22 @@ class Raft:
         return tuple(entries)
 
     def cannot_read(self, error: LogError) -> None:
-        """Tell the driver that the log could not be read for a follower, and go on without."""
+        """Report to the driver that the log could not be read for a follower, and continue."""
         self._unreadable = self._unreadable or error
 
     def term_at(self, index: Index) -> Term:
-        """Return the term of what covers `index`, not yet handed over or already in the log."""
+        """Return the term of the entry that covers `index`, in the log or not yet handed to it."""
         if self._append and index >= self._append[0].first:
             return self.term
         return self.log.term_at(index)
 
     @property
     def has_changes(self) -> bool:
-        """Whether this input has changed the log, so that it must become durable anew."""
+        """Whether this input changed the log, so that it must become durable again."""
         return bool(self._append) or self._truncate is not None
 
     def add(self, entries: tuple[Entry, ...]) -> None:
-        """Append a leader's entries as they are."""
+        """Append a leader's entries unchanged."""
         for entry in entries:
             self._append.append(entry)
             if isinstance(entry.payload, Voters):
@@ -313,15 +313,15 @@ class Raft:
         self.end = entries[-1].end
 
     def cut(self, index: Index) -> None:
-        """Take back everything from `index` on, and the changes of voters in it."""
+        """Remove everything at and after `index`, including changes of voters."""
         assert index >= self.commit, "what is committed is never cut"
         self._truncate = index
         self.stable = min(self.stable, index)
         while len(self._voters) > 1 and self._voters[-1][0] >= index:
             self._voters.pop()
 
-    def begin_anew(self, start: LogStart) -> None:
-        """Throw the log away and begin at `start`."""
+    def start_over(self, start: LogStart) -> None:
+        """Discard the log and restart it at `start`."""
         self._install = start
         self._voters = [(start.index, start.voters)]
         self.end = start.index
@@ -329,31 +329,31 @@ class Raft:
         self.commit = start.index
 
     def begin_recovery(self, leader: NodeId) -> None:
-        """Vote no more until refilled, and leave the term: we lack what we said to be durable.
+        """Stop voting until refilled, and leave the term: we lack entries we reported as durable.
 
-        The leader gives way to a higher term and counts afresh. So what we acknowledged before the
-        loss, and may still be on its way, counts for nothing.
+        The leader steps down on the higher term and counts from scratch. So acknowledgements from
+        before the loss that are still in flight do not count.
         """
         self.is_recovering = self._has_lost = True
         self._become_follower(self.term + 1, None)
         self._tell_term(leader)
 
     def end_recovery(self) -> None:
-        """Vote again from here on."""
+        """Vote again."""
         self.is_recovering = False
         self._is_recovered = True
 
     def advance_commit(self, commit: Index) -> None:
-        """Move the commit index; it never goes back."""
+        """Advance the commit index; it never goes back."""
         assert self.commit <= commit <= self.end
         self.commit = commit
 
     def step_down(self) -> None:
-        """Stop leading without a higher term: nobody is known to lead now."""
+        """Stop leading without a higher term; no leader is known now."""
         self._become_follower(self.term, None)
 
     def resign(self) -> None:
-        """Stop leading if others can: the one that lacks nothing is asked to take over at once."""
+        """Stop leading if others can; ask a follower with the whole log to take over."""
         leadership = self.leadership
         others = [node for node in self.voters.voters if node != self.node]
         if leadership is None or not others:
@@ -368,10 +368,10 @@ class Raft:
     # ── elections ────────────────────────────────────────────────────────────────────────────
 
     def _may_campaign(self) -> bool:
-        """Whoever may still be needed to win: also one whose removal is not yet committed.
+        """Whether this replica may be needed to win, even if its removal is not yet committed.
 
-        It may be the only one that holds the change, and then nobody else can be elected
-        (4.2.2 of the thesis).
+        It may be the only one that holds the change, and then no other can be elected (4.2.2 of the
+        thesis).
         """
         recent = self._voters[-2:] if self.is_changing else self._voters[-1:]
         is_voter = any(self.node in voters.voters for _, voters in recent)
@@ -431,7 +431,7 @@ class Raft:
         if self.role is not wanted:
             return
         if response.is_granted and response.is_pre and response.term != self.term + 1:
-            return  # granted for a term that we asked for earlier
+            return  # granted for an earlier term's request
         self._votes[response.source] = response.is_granted
         self._tally()
 
@@ -465,10 +465,10 @@ class Raft:
         self._following.forget_leader()
 
     def _adopt_term(self, message: CoreMessage) -> bool:
-        """Take over a higher term; return whether the message is still to be handled."""
+        """Adopt a higher term; return whether the message must still be handled."""
         match message:
             case VoteRequest():
-                # A leader that is alive must not be disturbed by one who cannot hear it (6).
+                # A live leader must not be disturbed by a replica that cannot hear it (6).
                 has_lease = self.leader is not None and self._elapsed < self.config.election_ticks
                 if has_lease and not message.is_forced:
                     return False
@@ -484,7 +484,7 @@ class Raft:
         return True
 
     def _answer_stale(self, message: CoreMessage) -> None:
-        """Tell those who live in an old term about the new one, so that they do not stay there."""
+        """Reply to a message of an old term with the new one, so that its sender moves on."""
         match message:
             case AppendRequest() | Heartbeat() | InstallRequest():
                 self._tell_term(message.source)
@@ -537,9 +537,9 @@ class Raft:
 
 
 def _ignore() -> None:
-    """Nobody put it to rest."""
+    """The default: does nothing."""
 
 
 def _never(_: NodeId) -> bool:
-    """Nothing that is sent waits."""
+    """The default: nothing waits to be sent."""
     return False

@@ -1,18 +1,18 @@
 """Which groups of a node are awake, and how nodes vouch for those that are not.
 
-A group at rest costs nothing: its replicas get no ticks and its leader sends no heartbeats. That is
-safe, because ticks only ever start elections; but somebody must notice when a leader is gone. So
+A resting group costs nothing: its replicas get no ticks and its leader sends no heartbeats. That is
+safe, because ticks only ever start elections; but the loss of a leader must still be noticed. So
 nodes *beat*: one message per pair of nodes and heartbeat, however many groups they share. A beat
-carries the changes to a table of the groups that its sender leads and holds at rest. A follower
+carries the changes to a table of the groups that its sender leads and keeps at rest. A follower
 rests only while its leader's node is heard and lists the group in the follower's own term:
 
     awake --leader idle for a while, all members reachable--> at rest, listed in the table
     at rest --any message or proposal, a member's node silent--> awake, taken off the table
     follower at rest --off the table, node silent, node restarted--> awake
 
-What goes wrong ends in waking: a replica that wakes alone asks for pre-votes when its patience
-ends, that wakes its leader, and the leader's heartbeats settle it. No clock and no I/O here: the
-driver ticks, sends what `tick` returns, and hands in what it receives.
+Every failure ends in waking: a replica that wakes alone asks for pre-votes after its election
+timeout, which wakes its leader, whose heartbeats settle the matter. No clock and no I/O here: the
+driver ticks, sends what `tick` returns, and passes in received beats.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,23 +28,23 @@ _NOTHING_HELD = -1
 
 
 class Beat(Struct, frozen=True, kw_only=True):
-    """One node's word to another: I am here, and these groups rest under my lead."""
+    """A message from one node to another: I am here, and these groups rest under my lead."""
 
     source: NodeId
     target: NodeId
     session: int
-    """Another number means that the sender restarted and forgot everything."""
+    """A new number means that the sender restarted and forgot everything."""
 
     sequence: int
     heard_session: int
     heard_sequence: int
-    """The newest beat of the receiver's that the sender has seen, and in which session."""
+    """The newest of the receiver's beats that the sender has seen, and its session."""
 
     holds: int
     """The version of the receiver's table that the sender has; -1 for none."""
 
     since: int
-    """`rested` and `woken` are the changes from this version on; -1 means the whole table."""
+    """`rested` and `woken` are the changes since this version; -1 means the whole table."""
 
     version: int
     rested: tuple[tuple[GroupId, Term, Index], ...]
@@ -52,27 +52,27 @@ class Beat(Struct, frozen=True, kw_only=True):
 
 
 class _Peer(Struct):
-    """What is known of another node."""
+    """The state of another node, as far as it is known."""
 
     session: int = 0
     sequence: int = 0
     heard_of_us: int = 0
-    """The newest beat of ours that it has seen, as far as it could tell us."""
+    """The newest of our beats that it has acknowledged."""
 
     held: dict[GroupId, Term] = field(default_factory=dict)
-    """Its table, as far as we have it: the groups that rest under its lead."""
+    """Our copy of its table: the groups that rest under its lead."""
 
     held_version: int = _NOTHING_HELD
     led: dict[GroupId, tuple[Term, Index]] = field(default_factory=dict)
-    """Our table for it: the groups that rest under our lead and in which it is a member."""
+    """Our table for it: the groups that rest under our lead and have it as a member."""
 
     led_version: int = 0
     changes: dict[GroupId, int] = field(default_factory=dict)
-    """The version at which each group was last put on our table or taken off it."""
+    """The version at which each group last entered or left our table."""
 
     acknowledged: int = _NOTHING_HELD
     is_lost: bool = False
-    """Whether its silence was told of; also before it was ever heard."""
+    """Whether its silence was reported; also before it was first heard."""
 
 
 class Roster:
@@ -83,7 +83,7 @@ class Roster:
         self.awake: dict[GroupId, Raft] = {}
         self.resting: dict[GroupId, Raft] = {}
         self.on_lost: Callable[[NodeId], None] = _ignore
-        """Told when a node that was reachable is not any more, or has restarted."""
+        """Called when a reachable node becomes unreachable or has restarted."""
         self._node = node
         self._config = config
         self._session = session
@@ -93,38 +93,38 @@ class Roster:
         self._peers: dict[NodeId, _Peer] = {}
 
     def add(self, group: GroupId, raft: Raft) -> None:
-        """Take in a replica that was just opened; it replaces an earlier one of its group."""
+        """Add a replica that was just opened; it replaces an earlier one of its group."""
         self.wake(group)
         self.awake[group] = raft
         raft.on_wake = partial(self._woken, group)
 
     @property
     def reachable(self) -> frozenset[NodeId]:
-        """The nodes that a beat of ours and its echo connected within an election time-out."""
+        """The nodes with which a beat and its echo were exchanged within an election timeout."""
         return frozenset(
             node for node, peer in self._peers.items() if peer.session and self._is_reachable(peer)
         )
 
     def meet(self, nodes: Iterable[NodeId]) -> None:
-        """Exchange beats with these from now on, whether they share a group at rest or not."""
+        """Start to exchange beats with these nodes, whether or not they share a resting group."""
         for node in nodes:
             self._peer(node)
 
     def forget(self, nodes: Iterable[NodeId]) -> None:
-        """Exchange no more beats with these; their word for groups at rest holds no longer."""
+        """Stop exchanging beats with these nodes; they no longer vouch for resting groups."""
         for node in nodes:
             peer = self._peers.pop(node, None)
             if peer is not None:
                 self._wake_all([*peer.held, *peer.led])
 
     def remove(self, group: GroupId) -> None:
-        """Forget a replica that was stopped, so that its group can rest no longer."""
+        """Forget a replica that was stopped; its group no longer rests."""
         self.wake(group)
         self.awake.pop(group, None)
         self._idle_ticks.pop(group, None)
 
     def wake(self, group: GroupId) -> None:
-        """Let a group have ticks again."""
+        """Give a group ticks again."""
         raft = self.resting.get(group)
         if raft is not None:
             raft.wake()
@@ -138,7 +138,7 @@ class Roster:
                 _note_change(peer, group)
 
     def tick(self) -> list[Beat]:
-        """Let a tick pass; the driver ticks the replicas in `awake` and sends these beats."""
+        """Advance one tick; the driver ticks the replicas in `awake` and sends these beats."""
         self._ticks += 1
         self._look_for_lost()
         if self._ticks % self._config.heartbeat_ticks:
@@ -163,19 +163,19 @@ class Roster:
             self.on_lost(node)
 
     def is_reachable(self, node: NodeId) -> bool:
-        """Whether a node is heard and hears us, as far as we know; this one always is."""
+        """Whether a node is heard and hears us, as far as we know; always true of this node."""
         peer = self._peers.get(node)
         return node == self._node or (peer is not None and self._is_reachable(peer))
 
     def suspect(self, node: NodeId) -> None:
-        """Take a node for gone until it beats again."""
+        """Consider a node gone until it beats again."""
         peer = self._peers.get(node)
         if peer is not None:
             peer.heard_of_us = min(peer.heard_of_us, self._sequence - self._config.election_ticks)
             self._look_for_lost()
 
     def receive(self, beat: Beat) -> None:
-        """Take another node's beat."""
+        """Handle another node's beat."""
         peer = self._peer(beat.source)
         if beat.session != peer.session:
             self._wake_all([*peer.held, *peer.led])
@@ -184,7 +184,7 @@ class Roster:
             if not is_new:
                 self.on_lost(beat.source)
         elif beat.sequence <= peer.sequence:
-            return  # an older one, overtaken
+            return  # outdated: a newer beat overtook it
         peer.sequence = beat.sequence
         if beat.heard_session == self._session:
             peer.heard_of_us = max(peer.heard_of_us, beat.heard_sequence)
@@ -213,7 +213,7 @@ class Roster:
             self._put_to_rest(group, raft)
 
     def _rest_idle(self) -> None:
-        """Put those to rest whose leader has had nothing to say for a whole election."""
+        """Put groups to rest whose leader has been idle for a whole election timeout."""
         for group, raft in list(self.awake.items()):
             leadership = raft.leadership
             if leadership is None or not leadership.is_idle:
@@ -239,7 +239,7 @@ class Roster:
             self.wake(group)
 
     def _is_reachable(self, peer: _Peer) -> bool:
-        """Whether a beat of ours and its echo went both ways within an election time-out."""
+        """Whether beats went both ways within an election timeout."""
         unseen = (self._sequence - peer.heard_of_us) * self._config.heartbeat_ticks
         return unseen < self._config.election_ticks + self._config.heartbeat_ticks
 
@@ -271,7 +271,7 @@ class Roster:
 
 
 def _ignore(_: NodeId) -> None:
-    """Nobody wants to know."""
+    """The default: does nothing."""
 
 
 def _note_change(peer: _Peer, group: GroupId) -> None:

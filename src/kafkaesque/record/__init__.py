@@ -1,1 +1,1 @@
-"""Kafka's record batches, format 2: seen without decoding, built, read, compressed."""
+"""Kafka's record batches, format 2: inspected without decoding, built, read, compressed."""

@@ -1,21 +1,22 @@
-"""Which batches transactions took back, for those who read committed records alone.
+"""Skips the batches of aborted transactions, for readers of committed records.
 
-A broker that is asked for committed records sends all batches, and beside them which producers
-aborted and from which offset on. From there to the producer's mark nothing of it counts.
+In response to a fetch of committed records, a broker sends all batches together with a list of the
+aborting producers and the first offset of each abort. From there to the producer's marker its
+batches do not count.
 """
 
 from collections.abc import Iterable
 
-from kafkaesque.errors import UnsupportedBatch
 from kafkaesque.record.control import ControlType, read_control
+from kafkaesque.record.errors import UnsupportedBatch
 from kafkaesque.record.view import BatchView
 from kafkaesque.types import Offset
 
 
 class AbortedBatches:
-    """Tells the batches of aborted transactions; it is shown all batches, in their order.
+    """Detects the batches of aborted transactions; it must see all batches, in order.
 
-    It is made of each aborted transaction's producer id and first offset.
+    Takes each aborted transaction's producer id and first offset.
     """
 
     def __init__(self, aborted: Iterable[tuple[int, Offset]]) -> None:
@@ -23,13 +24,13 @@ class AbortedBatches:
         self._open: set[int] = set()
 
     def leaves_out(self, batch: BatchView) -> bool:
-        """Return whether the batch is to be left out; of marks only those that end an abort are."""
-        # Ends: each turn takes one off the list.
+        """Return whether to skip the batch; of markers only those that end an abort are skipped."""
+        # Terminates: each iteration removes one from the list.
         while self._waiting and self._waiting[-1][1] <= batch.last_offset:
             self._open.add(self._waiting.pop()[0])
         if not batch.is_transactional or batch.producer_id not in self._open:
             return False
-        # Kafka's own consumer ends at this mark alone, too. One that commits cannot come first: a
+        # Kafka's own consumer also ends only at this marker. A commit marker cannot come first: a
         # producer's transactions follow each other, and this one is known to be aborted.
         if batch.is_control and _is_abort(batch):
             self._open.discard(batch.producer_id)
@@ -40,4 +41,4 @@ def _is_abort(batch: BatchView) -> bool:
     try:
         return read_control(batch).kind is ControlType.ABORT
     except UnsupportedBatch:
-        return False  # a mark of something else than a transaction
+        return False  # a marker of something other than a transaction

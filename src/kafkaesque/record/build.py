@@ -1,4 +1,4 @@
-"""Batches out of records: fresh ones, and old ones with fewer records for compaction."""
+"""Builds batches from records: new ones, and old ones with fewer records for compaction."""
 
 import struct
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 
 _UNSEEN: Term = -1
-"""What producers write where a broker will write its term."""
+"""Producers write this where a broker will write its term."""
 
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
@@ -40,7 +40,7 @@ _DELETE_HORIZON_BIT = 0x40
 
 
 class ProducerStamp(Struct, frozen=True, kw_only=True):
-    """Who produced a batch and which of the producer's records it starts with."""
+    """A batch's producer, and the sequence of its first record."""
 
     producer_id: int
     producer_epoch: int
@@ -48,12 +48,12 @@ class ProducerStamp(Struct, frozen=True, kw_only=True):
 
 
 class BatchTraits(Struct, frozen=True, kw_only=True):
-    """What kind of batch it is, beside its codec."""
+    """The kind of batch, apart from its codec."""
 
     is_transactional: bool = False
     is_control: bool = False
     is_log_append_time: bool = False
-    """The broker's time counts: readers see the newest timestamp of the batch on each record."""
+    """The broker's time counts: readers see the batch's newest timestamp on each record."""
 
 
 NO_PRODUCER = ProducerStamp(
@@ -63,7 +63,7 @@ PLAIN = BatchTraits()
 
 
 class _Header(Struct, frozen=True, kw_only=True):
-    """The fields of a batch's header that do not follow from the bytes behind it."""
+    """The batch header fields that do not follow from the bytes after it."""
 
     base_offset: Offset
     term: Term
@@ -85,10 +85,10 @@ def build_batch(
     traits: BatchTraits = PLAIN,
     level: int | None = None,
 ) -> bytearray:
-    """Return one batch of `records`, of which there must be one at least, in order of offset.
+    """Return one batch of `records`, at least one, in order of offset.
 
-    The base offset is the first record's if none is given; `level` is the codec's. Compressed means
-    compressed: a batch that grows by it is not left plain, as some clients do.
+    The base offset defaults to the first record's; `level` is the codec's. A compressed batch stays
+    compressed even if that makes it larger, unlike in some clients.
     """
     assert records, "only compaction makes empty batches"
     first = records[0]
@@ -116,7 +116,7 @@ def wrap_records(
     producer: ProducerStamp = NO_PRODUCER,
     is_transactional: bool = False,
 ) -> bytearray:
-    """Return one batch around records that are encoded already, for those who encode in bulk.
+    """Return one batch around already encoded records, for callers that encode in bulk.
 
     Their offset deltas must be 0, 1, 2 … and their timestamp deltas count from `timestamp_ms`;
     without a newest timestamp they must all be 0.
@@ -138,9 +138,9 @@ def wrap_records(
 def rebuild_batch(view: BatchView, kept: Sequence[Record]) -> bytearray:
     """Return the batch with only the records `kept`, which `read_records` gave, in their order.
 
-    It covers the same offsets and keeps its producer's sequence numbers, so that neither the log
-    gets a gap nor the producer's next batch looks out of order. With nothing kept the header alone
-    remains, without codec and base timestamp, exactly as Kafka leaves it.
+    It covers the same offsets and keeps its producer's sequence numbers, so the log gets no gap and
+    the producer's next batch does not look out of order. With nothing kept only the header remains,
+    without codec and base timestamp, exactly as Kafka leaves it.
     """
     attributes, base_timestamp_ms = view.attributes, view.base_timestamp_ms
     # With the broker's time every record was read with the batch's newest timestamp, so that stays.
@@ -166,11 +166,11 @@ def rebuild_batch(view: BatchView, kept: Sequence[Record]) -> bytearray:
 
 
 def readdress_batch(view: BatchView, producer: ProducerStamp) -> bytearray:
-    """Return the batch as another producer would send it: the records' bytes are the same.
+    """Return the batch as another producer would send it, with the same record bytes.
 
-    Offset and term are those of a batch that no broker has seen, and of the attributes the codec
-    alone remains: that a batch was part of a transaction, or compacted, is not a producer's to say.
-    The timestamps must be the producer's.
+    Offset and term are those of a batch that no broker has seen, and of the attributes only the
+    codec remains: a producer cannot mark a batch as part of a transaction, or as compacted. The
+    timestamps must be the producer's.
     """
     assert not view.is_control, "only brokers write control batches"
     assert not view.is_log_append_time, "the records do not carry the broker's time"

@@ -1,17 +1,17 @@
 """The four codecs of Kafka's batches, in the framing that Kafka's clients use, bounded.
 
-Reading trusts nothing: how much a batch may unpack to is settled from its packed size before
-anything is unpacked (`_allowance`), sizes that a frame declares are checked against that, and the
-buffer to unpack into is never larger, so that a frame that lies about its size gains nothing.
+Reading trusts nothing: the limit for a batch's unpacked size follows from its packed size before
+anything is unpacked (`_allowance`), sizes declared by a frame are checked against that limit, and
+the output buffer is never larger, so a frame that lies about its size gains nothing.
 
-What is read and written, codec by codec:
+Framing, codec by codec:
 
-- gzip: one member is written; a few in a row are read.
-- snappy: written in snappy-java's framing (a header, then blocks of 32 KiB, each behind its
-  length), which Java clients need; read both so and as one bare block, which librdkafka sends.
-- lz4: one frame of *independent* blocks is written, because Java clients refuse linked ones
-  (KIP-57); any frames are read.
-- zstd: one frame is written; any frames are read.
+- gzip: writes one member; reads several in a row.
+- snappy: writes snappy-java's framing (a header, then blocks of 32 KiB, each after its length),
+  which Java clients need; reads both that and one bare block, which librdkafka sends.
+- lz4: writes one frame of *independent* blocks, because Java clients refuse linked ones (KIP-57);
+  reads any frames.
+- zstd: writes one frame; reads any frames.
 """
 
 import struct
@@ -22,12 +22,12 @@ from typing import assert_never
 import cramjam
 
 from kafkaesque.config import RecordLimits
-from kafkaesque.errors import MalformedBatch, OversizedBatch
+from kafkaesque.record.errors import MalformedBatch, OversizedBatch
 from kafkaesque.record.view import Codec
 from kafkaesque.types import Buffer
 
 _GZIP_WINDOW = 31
-"""zlib's way to say: the largest window, and gzip's header and trailer around the data."""
+"""The zlib setting for the largest window, with gzip's header and trailer around the data."""
 
 _GZIP_MEMBERS_MAX = 16
 """Clients write one member. Each further one copies the rest, so many would cost a square."""
@@ -40,10 +40,10 @@ _SNAPPY_LENGTH = struct.Struct(">i")
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_FAST = 1
 LZ4_LEVEL = 9
-"""Kafka's own default (KIP-390), which stands for the fast one there, too."""
+"""Kafka's default (KIP-390), which means the fast mode there, too."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_LEVEL = 3
-"""Kafka's own default (KIP-390)."""
+"""Kafka's default (KIP-390)."""
 _GZIP_LEVEL = -1
 
 _FIRST_BUFFER_BYTES = 64 << 10
@@ -51,11 +51,11 @@ _FIRST_BUFFER_RATIO = 4
 _BUFFER_GROWTH = 4
 
 _BUFFER_FULL = "failed to write whole buffer"
-"""What cramjam's error says when the output buffer was too small, and the only way to tell."""
+"""The text of cramjam's error for a full output buffer, and the only way to detect it."""
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """Return `data` compressed, as hard as the level says; with no codec, a copy of it."""
+    """Return `data` compressed at this level; with no codec, a copy of it."""
     match codec:
         case Codec.NONE:
             return bytes(data)
@@ -82,8 +82,8 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 def decompress(codec: Codec, data: Buffer, limits: RecordLimits) -> bytes:
     """Return `data` unpacked.
 
-    Raises OversizedBatch if there is more in it than the limits allow, MalformedBatch if it is not
-    what the codec's name says, and nothing else. Memory stays within a few times the limit.
+    Raises only OversizedBatch if it unpacks to more than the limits allow, and MalformedBatch if it
+    is not valid data of the codec. Memory stays within a few times the limit.
     """
     allowance = _allowance(len(data), limits)
     match codec:
@@ -113,7 +113,7 @@ def _allowance(packed_bytes: int, limits: RecordLimits) -> int:
 
 
 def _oversized(allowance: int) -> OversizedBatch:
-    return OversizedBatch(f"the batch unpacks to more than the {allowance} bytes it may")
+    return OversizedBatch(f"the batch unpacks to more than the allowed {allowance} bytes")
 
 
 def _decompress_gzip(data: Buffer, allowance: int) -> bytes:
@@ -122,7 +122,7 @@ def _decompress_gzip(data: Buffer, allowance: int) -> bytes:
     for _ in range(_GZIP_MEMBERS_MAX):
         member = zlib.decompressobj(wbits=_GZIP_WINDOW)
         try:
-            # One byte more than allowed tells "exactly full" from "too much".
+            # One byte more than allowed distinguishes "exactly full" from "too much".
             out += member.decompress(rest, allowance - len(out) + 1)
         except zlib.error as error:
             raise MalformedBatch(f"the records are not gzip: {error}") from None
@@ -147,7 +147,7 @@ def _compress_snappy(data: Buffer) -> bytes:
 
 def _decompress_snappy(data: Buffer, allowance: int) -> bytes:
     view = memoryview(data)
-    # A bare block cannot begin so: the third byte would be a copy from before the start.
+    # A bare block cannot start like this: the third byte would be a copy from before the start.
     blocks = _snappy_blocks(view) if view[:8] == _SNAPPY_MAGIC else [view]
     out: list[bytes] = []
     room = allowance
@@ -165,12 +165,11 @@ def _decompress_snappy(data: Buffer, allowance: int) -> bytes:
 def _snappy_blocks(view: memoryview) -> list[memoryview]:
     blocks: list[memoryview] = []
     position = 0
-    # Ends: each turn moves on by at least the four bytes of a length.
+    # Terminates: each iteration advances by at least the four bytes of a length.
     while position < len(view):
         if view[position : position + 8] == _SNAPPY_MAGIC:
-            # The two version numbers after the magic are passed over: some clients write them in
-            # the wrong byte order. snappy-java reads streams glued together, so the header may
-            # come again.
+            # Skip the two version numbers after the magic: some clients write them in the wrong
+            # byte order. snappy-java reads concatenated streams, so the header may come again.
             position += len(_SNAPPY_HEADER)
             continue
         start = position + _SNAPPY_LENGTH.size
@@ -179,7 +178,7 @@ def _snappy_blocks(view: memoryview) -> list[memoryview]:
         (length,) = _SNAPPY_LENGTH.unpack_from(view, position)
         position = start + length
         if length < 0 or position > len(view):
-            raise MalformedBatch(f"a snappy block says it has {length} bytes")
+            raise MalformedBatch(f"a snappy block claims {length} bytes")
         blocks.append(view[start:position])
     return blocks
 
@@ -195,8 +194,8 @@ def _decompress_frames(
     elif declared_bytes > allowance:
         raise _oversized(allowance)
     size = min(allowance, max(declared_bytes, _FIRST_BUFFER_BYTES))
-    # Ends: the buffer grows each time and stops at the allowance; all turns together unpack at
-    # most a third more than the last one does.
+    # Terminates: the buffer grows each time and stops at the allowance; all iterations together
+    # unpack at most a third more than the last one does.
     while True:
         out = bytearray(size)
         try:
@@ -212,14 +211,14 @@ def _decompress_frames(
 
 
 def _lz4_declared_bytes(data: Buffer) -> int | None:
-    """Return the size that an lz4 frame says it unpacks to, if it says so."""
+    """Return the unpacked size that an lz4 frame declares, if it does."""
     head = bytes(data[:14])
     has_size = len(head) == 14 and head[:4] == _LZ4_MAGIC and head[4] & 0x08
     return int.from_bytes(head[6:14], "little") if has_size else None
 
 
 def _zstd_declared_bytes(data: Buffer) -> int | None:
-    """Return the size that a zstd frame says it unpacks to, if it says so (RFC 8878, 3.1.1.1)."""
+    """Return the unpacked size that a zstd frame declares, if it does (RFC 8878, 3.1.1.1)."""
     head = bytes(data[:18])
     if len(head) < 5 or head[:4] != _ZSTD_MAGIC:
         return None

@@ -1,7 +1,7 @@
-"""Control batches: how the end of a transaction lies in a partition.
+"""Control batches: the end of a transaction in a partition.
 
 One record, which consumers never see. Its key is a version and a type, its value a version and the
-epoch of the coordinator that ended the transaction; later versions may add fields behind these.
+epoch of the coordinator that ended the transaction; later versions may append fields.
 """
 
 import struct
@@ -9,8 +9,8 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from kafkaesque.errors import MalformedBatch, UnsupportedBatch
 from kafkaesque.record.build import NO_SEQUENCE, BatchTraits, ProducerStamp, build_batch
+from kafkaesque.record.errors import MalformedBatch, UnsupportedBatch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
@@ -29,7 +29,7 @@ class ControlType(IntEnum):
 
 
 class Control(Struct, frozen=True, kw_only=True):
-    """What a control batch says."""
+    """The content of a control batch."""
 
     kind: ControlType
     coordinator_epoch: int
@@ -52,7 +52,7 @@ def build_control_batch(
         key=_KEY.pack(_VERSION, kind),
         value=_VALUE.pack(_VERSION, coordinator_epoch),
     )
-    # A marker is the broker's own: it takes none of the producer's sequence numbers.
+    # A marker is the broker's own: it uses none of the producer's sequence numbers.
     producer = ProducerStamp(
         producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=NO_SEQUENCE
     )
@@ -65,13 +65,13 @@ def build_control_batch(
 
 
 def read_control(view: BatchView) -> Control:
-    """Return what the control batch says.
+    """Return the content of a control batch.
 
-    Raises MalformedBatch if it is none, UnsupportedBatch if it is of a type that we do not know,
-    which is one that a transaction's end has nothing to do with.
+    Raises MalformedBatch if it is not one, UnsupportedBatch if its type is unknown, and so
+    unrelated to the end of a transaction.
     """
     if not view.is_control:
-        raise MalformedBatch(f"the batch at offset {view.base_offset} is no control batch")
+        raise MalformedBatch(f"the batch at offset {view.base_offset} is not a control batch")
     records = read_records(view)
     if len(records) != 1:
         raise MalformedBatch(f"a control batch has one record, this one {len(records)}")
@@ -82,7 +82,7 @@ def read_control(view: BatchView) -> Control:
     try:
         kind = ControlType(number)
     except ValueError:
-        raise UnsupportedBatch(f"control type {number} is not known") from None
+        raise UnsupportedBatch(f"control type {number} is unknown") from None
     if len(value) < _VALUE.size:
         raise MalformedBatch("a control record's value is too short")
     value_version, coordinator_epoch = _VALUE.unpack_from(value)

@@ -12,12 +12,12 @@ class _Checksum(Protocol):
 
 
 crc32c: _Checksum = fastcrc.crc32.iscsi
-"""Returns the checksum of bytes or of a view of some: nothing is copied.
+"""Returns the checksum of bytes or of a view of some, without copying.
 
-With a second argument it goes on from there: that is the checksum of what lies before.
+The optional second argument is the checksum of preceding bytes, to continue from.
 """
 
 
 def crc32c_on(crc: int, data: Buffer) -> int:
-    """Return the checksum of what `crc` is the checksum of and `data` behind it."""
+    """Return the checksum of the bytes with checksum `crc` followed by `data`."""
     return crc32c(data, crc)

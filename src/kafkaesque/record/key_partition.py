@@ -1,6 +1,6 @@
-"""Which partition a key belongs to: the same one that Kafka's Java client would choose.
+"""Maps a key to a partition, the same one that Kafka's Java client would choose.
 
-Clients that agree on this meet in one partition; the hash is Austin Appleby's MurmurHash2.
+Clients that agree on this use the same partition; the hash is Austin Appleby's MurmurHash2.
 """
 
 _SEED = 0x9747B28C
@@ -11,12 +11,12 @@ _POSITIVE = 0x7FFFFFFF
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key in a topic of this many partitions."""
+    """Return the partition of a key in a topic with this many partitions."""
     return (murmur2(key) & _POSITIVE) % partitions
 
 
 def murmur2(data: bytes) -> int:
-    """Return the 32-bit hash of `data`, without sign."""
+    """Return the 32-bit hash of `data`, unsigned."""
     hashed = _SEED ^ len(data)
     whole = len(data) & ~3
     for place in range(0, whole, 4):

@@ -1,19 +1,19 @@
-"""Records out of a batch: everything is checked, whatever the bytes are.
+"""Reads records from a batch; checks everything and accepts any bytes as input.
 
     record: length varint | attributes 1 | timestamp delta varlong | offset delta varint |
             key | value | header count varint | headers …
     key, value: length varint, -1 if there is none | bytes
     header: key length varint | UTF-8 | value as above
 
-Only those who need records come here (compaction, topics that look into batches, the gateway);
+Only code that needs records uses this (compaction, topics that look into batches, the gateway);
 producing and fetching pass batches through unread.
 """
 
 from collections.abc import Iterator
 
 from kafkaesque.config import RecordLimits
-from kafkaesque.errors import MalformedBatch, OversizedBatch
 from kafkaesque.record.compression import decompress
+from kafkaesque.record.errors import MalformedBatch, OversizedBatch
 from kafkaesque.record.record import Record
 from kafkaesque.record.varint import read_varint, read_varlong
 from kafkaesque.record.view import HEADER_BYTES, BatchView
@@ -30,22 +30,22 @@ _Headers = tuple[tuple[str, bytes | None], ...]
 def read_records(view: BatchView, limits: RecordLimits = _DEFAULT_LIMITS) -> list[Record]:
     """Return all records of the batch, decompressed if need be.
 
-    Raises MalformedBatch where the bytes contradict themselves, OversizedBatch where they go beyond
-    the limits, UnsupportedBatch for an unknown codec, and nothing else. The checksum is not looked
-    at: see `BatchView.check_crc`. A compacted batch has fewer records than offsets, or none.
+    Raises only MalformedBatch for contradictory bytes, OversizedBatch beyond the limits, and
+    UnsupportedBatch for an unknown codec. Does not verify the checksum: see `BatchView.check_crc`.
+    A compacted batch has fewer records than offsets, or none.
     """
     return list(iterate_records(view, limits))
 
 
 def iterate_records(view: BatchView, limits: RecordLimits = _DEFAULT_LIMITS) -> Iterator[Record]:
-    """Yield the records of a batch one by one, for who may need only the first of a million.
+    """Yield the records of a batch, for callers that may need only the first of a million.
 
-    Raises as `read_records` does, when it comes to what is wrong.
+    Raises as `read_records` does, when it reaches the bad bytes.
     """
     _check_counts(view, limits)
     data = decompress(view.codec, view.data[HEADER_BYTES:], limits)
     if view.record_count * RECORD_BYTES_MIN > len(data):
-        raise MalformedBatch(f"{view.record_count} records cannot lie in {len(data)} bytes")
+        raise MalformedBatch(f"{view.record_count} records do not fit in {len(data)} bytes")
     yield from _decode(data, view, limits)
 
 
@@ -60,8 +60,8 @@ def _check_counts(view: BatchView, limits: RecordLimits) -> None:
 
 
 def _decode(data: bytes, view: BatchView, limits: RecordLimits) -> Iterator[Record]:
-    # No field is checked against the end of its record: a slice that is cut short still moves the
-    # position on as if it were not, so that the check at the end of the record or of the batch
+    # Fields are not checked against the end of their record: a truncated slice still advances the
+    # position by its full length, so either the check at the end of the record or of the batch
     # fails, or the next number lies beyond the end.
     base_offset, base_timestamp_ms = view.base_offset, view.base_timestamp_ms
     appended_ms = view.max_timestamp_ms if view.is_log_append_time else None
@@ -72,7 +72,7 @@ def _decode(data: bytes, view: BatchView, limits: RecordLimits) -> Iterator[Reco
     for _ in range(view.record_count):
         length, position = read_varint(data, position)
         end = position + length
-        # Of a record's attributes no bit has a meaning yet: passed over, as Kafka does.
+        # No attribute bit of a record has a meaning yet: skipped, as Kafka does.
         timestamp_delta, position = read_varlong(data, position + 1)
         offset_delta, position = read_varint(data, position)
         key, position = _read_bytes(data, position)
@@ -85,7 +85,7 @@ def _decode(data: bytes, view: BatchView, limits: RecordLimits) -> Iterator[Reco
                 raise OversizedBatch(f"a batch may hold {limits.headers_max} headers in all")
             headers, position = _read_headers(data, position, header_count)
         if position != end:
-            raise MalformedBatch(f"a record of {length} bytes has its end at {position - end:+}")
+            raise MalformedBatch(f"a record of {length} bytes ends {position - end:+} bytes off")
         if not previous_delta < offset_delta <= last_delta:
             raise MalformedBatch(
                 f"offset delta {offset_delta} cannot follow {previous_delta} up to {last_delta}"

@@ -6,11 +6,11 @@ from kafkaesque.types import Offset
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """What a producer sent and a consumer gets; no key or value differs from an empty one."""
+    """One record; a missing key or value differs from an empty one."""
 
     offset: Offset
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-    """In the producer's order; a key may come more than once."""
+    """In the producer's order; keys may repeat."""

@@ -1,11 +1,11 @@
-"""Numbers of varying length, as records use them: zigzag, then seven bits per byte, lowest first.
+"""Variable-length numbers in records: zigzag, then seven bits per byte, lowest first.
 
-Zigzag folds the sign into the lowest bit (0, -1, 1, -2 become 0, 1, 2, 3), so that small numbers of
-either sign are short. A *varint* is of 32 bits and takes at most 5 bytes, a *varlong* is of 64 bits
-and takes at most 10. Longer spellings than needed are read, as Kafka's own clients do.
+Zigzag folds the sign into the lowest bit (0, -1, 1, -2 become 0, 1, 2, 3), so small numbers of
+either sign are short. A *varint* has 32 bits and takes at most 5 bytes, a *varlong* has 64 bits and
+takes at most 10. Longer encodings than needed are accepted, as in Kafka's own clients.
 """
 
-from kafkaesque.errors import MalformedBatch
+from kafkaesque.record.errors import MalformedBatch
 from kafkaesque.types import Buffer
 
 _VARINT_BITS = 32
@@ -13,19 +13,19 @@ _VARLONG_BITS = 64
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Append `value`, which must fit into 32 bits with its sign."""
+    """Append `value`, which must fit into 32 signed bits."""
     assert -(1 << 31) <= value < 1 << 31, "a varint holds 32 bits"
     _write(out, value)
 
 
 def write_varlong(out: bytearray, value: int) -> None:
-    """Append `value`, which must fit into 64 bits with its sign."""
+    """Append `value`, which must fit into 64 signed bits."""
     assert -(1 << 63) <= value < 1 << 63, "a varlong holds 64 bits"
     _write(out, value)
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Return the number of 32 bits at `position` and the position behind it."""
+    """Return the 32-bit number at `position` and the position after it."""
     try:
         byte = data[position]
         if byte < 0x80:
@@ -36,7 +36,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """Return the number of 64 bits at `position` and the position behind it."""
+    """Return the 64-bit number at `position` and the position after it."""
     try:
         byte = data[position]
         if byte < 0x80:
@@ -48,7 +48,7 @@ def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
 
 def _write(out: bytearray, value: int) -> None:
     folded = value << 1 if value >= 0 else (~value << 1) | 1
-    # Ends: each step takes seven bits off a number of at most 64.
+    # Terminates: each iteration takes seven bits off a number of at most 64.
     while folded >= 0x80:
         out.append((folded & 0x7F) | 0x80)
         folded >>= 7
@@ -65,4 +65,4 @@ def _read_long(data: Buffer, position: int, bits: int) -> tuple[int, int]:
             if folded >> bits:
                 raise MalformedBatch(f"a number does not fit into {bits} bits")
             return (folded >> 1) ^ -(folded & 1), position
-    raise MalformedBatch(f"a number of {bits} bits goes on for too many bytes")
+    raise MalformedBatch(f"a number of {bits} bits takes too many bytes")

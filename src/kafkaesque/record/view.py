@@ -1,4 +1,4 @@
-"""A batch's header, read and stamped in place; the records behind it stay opaque.
+"""A batch's header, read and stamped in place; the records after it stay opaque.
 
 Layout of a batch (big-endian; `docs/reference/format-batch.md` has it worked by hand):
 
@@ -6,25 +6,25 @@ Layout of a batch (big-endian; `docs/reference/format-batch.md` has it worked by
     attributes 2 | last offset delta 4 | base timestamp 8 | max timestamp 8 |
     producer id 8 | producer epoch 2 | base sequence 4 | record count 4 | records …
 
-The checksum covers everything from the attributes on. Base offset and leader epoch lie outside it,
-so a leader stamps both without touching the producer's bytes: that is why a batch can be the Raft
-entry.
+The checksum covers everything from the attributes onwards. Base offset and leader epoch lie outside
+it, so a leader stamps both without touching the producer's bytes: that is why a batch can be the
+Raft entry.
 """
 
 import struct
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 
-from kafkaesque.errors import CorruptBatch, MalformedBatch, UnsupportedBatch
 from kafkaesque.record.crc import crc32c
+from kafkaesque.record.errors import CorruptBatch, MalformedBatch, UnsupportedBatch
 from kafkaesque.types import Buffer, Offset, Term
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
-"""61: the smallest batch that can exist."""
+"""61: the size of the smallest possible batch."""
 
 LENGTH_OVERHEAD = 12
-"""The length field counts the bytes behind itself; base offset and length come before."""
+"""The length field counts the bytes after itself; base offset and length come before."""
 
 _LENGTH_MIN = HEADER_BYTES - LENGTH_OVERHEAD
 
@@ -63,7 +63,7 @@ class Codec(IntEnum):
 
 
 class BatchView:
-    """One batch's header fields, as they were at construction, beside a view of its bytes."""
+    """One batch's header fields, as they were at construction, and a view of its bytes."""
 
     __slots__ = (
         "attributes",
@@ -96,11 +96,11 @@ class BatchView:
     data: memoryview
 
     def __init__(self, data: Buffer, position: int = 0) -> None:
-        """Look at the batch at `position`; raises if it is not whole or not of format 2."""
+        """Parse the batch at `position`; raises if it is incomplete or not of format 2."""
         available = len(data) - position
         if available < HEADER_BYTES:
             raise MalformedBatch(
-                f"a batch needs {HEADER_BYTES} bytes of header, {available} are there"
+                f"a batch header has {HEADER_BYTES} bytes, only {available} are there"
             )
         (
             self.base_offset,
@@ -123,13 +123,13 @@ class BatchView:
             )
         size = length + LENGTH_OVERHEAD
         if size < HEADER_BYTES or size > available:
-            raise MalformedBatch(f"the batch says it has {size} bytes, {available} are there")
+            raise MalformedBatch(f"the batch claims {size} bytes, {available} are there")
         view = data if isinstance(data, memoryview) else memoryview(data)
         self.data = view[position : position + size]
 
     @property
     def size(self) -> int:
-        """The batch's length in bytes, header and all."""
+        """The batch's length in bytes, including the header."""
         return len(self.data)
 
     @property
@@ -144,7 +144,7 @@ class BatchView:
 
     @property
     def codec(self) -> Codec:
-        """The codec of the records; raises if the number means none."""
+        """The codec of the records; raises if the number is not a codec."""
         number = self.attributes & CODEC_MASK
         if number > Codec.ZSTD:
             raise UnsupportedBatch(f"compression codec {number} does not exist")
@@ -162,16 +162,16 @@ class BatchView:
 
     @property
     def is_control(self) -> bool:
-        """Whether this is a marker of the broker's and not for consumers."""
+        """Whether this is a broker's marker, which consumers never see."""
         return bool(self.attributes & CONTROL_BIT)
 
     def check(self) -> None:
         """Raise unless header and checksum are consistent, without decoding a record.
 
-        For batches fresh from a producer: a compacted batch has fewer records than its offsets.
+        For batches straight from a producer: a compacted batch has fewer records than its offsets.
         """
         if self.record_count < 1:
-            raise MalformedBatch(f"a batch must hold records, this one says {self.record_count}")
+            raise MalformedBatch(f"a batch must hold records, this one claims {self.record_count}")
         if self.last_offset_delta != self.record_count - 1:
             raise MalformedBatch(
                 f"{self.record_count} records cannot end at offset delta {self.last_offset_delta}"
@@ -187,15 +187,15 @@ class BatchView:
 
 
 def stamp(batch: bytearray | memoryview, base_offset: Offset, term: Term) -> None:
-    """Write offset and term into a batch in place; its checksum stays right."""
+    """Write offset and term into a batch in place; its checksum stays valid."""
     _OFFSET.pack_into(batch, 0, base_offset)
     _TERM.pack_into(batch, _TERM_AT, term)
 
 
 def stamp_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
-    """Let the broker's time count for all records of a batch, in place; no record is looked at.
+    """Make the broker's time count for all records of a batch, in place and without reading them.
 
-    Readers then take the newest timestamp of the batch for each record's; the checksum is renewed.
+    Readers then use the batch's newest timestamp for each record; the checksum is recomputed.
     """
     (attributes,) = _ATTRIBUTES.unpack_from(batch, CRC_FROM)
     _ATTRIBUTES.pack_into(batch, CRC_FROM, attributes | LOG_APPEND_TIME_BIT)
@@ -223,13 +223,13 @@ def first_damage(
     *,
     has_holes: bool = False,
 ) -> tuple[int, Offset, str] | None:
-    """Return where the first batch begins that is not what a log holds there; None if all are.
+    """Return the position of the first batch that does not belong in the log there; None if all do.
 
-    With that, the offset up to which all is good, and what is wrong. The first batch is to cover
-    `offset`, or in a log with holes to be the next one. Base offset and term lie outside the
-    checksum: each batch must begin where the one before ends, and each term that begins must be
-    the one that `term_at` says, if it knows. It costs a microsecond for a batch and one for
-    each 4 KB, so that whatever comes from a disk can be looked at.
+    Also returns the offset up to which all is good, and the reason. The first batch must cover
+    `offset`, or in a log with holes be the next one. The checksum does not cover base offset and
+    term: each batch must start where the one before ends, and each new term must match `term_at`,
+    if that is known. This costs a microsecond per batch and one per 4 KB, cheap enough to check
+    everything read from a disk.
     """
     position, term = 0, -1
     expected = offset
@@ -248,7 +248,7 @@ def first_damage(
                 (has_holes and base > expected)
                 or (position == 0 and base <= expected <= base + delta)
             ):
-                return position, expected, f"the batch of offset {base} is here"
+                return position, expected, f"found the batch of offset {base}"
             if its_term != term:
                 if term_at(base) not in (its_term, None):
                     return position, expected, f"the batch is of term {its_term}"
@@ -259,7 +259,7 @@ def first_damage(
 
 
 def split_batches(data: Buffer) -> Iterator[BatchView]:
-    """Yield the batches that lie back to back in `data`; raises when the last one is cut short."""
+    """Yield the contiguous batches in `data`; raises if the last one is cut short."""
     position = 0
     while position < len(data):
         view = BatchView(data, position)

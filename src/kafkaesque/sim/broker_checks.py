@@ -1,20 +1,20 @@
-"""What must hold of whole brokers after every step, beside what holds of their groups.
+"""Invariants of whole brokers after every step, in addition to those of their groups.
 
 - catalog copies are equal wherever they have applied equally much;
-- the newest term of a group that a broker knows of never goes back while the broker lives, so that
-  its Metadata never names a leader of an older term again;
-- whoever is named as the leader of a term is the one who was elected in it;
-- what is acknowledged to acks=all lies durably on a majority, and on as many replicas as its topic
-  wants; nobody who leads counts a replica as in sync whose broker is long dead;
-- no producer id is given twice, no offset that a group was promised goes back, and a topic that was
-  promised stays, unless somebody asks for its end.
+- the newest term of a group that a broker knows never decreases while the broker runs, so that its
+  Metadata never names a leader of an older term again;
+- the broker named as the leader of a term is the one that was elected in it;
+- records acknowledged to acks=all are durable on a majority, and on as many replicas as the topic
+  wants; no leader counts a replica as in sync whose broker is long dead;
+- no producer id is given twice, no committed offset of a group goes back, and a confirmed topic
+  stays, unless a client deletes it.
 """
 
 from collections.abc import Collection, Mapping
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.topics import folder_of
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, folder_of
 from kafkaesque.raft.messages import AppendAccepted
 from kafkaesque.raft.quorum import majority
 from kafkaesque.sim.checks import GroupChecks, Violation
@@ -32,19 +32,20 @@ class BrokerChecks:
         self._producer_ids: set[int] = set()
         self._accepted: dict[tuple[GroupId, Term], dict[NodeId, Index]] = {}
         self._missed: dict[tuple[NodeId, int], dict[NodeId, int]] = {}
-        """For how many ticks of a broker's life others have been dead."""
+        """For how many ticks of a broker's run others have been dead."""
         self._compared_from: dict[tuple[NodeId, int], Offset] = {}
-        """How far others were when a life began: a copy that is rebuilt from a compacted log lacks
-        what was superseded later, until it has come as far."""
+        """How far others were when a run started: a copy rebuilt from a compacted log lacks
+        superseded records, until it has come as far.
+        """
 
     def after_step(self, node: NodeId, life: int, broker: Broker) -> None:
-        """Check what the last step changed on one broker."""
+        """Check the changes that the last step made on one broker."""
         self._compare_catalog(node, life, broker)
         topics = broker.committed_catalog.machine.topics.values()
         folders = {CATALOG_GROUP, *(folder_of(topic) for topic in topics)}
         for group, (term, leader) in broker.leaders.known.items():
             if group.partition("/")[0] not in folders:
-                continue  # of a deleted topic somebody may still tell
+                continue  # other brokers may still report a deleted topic
             key = node, life, group
             if term < self._terms.get(key, 0):
                 raise Violation(f"broker {node} knew a later term of {group} than {term}")
@@ -59,12 +60,12 @@ class BrokerChecks:
                 )
 
     def accepted(self, group: GroupId, message: AppendAccepted) -> None:
-        """A follower says up to where it holds its leader's log durably."""
+        """Record up to where a follower durably holds its leader's log."""
         held = self._accepted.setdefault((group, message.term), {})
         held[message.source] = max(message.match, held.get(message.source, 0))
 
     def acknowledged(self, replica: Replica, end: Index, copies: int) -> None:
-        """A leader acknowledges what ends here to acks=all; the topic wants so many copies."""
+        """Check a leader's acknowledgement to acks=all up to `end`; `copies` are wanted."""
         raft = replica.raft
         held = {**self._accepted.get((replica.group, raft.term), {}), raft.node: replica.log.stable}
         voters = raft.voters.voters
@@ -74,7 +75,7 @@ class BrokerChecks:
             raise Violation(f"{replica.group} acknowledged with {found} copies, not {wanted}")
 
     def ticked(self, node: NodeId, life: int, broker: Broker, dead: Collection[NodeId]) -> None:
-        """A broker had a tick while these others are dead."""
+        """Record a broker's tick while these others are dead."""
         before = self._missed.get((node, life), {})
         missed = self._missed[node, life] = {one: before.get(one, 0) + 1 for one in dead}
         raft = broker.config.raft
@@ -86,7 +87,7 @@ class BrokerChecks:
                 raise Violation(f"{replica.group} counts the dead as in sync: {counted}")
 
     def gave_producer_id(self, producer_id: int) -> None:
-        """A client was given a producer id."""
+        """Record the producer id that a client got."""
         if producer_id in self._producer_ids:
             raise Violation(f"producer id {producer_id} was given twice")
         self._producer_ids.add(producer_id)
@@ -99,7 +100,7 @@ class BrokerChecks:
         furthest = max(self._catalogs, default=0)
         if copy.applied < self._compared_from.setdefault((node, life), furthest):
             return
-        # Whose files are still to be removed is each broker's own business.
+        # Which broker's files are still to be removed is local to each broker.
         records: frozenset[object] = frozenset(r for r in copy.machine.records() if r.value)
         known = self._catalogs.setdefault(copy.applied, records)
         if known != records:

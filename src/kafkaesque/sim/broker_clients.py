@@ -1,18 +1,26 @@
-"""The clients of a simulated cluster of brokers: what they want, and what they were promised.
+"""The clients of a simulated cluster of brokers: their requests, and what they were promised.
 
-They ask any broker who leads, as Kafka's clients ask for metadata, and go there. A broker that dies
-answers nobody: what was asked of it then has an unknown outcome, for the client as for us.
+They ask any broker for the leader, as Kafka's clients ask for metadata, and go there. A broker that
+is killed answers nothing: the outcome of requests to it is then unknown, for the client as for us.
 """
 
 from collections.abc import Callable
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import KafkaesqueError, OffsetOutOfRange
-from kafkaesque.machines.catalog import Topic
-from kafkaesque.machines.group_commands import Answer, Commit, Committed, Fetched, Identity
+from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.log.errors import OffsetOutOfRange
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.groups.group_commands import (
+    Answer,
+    Commit,
+    Committed,
+    Fetched,
+    FetchOffsets,
+    Identity,
+)
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.sim.broker_node import BrokerNode
@@ -26,18 +34,18 @@ _BATCHES_MAX = 3
 
 _GROUPS = ("readers", "writers")
 _PLACE = (b"\xff" * 16, 0)
-"""What the groups commit offsets of: a partition that nobody deletes, for nobody has it."""
+"""The partition the groups commit offsets for; it does not exist, so no client can delete it."""
 
 
 class BrokerClients:
-    """Everybody who uses the cluster."""
+    """All clients of the cluster."""
 
     def __init__(self, world: BrokerWorld) -> None:
         self.promised: dict[str, bytes] = {}
-        """Topics that a client was told are there, with their ids, and whose end nobody wanted."""
+        """Topics confirmed to a client, with their ids, that no client asked to delete."""
         self.acknowledged: dict[GroupId, int] = {}
         self.offsets: dict[str, int] = dict.fromkeys(_GROUPS, 0)
-        """The newest offset that each group was told is remembered."""
+        """The newest offset confirmed to each group."""
         self._attempted: dict[str, int] = dict.fromkeys(_GROUPS, 0)
         self._world = world
         self._chance = world.chance
@@ -45,14 +53,14 @@ class BrokerClients:
         self._written = 0
         self._topics_made = 0
         self._unwanted: set[str] = set()
-        """Topics that somebody asked to delete, maybe before their creation was answered."""
+        """Topics that a client asked to delete, maybe before their creation was answered."""
 
     def begin(self) -> None:
-        """Begin to want things."""
+        """Start to send requests."""
         self._world.schedule(1, self._want)
 
     def stop(self) -> None:
-        """Want nothing more."""
+        """Send no more requests."""
         self._is_quiet = True
 
     def _want(self) -> None:
@@ -134,13 +142,13 @@ class BrokerClients:
             self._world.schedule(1, partial(self.produce_to, broker, topic, index))
 
     def produce_to(self, broker: Broker, topic: Topic, index: int) -> None:
-        """Write to a partition where this broker says that it is led."""
+        """Write to a partition at the leader that this broker names."""
         leader = broker.partition_leader(topic, index).node
         machine = None if leader is None else self._world.nodes[leader]
         if machine is None or machine not in self._world.able():
             self._world.count("no leader known")
             return
-        # Some send several batches at once: they are gathered, and written with one write.
+        # Some send several batches at once: they are gathered, and written in one write.
         count = 1 + self._written % _BATCHES_MAX
 
         def append(found: Broker) -> None:
@@ -205,9 +213,9 @@ class BrokerClients:
         self._world.schedule(1, lambda: self._able_try(machine, ask))
 
     def _read(self, broker: Broker) -> None:
-        """Read from any replica, as a consumer in its rack may: all that it gives is committed.
+        """Read from any replica, as a consumer in its rack may: every record must be committed.
 
-        A leader whose time is over is asked for what another has committed since.
+        A deposed leader is asked for records that another has committed since.
         """
         topics = [t for t in broker.topics.names if not broker.topics.topic(t).is_internal]
         found = [one for name in topics for one in broker.topics.partitions(name)]
@@ -240,7 +248,7 @@ class BrokerClients:
     # ── groups ───────────────────────────────────────────────────────────────────────────────
 
     def _coordinator(self, broker: Broker, group: str) -> BrokerNode | None:
-        """Find the coordinator as FindCoordinator does; its topic comes to be by it."""
+        """Find the coordinator as FindCoordinator does, which creates its topic."""
         node = broker.coordinator_of(group)
         if node is None:
             broker.coordinators.when_ready(lambda _: None)
@@ -269,7 +277,7 @@ class BrokerClients:
 
         def ask(found: Broker) -> None:
             coordinator = found.coordinators.of(group)
-            coordinator.ask(lambda groups, now: groups.commit(command, reply, now), reply)
+            coordinator.ask(command, reply)
 
         self._world.schedule(1, lambda: self._able_try(machine, ask))
 
@@ -278,7 +286,7 @@ class BrokerClients:
         self.fetch_from(broker, group, lambda _: None)
 
     def fetch_from(self, broker: Broker, group: str, then: Callable[[int], None]) -> None:
-        """Ask a group's coordinator for its offset, which must be one that was asked for."""
+        """Ask a group's coordinator for its offset, which must be one that was committed."""
         machine = self._coordinator(broker, group)
         if machine is None:
             return
@@ -294,7 +302,7 @@ class BrokerClients:
                 then(offset)
 
         def ask(found: Broker) -> None:
-            found.coordinators.of(group).ask(lambda groups, _: groups.fetch(group, reply), reply)
+            found.coordinators.of(group).ask(FetchOffsets(group=group), reply)
 
         self._world.schedule(1, lambda: self._able_try(machine, ask))
 

@@ -1,19 +1,20 @@
-"""Brokers that join a simulated cluster while it runs, and who votes on the catalog then.
+"""Brokers that join a simulated cluster while it runs, and how they become catalog voters.
 
-A joining broker asks, through anybody, for a number, again and again with the same data folder.
-Then it starts with nothing, knows nobody, and learns everything from the leader of the catalog.
+A joining broker asks any broker for a node id, repeatedly, with the same data folder. Then it
+starts empty, knows no other broker, and learns everything from the leader of the catalog.
 """
 
 from functools import partial
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
+from kafkaesque.broker.broker import Broker
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.catalog_commands import AdmitBroker, Carried, DrainBroker, Reply
-from kafkaesque.machines.features import supported
-from kafkaesque.machines.layout import Host, layout_of
-from kafkaesque.machines.planning import plan
-from kafkaesque.machines.voter_choice import VOTERS_MAX
+from kafkaesque.machines.catalog.catalog_commands import AdmitBroker, Carried, DrainBroker, Reply
+from kafkaesque.machines.catalog.features import supported
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
+from kafkaesque.machines.catalog.layout import Host, layout_of
+from kafkaesque.machines.catalog.move_planning import plan
+from kafkaesque.machines.catalog.voter_choice import VOTERS_MAX
 from kafkaesque.raft.leadership import Leadership
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -38,7 +39,7 @@ class Growth:
         return self._left == 0
 
     def begin(self) -> None:
-        """Begin to join."""
+        """Start to join brokers."""
         if self._left:
             self._world.schedule(self._world.chance.randrange(_ASK_PAUSE), self._ask)
 
@@ -72,7 +73,7 @@ class Growth:
         )
 
     def _knows_the_first(self, machine: BrokerNode) -> bool:
-        """Whether the brokers that the cluster began with have told of themselves."""
+        """Return whether the cluster's first brokers have all registered."""
         assert machine.broker is not None
         return len(machine.broker.catalog.brokers) >= self._world.settings.brokers
 
@@ -91,18 +92,18 @@ class Growth:
 
 
 class _Reign:
-    """One leadership of the catalog, as it was watched."""
+    """One observed leadership of the catalog."""
 
     def __init__(self, leadership: Leadership, voters: Voters, time: int) -> None:
         self.leadership = leadership
         self.voters = voters
         self.active_ms = 0
-        """How long its process ran: while it stood still it could not look at anything."""
+        """How long its process ran: while paused it could not check anything."""
         self.commits: list[tuple[int, Index]] = [(0, 0)]
         self._acted_at = time
 
     def acted(self, time: int, commit: Index, pause_max: int) -> None:
-        """Note how far everything was committed when."""
+        """Record the commit index over time."""
         self.active_ms += min(time - self._acted_at, pause_max)
         self._acted_at = time
         if commit > self.commits[-1][1]:
@@ -110,14 +111,14 @@ class _Reign:
 
 
 class VoterChecks:
-    """What must hold whenever the leader of the catalog lets somebody vote."""
+    """Invariants whenever the leader of the catalog makes a broker a voter."""
 
     def __init__(self, world: BrokerWorld) -> None:
         self._world = world
         self._reigns: dict[NodeId, _Reign] = {}
 
     def begin(self) -> None:
-        """Begin to watch."""
+        """Start to watch."""
         self._world.on_acted = self._after_step
 
     def _after_step(self, node: NodeId) -> None:
@@ -140,7 +141,7 @@ class VoterChecks:
         reign.voters = voters
 
     def _may_vote(self, reign: _Reign, new: NodeId) -> None:
-        """Whoever gets a vote has all that was committed a while ago."""
+        """A new voter must have everything that was committed a while ago."""
         self._world.count("voters added")
         ago = reign.active_ms - 3 * self._world.settings.broker.cluster.look_ms
         needed = max(commit for time, commit in reign.commits if time <= max(0, ago))
@@ -150,7 +151,7 @@ class VoterChecks:
 
 
 def end_drains(world: BrokerWorld) -> bool:
-    """Let no broker be drained any more; return whether the leader of the catalog knows that."""
+    """End all drains; return whether the leader of the catalog knows that none is left."""
     leader = world.leading(CATALOG_GROUP)
     if leader is None:
         return False
@@ -167,7 +168,7 @@ def _end_drain(node: NodeId, broker: Broker) -> None:
 
 
 def has_right_layout(world: BrokerWorld) -> bool:
-    """Whether there is nothing left to replace, to empty or to grow."""
+    """Return whether there is nothing left to replace, to drain or to grow."""
     leader = world.leading(CATALOG_GROUP)
     if leader is None:
         return False
@@ -179,7 +180,7 @@ def has_right_layout(world: BrokerWorld) -> bool:
 
 
 def has_right_voters(world: BrokerWorld) -> bool:
-    """Whether the catalog has as many voters as the brokers allow for, and all others learn."""
+    """Return whether the catalog has its target number of voters, and all other brokers learn."""
     leader = world.leading(CATALOG_GROUP)
     if leader is None:
         return False
@@ -189,4 +190,4 @@ def has_right_voters(world: BrokerWorld) -> bool:
 
 
 def _ignore(_: Reply) -> None:
-    """It is asked again until it shows."""
+    """The request is repeated until its effect shows."""

@@ -1,8 +1,7 @@
-"""Somebody who lives on a simulated cluster: asks brokers, and waits for what they say, or not.
+"""A simulated client that sends requests to brokers and waits for answers, with a timeout.
 
-A life is a generator that yields what it asks for and is sent the answer, or None when none came
-in time: brokers die under it. It finds leaders and coordinators by asking any broker, as Kafka's
-clients do.
+A life is a generator that yields requests and is sent the answers, or None when none came in time:
+brokers die under it. It finds leaders and coordinators by asking any broker, as Kafka's clients do.
 """
 
 import random
@@ -11,23 +10,21 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.partition import Appended
-from kafkaesque.broker.transaction_coordinator import Decide
-from kafkaesque.broker.transactions import STATE_TOPIC, Writing
+from kafkaesque.broker.coordination.transactions import STATE_TOPIC, Writing
+from kafkaesque.broker.partition.partition import Appended
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.group_commands import Now
-from kafkaesque.machines.transaction_commands import (
-    Decision,
+from kafkaesque.machines.transactions.transaction_commands import (
     Init,
+    OfSink,
+    OfTransaction,
     Prepare,
     Producer,
-    ReplyTo,
 )
-from kafkaesque.machines.transactions import Transactions
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_world import BrokerWorld
+from kafkaesque.transactional_ids import query_key
 
 LEDGER = "ledger"
 PARTITIONS = 3
@@ -41,7 +38,7 @@ Life: TypeAlias = Generator[Step, Any, Any]
 
 
 class Living:
-    """One life; what it does is up to those who derive from it."""
+    """One life; subclasses define what it does."""
 
     def __init__(self, world: BrokerWorld, chance: random.Random, name: str) -> None:
         self.name = name
@@ -52,7 +49,7 @@ class Living:
         self._life = self._live()
 
     def begin(self) -> None:
-        """Begin to live."""
+        """Start the life."""
         self._world.schedule(1, partial(self._go_on, None))
 
     def _live(self) -> Life:
@@ -79,33 +76,24 @@ class Living:
         pause = 1 + self._chance.randrange(longest)
 
         def wait(resume: Resume) -> None:
-            # Longer than any answer is waited for: the driver's own time-out may end it early.
+            # Longer than the wait for any answer: the driver's own timeout may end it early.
             self._world.schedule(pause, partial(resume, None))
 
         return wait
 
     def _init(self, name: str) -> Step:
-        def ask(to: ReplyTo) -> Decide:
-            def decide(machine: Transactions, now: Now, fresh_id: int) -> Decision:
-                command = Init(transactional_id=name, timeout_ms=TIMEOUT_MS, fresh_id=fresh_id)
-                return machine.init(command, to, now)
-
-            return decide
-
-        return self._decide(name, ask)
+        return self._ask(Init(transactional_id=name, timeout_ms=TIMEOUT_MS))
 
     def _prepare(self, name: str, producer: Producer) -> Step:
-        command = Prepare(transactional_id=name, producer=producer, owner=self.name)
-        return self._decide(
-            name, lambda to: lambda machine, now, _: machine.prepare(command, to, now)
-        )
+        return self._ask(Prepare(transactional_id=name, producer=producer, owner=self.name))
 
-    def _decide(self, name: str, question: Callable[[ReplyTo], Decide]) -> Step:
+    def _ask(self, command: OfTransaction[object] | OfSink[object]) -> Step:
+        key = query_key(command.query) if isinstance(command, OfSink) else command.transactional_id
+
         def ask(resume: Resume, broker: Broker) -> None:
-            coordinator = broker.transactions.coordinators.of(name)
-            coordinator.ask(name, question(resume), resume)
+            broker.transactions.coordinators.of(key).ask(command, resume)
 
-        return lambda resume: self._at(self._coordinator(name), partial(ask, resume), resume)
+        return lambda resume: self._at(self._coordinator(key), partial(ask, resume), resume)
 
     def _send(
         self, name: str, index: int, producer: Producer, sequence: int, value: bytes, *, adds: bool
@@ -163,7 +151,7 @@ class Living:
         return None if node is None else self._world.nodes[node]
 
     def _coordinator(self, name: str, topic_name: str = STATE_TOPIC) -> BrokerNode | None:
-        """Find who coordinates an id, or the group of this name; the topic comes to be by it."""
+        """Find the coordinator of an id, or of the group of this name; this creates the topic."""
         machine = self._any()
         if machine is None or machine.broker is None:
             return None

@@ -1,11 +1,11 @@
 """Members of a consumer group whose coordinator assigns, on a simulated cluster (KIP-848).
 
-They come, go, die, sleep for longer than their session lasts, and lose answers, while coordinators
-are killed and cut off. What must hold, whoever coordinates:
+They join, leave, die, pause for longer than their session lasts, and lose answers, while
+coordinators are killed and cut off. Invariants, whichever broker coordinates:
 
-- in one epoch of the group a partition is given to one member only;
-- nothing is committed by a member of whose partition another one was told in a later epoch;
-- in peace every partition of the topic comes to have one reader, and all are in one epoch.
+- in one epoch of the group a partition is assigned to one member only;
+- no member commits for a partition that another member was assigned in a later epoch;
+- without faults every partition of the topic gets one reader, and all are in one epoch.
 """
 
 import random
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.errors import KafkaesqueError, UnknownMember
-from kafkaesque.machines.consumer_commands import (
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.groups.consumer_commands import (
     JOINING,
     LEAVING,
     ConsumerHeartbeat,
@@ -22,8 +22,8 @@ from kafkaesque.machines.consumer_commands import (
     Place,
     TopicsKnown,
 )
-from kafkaesque.machines.consumer_errors import FencedMember
-from kafkaesque.machines.group_commands import Answer, Commit, Committed, Identity
+from kafkaesque.machines.groups.group_commands import Answer, Commit, Committed, Identity
+from kafkaesque.machines.groups.group_errors import FencedMember, UnknownMember
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.checks import Violation
 
@@ -38,14 +38,14 @@ _DRAWN = (0, 0, 3, 4)
 
 
 class GivenOut:
-    """All that members were ever told, by whatever coordinator."""
+    """All assignments that any coordinator ever sent to members."""
 
     def __init__(self) -> None:
         self._givens: dict[tuple[Place, int], str] = {}
         self._newest: dict[Place, tuple[int, str]] = {}
 
     def told(self, member_id: str, told: ConsumerTold) -> None:
-        """A member is told what it may read; raises Violation if another one was, too."""
+        """Record a member's assignment; raises Violation if another has the same partition."""
         for place in told.assigned or ():
             holder = self._givens.setdefault((place, told.epoch), member_id)
             if holder != member_id:
@@ -54,7 +54,7 @@ class GivenOut:
             self._newest[place] = max(self._newest.get(place, (0, "")), (told.epoch, member_id))
 
     def is_over(self, member_id: str, epoch: int, place: Place) -> bool:
-        """Return whether another member was told of a partition in a later epoch."""
+        """Return whether another member was assigned a partition in a later epoch."""
         newest, holder = self._newest.get(place, (0, member_id))
         return newest > epoch and holder != member_id
 
@@ -67,7 +67,7 @@ class GroupMember:
         self.owned: frozenset[Place] = frozenset()
         self.is_stopped = False
         self.is_steady = False
-        """Whether it stays and is heard from, as in peace."""
+        """Whether it stays and sends heartbeats, as in the quiet phase."""
         self._world = world
         self._chance = chance
         self._name = name
@@ -75,23 +75,23 @@ class GroupMember:
         self._births = 0
         self._told: frozenset[Place] = frozenset()
         self._said: frozenset[Place] | None = None
-        """What it last said that it reads; None if it has to say everything."""
+        """The partitions that it last reported; None if it must report everything."""
         self._asked = 0
-        """The number of the heartbeat that it waits for; another one's answer is too late."""
+        """The number of the heartbeat that it waits for; answers to others are too late."""
         self._is_waiting = False
 
     @property
     def member_id(self) -> str:
-        """The id of its present life."""
+        """The id of its current life."""
         return f"{self._name}.{self._births}"
 
     @property
     def is_settled(self) -> bool:
-        """Whether it reads what it was told, and the coordinator knows it."""
+        """Whether it reads what it was assigned, and the coordinator knows it."""
         return self.epoch > JOINING and self.owned == self._told == self._said
 
     def go_on(self) -> None:
-        """Do the next thing, and come back later."""
+        """Do the next thing, and schedule the one after."""
         if self.is_stopped:
             return
         pause = 1 + self._chance.randrange(_PAUSE)
@@ -138,9 +138,7 @@ class GroupMember:
                 names=frozenset({SHELF}) if says_all else None,
                 owned=owned if must_say else None,
             )
-            broker.coordinators.of(GROUP).ask(
-                lambda groups, now: groups.consumer_heartbeat(beat, reply, now), reply
-            )
+            broker.coordinators.of(GROUP).ask(beat, reply)
 
         def reply(answer: Answer) -> None:
             if isinstance(answer, ConsumerTold):
@@ -189,9 +187,7 @@ class GroupMember:
                 if is_over and isinstance(answer, Committed):
                     raise Violation(f"{member_id} has committed in epoch {epoch}, which is over")
 
-            broker.coordinators.of(GROUP).ask(
-                lambda groups, now: groups.commit(command, reply, now), reply
-            )
+            broker.coordinators.of(GROUP).ask(command, reply)
 
         self._at_coordinator(ask)
 
@@ -216,7 +212,7 @@ class GroupMember:
 
 
 class GroupMembers:
-    """All members of the group; they begin when their topic is there."""
+    """All members of the group; they start when their topic exists."""
 
     def __init__(self, world: BrokerWorld) -> None:
         self._world = world
@@ -228,7 +224,7 @@ class GroupMembers:
         self._is_stopped = False
 
     def begin(self) -> None:
-        """Begin to want things."""
+        """Start to send requests."""
         if self._all:
             self._world.schedule(1, self._make_topic)
         for one in self._all:
@@ -252,12 +248,12 @@ class GroupMembers:
         self._world.ask_broker(machine, ask)
 
     def calm_down(self) -> None:
-        """Stay, all of them, and be heard from."""
+        """Make all members stay and send heartbeats."""
         for one in self._all:
             one.is_steady = True
 
     def are_settled(self) -> bool:
-        """Whether every partition has one reader, and all of them are in one epoch."""
+        """Return whether every partition has one reader, and all of them are in one epoch."""
         if not self._all:
             return True
         read = sorted(index for one in self._all for _, index in one.owned)
@@ -266,7 +262,7 @@ class GroupMembers:
         return is_shared and all(one.is_settled for one in self._all)
 
     def stop(self) -> None:
-        """Fall silent."""
+        """Stop all members."""
         self._is_stopped = True
         for one in self._all:
             one.is_stopped = True

@@ -1,18 +1,19 @@
-"""Breaks a cluster of brokers, again and again, within what a replicated log can survive."""
+"""Repeatedly breaks a cluster of brokers, within what a replicated log can survive."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.identity import FolderIdentity
-from kafkaesque.broker.salvage import rejoin
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.storage.identity import FolderIdentity
+from kafkaesque.broker.storage.salvage import rejoin
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.log.journal import PATH as JOURNAL
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import OldCopyFound
-from kafkaesque.machines.catalog import Topic
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_rot import Rotting
 from kafkaesque.sim.broker_tails import LosingTails
@@ -27,11 +28,11 @@ _CUT_MAX = 600
 _PAUSE_MAX = 500
 _SLOW_SYNC_MAX = 200
 _AHEAD_MS = (2_000, 3600_000, 30 * 24 * 3600_000, -2_000, -3600_000)
-"""How far a clock is ahead that was set wrong; a month is longer than anything is kept."""
+"""Errors of a wrong clock; a month is longer than any retention."""
 
 
 class BrokerMischief:
-    """Breaks a world until told to stop."""
+    """Breaks a world until stopped."""
 
     def __init__(self, world: BrokerWorld) -> None:
         self._world = world
@@ -58,7 +59,7 @@ class BrokerMischief:
         self._changes = [changes[kind] for kind in kinds if kind in changes]
 
     def begin(self) -> None:
-        """Begin to break things."""
+        """Start to break things."""
         self._world.schedule(_REVIVE_PAUSE, self._revive)
         if self._faults:
             self._world.schedule(self._wait(), self._happen)
@@ -102,7 +103,7 @@ class BrokerMischief:
                     self._suspect(machine)
 
     def _stop(self, machine: BrokerNode) -> None:
-        """Stop a broker cleanly, usually after it has handed over what it leads."""
+        """Stop a broker cleanly, usually after it has handed over its leaderships."""
         world, broker, life = self._world, machine.broker, machine.life
 
         def stop() -> None:
@@ -116,7 +117,7 @@ class BrokerMischief:
             world.act(machine, lambda: broker.hand_over(lambda: world.schedule(0, stop)))
 
     def _suspect(self, machine: BrokerNode) -> None:
-        """Let the others find that nobody listens there any more; now and then they are wrong."""
+        """Let the others find that nothing listens there any more; sometimes they are wrong."""
         for other in self._world.nodes.values():
             broker = other.broker
             if broker is not None and other is not machine and not self._world.is_paused(other):
@@ -163,10 +164,10 @@ class BrokerMischief:
             self._world.count("clocks set wrong")
 
     def _copy(self) -> None:
-        """Make an image of a disk, or restore one, if the others have all that was promised.
+        """Make an image of a disk, or restore one, if the others have everything acknowledged.
 
-        That a peer has found it out is noted at once: a vote that a copy gives before that is
-        beyond what the others can notice (`docs/explanation/cluster.md`).
+        Its detection by a peer is recorded at once: the others cannot notice a vote that a copy
+        gives before that (`docs/explanation/cluster.md`).
         """
         machine = self._chance.choice(list(self._world.nodes.values()))
         is_calm = len(self._world.able()) == len(self._world.nodes)
@@ -197,7 +198,7 @@ class BrokerMischief:
         self._world.count("images restored")
 
     def _whole_others(self, machine: BrokerNode, broker: Broker) -> list[Broker] | None:
-        """Return the other brokers, if all of them have all that this one has."""
+        """Return the other brokers, if each has everything that this one has."""
         others = [one.broker for one in self._world.nodes.values() if one is not machine]
         whole = [one for one in others if one is not None and _has_all(one, broker)]
         return whole if len(whole) == len(others) else None
@@ -225,7 +226,7 @@ class BrokerMischief:
         rejoin(disk, self._world.settings.log, folder, told)
         self._world.count("journals lost")
 
-    # ── what an administrator does in the middle of it ───────────────────────────────────────
+    # ── concurrent administration ────────────────────────────────────────────────────────────
 
     def _change(self) -> None:
         if self._is_stopped:
@@ -238,7 +239,7 @@ class BrokerMischief:
                 self._world.ask_broker(machine, self._chance.choice(self._changes))
 
     def _move(self, broker: Broker) -> None:
-        """Move some partitions of a topic, maybe elsewhere than before, or call it off."""
+        """Move some partitions of a topic, maybe elsewhere than before, or cancel moves."""
         topics = list(broker.catalog.topics.values())
         moving = [topic for topic in topics if topic.moves]
         if not topics:
@@ -256,7 +257,8 @@ class BrokerMischief:
             self._world.count("moves called off")
             return ()
         nodes = list(self._world.nodes)
-        # With fewer replicas than it wants in sync a partition would never accept a write again.
+        # With fewer replicas than its min.insync.replicas a partition would never accept a write
+        # again.
         fewest = resolve(topic.settings).min_insync_replicas
         count = max(fewest, self._chance.choice([1, 2, 3, 3, len(nodes)]))
         return self._chance.sample(nodes, min(count, len(nodes)))
@@ -286,13 +288,13 @@ class BrokerMischief:
 
 
 def _is_minority(broker: Broker) -> bool:
-    """Whether the groups of a broker can do without its votes until it is refilled."""
+    """Return whether a broker's groups can do without its votes until it is refilled."""
     replicas = broker.replicas.by_group.values()
     return all(len(replica.raft.voters.voters) > 2 for replica in replicas)
 
 
 def _has_all(broker: Broker, other: Broker) -> bool:
-    """Whether a broker holds, durably and with a vote, all that another knows to be committed."""
+    """Return whether a broker holds, durably and voting, all that another has committed."""
     mine = broker.replicas.by_group
     return all(
         group in mine

@@ -1,22 +1,25 @@
-"""One simulated machine with a whole broker on it: the class of production, from its first byte.
+"""One simulated machine with a whole broker on it, of the production class.
 
-Like `sim/node.py`, but what runs on the disk is `Broker`, which opens and closes its replicas by
-itself as the catalog tells it to.
+Like `sim/node.py`, but it runs a `Broker`, which opens and closes its replicas on its own as the
+catalog changes.
 """
 
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.membership import Membership
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.store import Store
+from kafkaesque.broker.cluster.membership import Membership
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.config import BrokerConfig, LogConfig
 from kafkaesque.errors import LogError
+from kafkaesque.server.edge.event_log import EventLog
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.sim.inode import CrashPolicy
-from kafkaesque.sim.world import NodeClock
+from kafkaesque.sim.node import EVERY_LINE
+from kafkaesque.sim.schedule import NodeClock
 from kafkaesque.types import NodeId
 
 
@@ -36,18 +39,21 @@ class BrokerNode:
         self.node = node
         self.disk = disk
         self.clock = clock
+        self.events = EventLog(clock, EVERY_LINE)
         self.broker: Broker | None = None
         self.life = 0
-        """Counts the starts: what was meant for an earlier life must not reach this one."""
+        """Counts the starts: callbacks for an earlier run must not reach this one."""
         self.is_ready = False
         self.paused_until = 0
         self.has_failed = False
         self.is_late = False
-        """Whether it is not to be started yet."""
+        """Whether it must not be started yet."""
         self._chance = chance
         self._log_config, self._config = configs
         self._membership = membership
         self._opened = opened
+        self.soon: Callable[[Callable[[], None]], None]
+        """Runs a callback on this machine in a moment, unless it is down then."""
 
     @property
     def is_up(self) -> bool:
@@ -60,7 +66,10 @@ class BrokerNode:
         self.life += 1
         self.is_ready = self.has_failed = False
         self.paused_until = 0
-        store = Store.open(self.disk, self._log_config, self.clock, self.node, self._on_failed)
+        store = Store.open(
+            self.disk, self._log_config, self.clock, self.node, self._on_failed, self.events
+        )
+        store.slices.on_wanted = partial(self.soon, store.slices.run)
         broker = Broker(
             self.node,
             store,
@@ -77,22 +86,22 @@ class BrokerNode:
     def stop_cleanly(self) -> None:
         """Stop the process the way an operator does."""
         assert self.broker is not None
-        with suppress(LogError):  # a disk that fails it now leaves it as after a kill
+        with suppress(LogError):  # if the disk fails now, the result is as after a kill
             self.broker.stop()
         self.kill()
 
     def kill(self) -> None:
-        """End the process at once; the machine goes on."""
+        """Kill the process; the machine keeps running."""
         self._go_down()
         self.disk.kill()
 
     def lose_power(self) -> None:
-        """End the machine at once."""
+        """Cut the machine's power."""
         self._go_down()
         self.disk.crash(CrashPolicy.TORN)
 
     def after_event(self) -> None:
-        """Stop as a process does whose disk has failed it."""
+        """Stop the process if its disk has failed."""
         if self.has_failed and self.broker is not None:
             self.kill()
 

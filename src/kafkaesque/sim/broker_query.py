@@ -1,16 +1,14 @@
 """A query on a simulated cluster: tasks that prepare transactions, drivers that decide batches.
 
-One driver follows the other: each dies when it does not know how to go on, and the next begins with
-the batch that the one before was at. What it left is there, and now and then the one that was
-replaced goes on all the same. `sim/broker_transactors.py` checks what came of it.
+Drivers follow one another: each dies when it cannot continue, and the next starts with the batch
+that the one before was at. The work it left stays, and sometimes the replaced driver continues
+nevertheless. `sim/broker_transactors.py` checks the results.
 """
 
 import random
 
-from kafkaesque.broker.transaction_coordinator import Decide
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import TransactionError
-from kafkaesque.machines.transaction_commands import (
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.machines.transactions.transaction_commands import (
     BatchDecided,
     BatchDescribed,
     DecideBatch,
@@ -20,42 +18,44 @@ from kafkaesque.machines.transaction_commands import (
     Prepared,
     Producer,
     RegisterDriver,
-    ReplyTo,
 )
-from kafkaesque.machines.transaction_errors import ConcurrentTransactions
+from kafkaesque.machines.transactions.transaction_errors import (
+    ConcurrentTransactions,
+    TransactionError,
+)
 from kafkaesque.sim.broker_life import PARTITIONS, TRIES_MAX, Life, Living, Step
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.checks import Violation
-from kafkaesque.transactional_ids import BatchTransactionId, sink_key
+from kafkaesque.transactional_ids import BatchTransactionId
 
 SINK = "sink"
 TASKS_MAX = 3
 
 
 class BatchTale:
-    """One batch: what was written for it, what it was to consist of, and what is decided."""
+    """One batch: its written values, the transactions tried for it, and its decision."""
 
     def __init__(self) -> None:
         self.values: dict[str, list[bytes]] = {}
-        """What each attempt of a task wrote, by its transactional id."""
+        """The values that each attempt of a task wrote, by its transactional id."""
         self.tried: list[frozenset[str]] = [frozenset()]
-        """Of which transactions drivers wanted it to consist; of none as long as it is open."""
+        """The sets of transactions that drivers asked for; the empty set while it is undecided."""
         self.decided: frozenset[str] | None = None
 
     def learn(self, names: tuple[str, ...]) -> None:
-        """Hear of the decision; there is one for good, and it is one that a driver asked for."""
+        """Record the decision; it is final, and one that a driver asked for."""
         if self.decided not in (None, frozenset(names)):
             raise Violation(f"a batch was decided twice: {names} after {self.decided}")
         if frozenset(names) not in self.tried:
-            raise Violation(f"a batch consists of what nobody asked for: {names}")
+            raise Violation(f"a batch consists of transactions that no driver asked for: {names}")
         self.decided = frozenset(names)
 
     def check(self, found: set[bytes]) -> None:
-        """Compare with what is seen in the end."""
+        """Compare with the values visible at the end."""
         seen = {name for name, values in self.values.items() if found.intersection(values)}
         torn = [name for name in seen if not found.issuperset(self.values[name])]
         if torn:
-            raise Violation(f"of {torn[0]} some is seen and some is not")
+            raise Violation(f"{torn[0]} is only partly visible")
         if self.decided is not None and seen != self.decided:
             raise Violation(f"a batch was decided as {self.decided}, and {seen} is seen")
         if seen not in self.tried:
@@ -90,7 +90,7 @@ class Query(Living):
                 pass
 
     def _process(self) -> Life:
-        """Write one batch, or find that it is decided; return whether the driver may go on."""
+        """Write one batch, or find that it is decided; return whether the driver may continue."""
         tale = self.tales.setdefault(self._batch, BatchTale())
         self._prepared = {}
         described = yield self._describe()
@@ -121,7 +121,7 @@ class Query(Living):
         return True
 
     def _work(self, tale: BatchTale, name: str) -> Life:
-        """Be one attempt of a task; return who has prepared its transaction, if it came so far."""
+        """Run one attempt of a task; return the producer that prepared its transaction, if any."""
         found = yield self._init(name)
         if not isinstance(found, Inited):
             return None
@@ -164,7 +164,7 @@ class Query(Living):
         return False
 
     def _rise(self, driver: int, batch: int, prepared: dict[str, Producer]) -> Life:
-        """Go on as the driver that was replaced, and as its task; nothing may come of it."""
+        """Continue as the replaced driver, and as its task; both must be refused."""
         answer = yield self._ask_decision(batch, driver, prepared)
         if isinstance(answer, BatchDecided):
             raise Violation(f"{self.name}: a fenced driver has decided a batch")
@@ -178,20 +178,10 @@ class Query(Living):
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
     def _register(self) -> Step:
-        command = RegisterDriver(query=self.name, sink=SINK)
-
-        def ask(to: ReplyTo) -> Decide:
-            return lambda machine, now, _: machine.register(command, to, now)
-
-        return self._decide(sink_key(self.name, SINK), ask)
+        return self._ask(RegisterDriver(query=self.name, sink=SINK))
 
     def _describe(self) -> Step:
-        command = DescribeBatch(query=self.name, sink=SINK, batch=self._batch)
-
-        def ask(to: ReplyTo) -> Decide:
-            return lambda machine, _now, _id: machine.describe_batch(command, to)
-
-        return self._decide(sink_key(self.name, SINK), ask)
+        return self._ask(DescribeBatch(query=self.name, sink=SINK, batch=self._batch))
 
     def _ask_decision(self, batch: int, driver: int, prepared: dict[str, Producer]) -> Step:
         command = DecideBatch(
@@ -201,8 +191,4 @@ class Query(Living):
             driver_epoch=driver,
             producers=dict(prepared),
         )
-
-        def ask(to: ReplyTo) -> Decide:
-            return lambda machine, now, _: machine.decide(command, to, now)
-
-        return self._decide(sink_key(self.name, SINK), ask)
+        return self._ask(command)

@@ -1,15 +1,14 @@
-"""Disks that lose what is long written: closed segments of user topics, one copy of each at most.
+"""Disks that lose old data: closed segments of user topics, at most one copy of each.
 
-What is damaged may be found by a client, by a peer or by nobody; in the end all is looked through,
-and must be mended.
+A client, a peer or nothing may find the damage; at the end everything is read, and must be mended.
 """
 
 from dataclasses import dataclass
 from functools import partial
 
-from kafkaesque.broker.ranges import is_whole
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.sound_reads import cut_at, read_sound
+from kafkaesque.broker.replication.repair_ranges import is_whole
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.replication.verified_reads import cut_at, read_sound
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.log.segment import Segment
 from kafkaesque.record.view import first_damage, split_batches
@@ -40,7 +39,7 @@ class Rotting:
         self._rot: list[Rot] = []
 
     def happen(self) -> None:
-        """Damage a closed segment somewhere, if others have all that is in it."""
+        """Damage a closed segment somewhere, if others have everything in it."""
         self._forget_mended()
         places = [
             (machine, replica, segment, end)
@@ -59,7 +58,7 @@ class Rotting:
         """Damage one closed segment in some way."""
         world, group = self._world, replica.group
         self.note(replica, segment, end)
-        # Recovery takes a log without its first segment for lost, and has it filled anew.
+        # Recovery treats a log without its first segment as lost, and has it refilled.
         if self._chance.random() < 0.3 and not replica.log.segments.is_first(segment):
             machine.kill()
             world.count("segments deleted")
@@ -72,14 +71,14 @@ class Rotting:
             machine.disk.flip_bit(segment.path, position, self._chance.randrange(8))
 
     def note(self, replica: Replica, segment: Segment, end: Offset) -> None:
-        """Learn that a segment is damaged."""
+        """Record that a segment is damaged."""
         node, group = replica.raft.node, replica.group
         self._rot.append(Rot(group=group, node=node, first=segment.base, end=end))
         self._world.rotten[group].add(node)
         self._world.count("segments damaged")
 
     def _may_rot(self, node: NodeId, replica: Replica, first: Offset, end: Offset) -> bool:
-        """Whether at least two other voters have all of it, and nothing of it is damaged there."""
+        """Return whether at least two other voters have all of it, undamaged."""
         others = [
             (machine.node, other)
             for machine in self._world.able()
@@ -113,10 +112,10 @@ class Rotting:
         broker = self._world.nodes[rot.node].broker
         return None if broker is None else broker.replicas.by_group.get(rot.group)
 
-    # ── in the end ───────────────────────────────────────────────────────────────────────────
+    # ── at the end ───────────────────────────────────────────────────────────────────────────
 
     def look_through(self) -> bool:
-        """Let every broker read what was damaged; return whether all of it is whole again."""
+        """Let every broker read the damaged data; return whether all of it is good again."""
         world = self._world
         rot, self._rot = self._rot, []
         for one in rot:
@@ -124,7 +123,7 @@ class Rotting:
             replica = self._replica(one)
             if machine.broker is None or not machine.is_ready:
                 self._rot.append(one)
-            elif replica is not None:  # else the topic is gone
+            elif replica is not None:  # otherwise the topic is gone
                 world.act(machine, partial(read_all, replica))
                 is_read = replica.settled_offset >= one.end  # else it does not know its commit yet
                 if replica.damage.found or replica.error is not None or not is_read:
@@ -132,7 +131,7 @@ class Rotting:
         if self._rot:
             return False
         for nodes in world.rotten.values():
-            nodes.clear()  # from now on nothing of them is excused
+            nodes.clear()  # from now on no damage is excused
         return True
 
 
@@ -148,9 +147,9 @@ def closed_segments(replica: Replica) -> list[tuple[Segment, Offset]]:
 
 
 def read_all(replica: Replica) -> None:
-    """Read a log as far as it is settled; damage is noted by the read itself."""
+    """Read a log up to its settled offset; the read itself records damage."""
     offset, end = replica.log.start.offset, replica.settled_offset
-    while offset < end:  # ends: each turn moves on
+    while offset < end:  # terminates: each turn advances
         try:
             data = read_sound(replica, offset, _READ_BYTES, first_always=True, end=end)
         except KafkaesqueError:
@@ -162,11 +161,11 @@ def read_all(replica: Replica) -> None:
 
 
 def is_sound(replica: Replica, first: Offset, end: Offset) -> bool:
-    """Whether what a log has of [first, end) is what was written; nothing is noted."""
+    """Return whether the log's part of [first, end) is what was written; records nothing."""
     log = replica.log
     offset = max(first, log.start.offset)
     try:
-        while offset < end:  # ends: each turn moves on
+        while offset < end:  # terminates: each turn advances
             data = cut_at(log.segments.read(offset, _READ_BYTES), end)
             if not data or first_damage(data, offset, lambda at: log.term_at(log.index_at(at))):
                 return False

@@ -1,11 +1,10 @@
-"""One seed of a cluster of brokers from beginning to end: trouble, then peace, then last checks."""
+"""One seed of a cluster of brokers from start to end: faults, then quiet, then final checks."""
 
 from collections.abc import Iterator
 
-from kafkaesque.broker.broker import CATALOG_GROUP
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.topics import folder_of, group_of
-from kafkaesque.machines.catalog import Topic
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, folder_of, group_of
 from kafkaesque.sim.broker_clients import BrokerClients
 from kafkaesque.sim.broker_growth import (
     Growth,
@@ -26,7 +25,7 @@ from kafkaesque.sim.run import Report
 from kafkaesque.types import GroupId
 
 STEPS = 6_000
-"""How long a seed is troubled by default: more than a world of bare logs, for more must begin."""
+"""How long a seed has faults by default: longer than for bare logs, since more must start up."""
 
 _PEACE_STEPS_MAX = 120_000
 
@@ -69,7 +68,7 @@ def run_brokers(seed: int, steps: int = STEPS, settings: BrokerSettings | None =
 
 
 def end_changes(world: BrokerWorld, growth: Growth) -> None:
-    """Let everybody join who wants to, and nobody be drained."""
+    """Let all brokers join that want to, and end all drains."""
 
     def is_done() -> bool:
         world.heal()
@@ -80,7 +79,7 @@ def end_changes(world: BrokerWorld, growth: Growth) -> None:
 
 
 def settle_members(world: BrokerWorld, members: GroupMembers) -> None:
-    """Let the members of the group stay; each partition must come to have one reader."""
+    """Make the group's members stay; each partition must get one reader."""
     members.calm_down()
 
     def is_done() -> bool:
@@ -88,7 +87,7 @@ def settle_members(world: BrokerWorld, members: GroupMembers) -> None:
         return members.are_settled()
 
     if not world.run_until(is_done, _PEACE_STEPS_MAX):
-        raise Violation("liveness: a group of the healed cluster does not come to rest")
+        raise Violation("liveness: a group of the healed cluster never settles")
     members.stop()
 
 
@@ -97,7 +96,7 @@ def make_peace(world: BrokerWorld, clients: BrokerClients, transactors: Transact
     world.heal()
 
     def are_ready() -> bool:
-        world.heal()  # a sync that was doomed before may fail a node even now
+        world.heal()  # a sync that was doomed before may still fail a node
         return len(world.able()) == len(world.nodes)
 
     if not world.run_until(are_ready, _PEACE_STEPS_MAX):
@@ -138,11 +137,11 @@ def make_peace(world: BrokerWorld, clients: BrokerClients, transactors: Transact
     if not world.run_until(lambda: has_right_layout(world), _PEACE_STEPS_MAX):
         raise Violation("liveness: partitions of the healed cluster lack replicas")
     if not world.run_until(lambda: is_of_one_mind(world), _PEACE_STEPS_MAX):
-        raise Violation("liveness: the brokers of the healed cluster do not come to agree")
+        raise Violation("liveness: the brokers of the healed cluster never agree")
 
 
 def mend_rot(world: BrokerWorld, rotting: Rotting) -> None:
-    """Have all that was damaged found; it must be mended, and all copies agree again."""
+    """Let all damage be found; it must be mended, and all copies must agree again."""
 
     def is_done() -> bool:
         world.heal()
@@ -153,7 +152,7 @@ def mend_rot(world: BrokerWorld, rotting: Rotting) -> None:
 
 
 def check_end(world: BrokerWorld, clients: BrokerClients) -> None:
-    """Every replica holds all that was committed, and everything that was promised is there."""
+    """Every replica holds everything committed, and everything promised is there."""
     for group in (CATALOG_GROUP, *(group for _, _, group in partitions(world))):
         checks = world.groups[group]
         for replica in _replicas(world, group):
@@ -171,7 +170,7 @@ def check_end(world: BrokerWorld, clients: BrokerClients) -> None:
 
 
 def check_holdings(world: BrokerWorld) -> None:
-    """Nobody holds what is not his: every folder is of a partition that the catalog has there."""
+    """No broker has files of a partition that the catalog does not place there."""
     for machine in world.nodes.values():
         for topic, index, group in partitions(world):
             is_there = str(index) in machine.disk.list(folder_of(topic))
@@ -194,7 +193,7 @@ def _check_offsets(world: BrokerWorld, clients: BrokerClients, group: str) -> No
 
 
 def partitions(world: BrokerWorld) -> Iterator[tuple[Topic, int, GroupId]]:
-    """Yield every partition that the first broker's copy of the catalog knows."""
+    """Yield every partition in the first broker's copy of the catalog."""
     broker = world.nodes[1].broker
     if broker is None:
         return
@@ -204,7 +203,7 @@ def partitions(world: BrokerWorld) -> Iterator[tuple[Topic, int, GroupId]]:
 
 
 def is_of_one_mind(world: BrokerWorld) -> bool:
-    """Whether all copies of the catalog and all replicas agree, and whoever leads says so."""
+    """Return whether all catalog copies, all replicas and all named leaders agree."""
     world.heal()
     if len(world.able()) < len(world.nodes):
         return False
@@ -223,7 +222,7 @@ def is_of_one_mind(world: BrokerWorld) -> bool:
 
 
 def _has_settled(world: BrokerWorld, topic: Topic, index: int) -> bool:
-    """Whether a partition is not being moved, and voted on by exactly those who are to hold it."""
+    """Return whether a partition is at rest, and its voters are exactly its replicas."""
     leader = world.leading(group_of(topic, index))
     if leader is None or index in topic.moves:
         return False

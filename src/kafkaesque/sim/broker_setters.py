@@ -1,6 +1,6 @@
-"""Operators who change settings of brokers while everything breaks, and what must hold of it.
+"""Operators who change broker settings during faults, and the invariants of these changes.
 
-Each change has a value of its own, so that the end shows which of them was the last.
+Each change has a unique value, so that the end shows which was the last.
 """
 
 from contextlib import suppress
@@ -8,21 +8,21 @@ from functools import partial
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.errors import KafkaesqueError, OutcomeUnknown
-from kafkaesque.machines.broker_settings import ALL_BROKERS
+from kafkaesque.machines.catalog.broker_settings import ALL_BROKERS
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.checks import Violation
 from kafkaesque.types import NodeId
 
 KIND = "settings"
 NAME = "groups.offsets_retention_ms"
-"""What is set: nothing in a world waits for so long."""
+"""The setting to change: nothing in a world waits that long."""
 
 _FIRST_VALUE = 7 * 24 * 3600 * 1000
 _PAUSE = 60
 
 
 class _Change:
-    """One change that was asked for."""
+    """One requested change."""
 
     __slots__ = ("begun", "ended", "is_refused", "node", "value")
 
@@ -36,7 +36,7 @@ class _Change:
 
 
 class Setters:
-    """Changes what is set, for one broker or for all, through any broker."""
+    """Changes the setting, for one broker or for all, through any broker."""
 
     def __init__(self, world: BrokerWorld) -> None:
         self._world = world
@@ -45,7 +45,7 @@ class Setters:
         self._is_stopped = KIND not in world.settings.faults
 
     def begin(self) -> None:
-        """Begin to change settings, if this world is about that."""
+        """Start to change settings, if this world is about that."""
         if not self._is_stopped:
             self._world.schedule(_PAUSE, self._happen)
 
@@ -59,7 +59,7 @@ class Setters:
         self._world.schedule(1 + self._chance.randrange(2 * _PAUSE), self._happen)
         able = self._world.able()
         if able:
-            with suppress(KafkaesqueError):  # nobody leads the catalog
+            with suppress(KafkaesqueError):  # the catalog has no leader
                 self._world.ask_broker(self._chance.choice(able), self._set)
 
     def _set(self, broker: Broker) -> None:
@@ -82,7 +82,7 @@ class Setters:
             change.is_refused = True
 
     def check_end(self) -> None:
-        """What was set last is known to all, and holds where it should; raises Violation."""
+        """All brokers know the last value set and apply it where they should; raises Violation."""
         for node in {change.node for change in self._changes}:
             self._check_last(node)
         for machine in self._world.nodes.values():
@@ -101,7 +101,7 @@ class Setters:
             found = next((c for c in asked if c.value == value and not c.is_refused), None)
             done = [change for change in asked if change.ended is not None]
             if found is None and (value is not None or done):
-                raise Violation(f"{value} is set for broker {node}, which nobody has set")
+                raise Violation(f"{value} is set for broker {node}, but was never requested")
             for later in done:
                 if found and found.ended is not None and later.begun > found.ended:
                     raise Violation(f"{later.value} was set for broker {node} after {value}")

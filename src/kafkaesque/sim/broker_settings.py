@@ -1,4 +1,4 @@
-"""What one simulated run of whole brokers is like: drawn from its seed, swarm style."""
+"""The settings of one simulated run of whole brokers, drawn from its seed, swarm style."""
 
 import random
 from dataclasses import dataclass, field, replace
@@ -21,43 +21,43 @@ class BrokerSettings:
 
     brokers: int = 3
     voters: int = 3
-    """How many of them keep the catalog and vote on it; the others learn it."""
+    """How many of them store the catalog and vote on it; the others are learners."""
 
     late: int = 0
-    """How many more join while it runs."""
+    """How many more join during the run."""
 
     racks: int = 1
     tick_ms: int = 10
     drift: float = 0.0
     work_pause_max: int = 20
-    """The longest time between two things that clients want."""
+    """The longest time between two client requests."""
 
     ask_ms: int = 300
-    """A command to another broker that is not answered in this time has an unknown outcome."""
+    """A command to another broker without an answer in this time has an unknown outcome."""
 
     pause_mean: int = 400
     """The mean time between two faults."""
 
     late_ms: int = 0
-    """The last broker, if it does not vote, first starts when so much time has passed."""
+    """The last broker, if it does not vote, starts only after this time."""
 
     transactors: int = 0
-    """How many producers with transactional ids there are."""
+    """Number of producers with transactional ids."""
 
     members: int | None = 0
-    """How many members a group has whose coordinator assigns; None leaves it to the seed."""
+    """Number of members of a group whose coordinator assigns; None leaves it to the seed."""
 
     queries: int = 0
-    """How many queries write batches, each of several transactions."""
+    """Number of queries that write batches, each of several transactions."""
 
     retention_ms: int | None = None
-    """For how long topics keep records; None leaves it to the broker."""
+    """How long topics keep records; None leaves it to the broker."""
 
     segment_bytes: int | None = None
-    """How large segments of topics become; None leaves it to the broker."""
+    """Segment size of topics; None leaves it to the broker."""
 
     value_bytes: int = 0
-    """How long the values of records are at least."""
+    """Minimum length of record values."""
 
     faults: tuple[str, ...] = ()
     log: LogConfig = field(default_factory=LogConfig)
@@ -76,14 +76,14 @@ KINDS = (
     "moves",
     "drains",
 )
-"""What `draw_brokers` chooses from; the other functions add more."""
+"""The faults that `draw_brokers` chooses from; the other functions add more."""
 
 
 CLOCK_APART_MS_MAX = 100
-"""How far clocks of simulated brokers may be apart before nothing is deleted by age."""
+"""How far clocks of simulated brokers may differ before nothing is deleted by age."""
 
 _PREPARED_MS_MAX = 10_000
-"""Longer than anybody who lives leaves a prepared transaction alone."""
+"""Longer than any live client leaves a prepared transaction alone."""
 
 
 def draw_brokers(chance: random.Random) -> BrokerSettings:
@@ -105,6 +105,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
             index_interval_bytes=chance.choice([200, 4096]),
             journal_rewrite_bytes=chance.choice([2000, 100_000]),
             snapshot_growth_bytes=chance.choice([300, 1 << 20]),
+            slice_bytes=400,
         ),
         broker=BrokerConfig(
             groups=GroupConfig(
@@ -148,7 +149,7 @@ def draw_brokers(chance: random.Random) -> BrokerSettings:
 def draw_copies(seed: int) -> BrokerSettings:
     """Draw the settings of a seed in which machines are restored from images of their disks.
 
-    Everything has three replicas: of what has one, a restored machine rightly loses some.
+    Everything has three replicas: a restored machine rightly loses data that has only one.
     """
     chance = random.Random(seed)
     drawn = draw_brokers(chance)
@@ -165,15 +166,15 @@ def draw_copies(seed: int) -> BrokerSettings:
 
 
 def draw_setters(seed: int) -> BrokerSettings:
-    """Draw the settings of a seed in which operators change settings of brokers all the time."""
+    """Draw the settings of a seed in which operators keep changing broker settings."""
     drawn = draw_brokers(random.Random(seed))
     return replace(drawn, faults=(*drawn.faults, "settings"))
 
 
 def draw_tails(seed: int) -> BrokerSettings:
-    """Draw the settings of a seed in which disks lose the ends of logs without a word, or journals.
+    """Draw the settings of a seed in which disks silently lose the ends of logs, or journals.
 
-    Other faults are few: the leader that counted what is lost must be there to tell.
+    Other faults are few: the leader that counted the lost data must be alive to detect the loss.
     """
     chance = random.Random(seed)
     drawn = draw_brokers(chance)
@@ -192,9 +193,9 @@ def draw_tails(seed: int) -> BrokerSettings:
 
 
 def draw_rot(seed: int) -> BrokerSettings:
-    """Draw the settings of a seed in which disks lose what was written long ago.
+    """Draw the settings of a seed in which disks lose old data.
 
-    Nothing is moved: whoever moves a partition to its damaged copy alone has chosen to lose it.
+    Nothing is moved: moving a partition to its damaged copy alone is a choice to lose it.
     """
     chance = random.Random(seed)
     drawn = draw_brokers(chance)
@@ -220,16 +221,16 @@ def draw_rot(seed: int) -> BrokerSettings:
         broker=replace(
             drawn.broker,
             housekeeping=housekeeping,
-            # Records are large here: followers must keep up with those who write.
+            # Records are large here: followers must keep up with the producers.
             raft=replace(drawn.broker.raft, append_bytes_max=100_000, inflight_max=8),
         ),
     )
 
 
 def draw_clocks(seed: int) -> BrokerSettings:
-    """Draw the settings of a seed in which clocks are wrong, and what is old is deleted.
+    """Draw the settings of a seed in which clocks are wrong, and old data is deleted.
 
-    Times are short, so that much expires while it runs: a second stands for a day.
+    Times are short, so that much expires during the run: a second stands for a day.
     """
     chance = random.Random(seed)
     drawn = draw_brokers(chance)

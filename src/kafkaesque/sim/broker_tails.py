@@ -1,14 +1,14 @@
-"""Disks that lose the end of a log which they had called synced, and say nothing.
+"""Disks that silently lose the end of a log after calling it synced.
 
 The journal on such a disk knows no more than the segments: recovery finds nothing wrong. Only the
-leader, which counted what the replica acknowledged, can tell.
+leader, which counted the replica's acknowledgements, can detect it.
 """
 
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.topics import group_of
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.log.journal import Journal
 from kafkaesque.log.journal_records import MarksCut, SyncedTo
 from kafkaesque.log.segment import LOG_SUFFIX, stem_of
+from kafkaesque.machines.catalog.group_names import group_of
 from kafkaesque.record.view import split_batches
 from kafkaesque.sim.broker_node import BrokerNode
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -16,14 +16,14 @@ from kafkaesque.types import GroupId
 
 
 class LosingTails:
-    """Takes the tails of logs in a world."""
+    """Cuts the tails of logs in a world."""
 
     def __init__(self, world: BrokerWorld) -> None:
         self._world = world
         self._chance = world.chance
 
     def happen(self) -> None:
-        """Let a follower restart without the end of its log, if all others have all of it."""
+        """Restart a follower without the end of its log, if all others have all of it."""
         places = [
             (machine, replica.group)
             for machine in self._world.able()
@@ -39,7 +39,7 @@ class LosingTails:
         self._world.start(machine)
 
     def _followers(self, machine: BrokerNode) -> list[Replica]:
-        """Return the replicas of user topics that follow here; machines read their logs at once."""
+        """Return the follower replicas of user topics; machines read their logs at once."""
         broker = machine.broker
         if broker is None:
             return []
@@ -56,7 +56,7 @@ class LosingTails:
         ]
 
     def _may_lose(self, machine: BrokerNode, replica: Replica) -> bool:
-        """Whether two other voters hold, durably and with a vote, all that this one has."""
+        """Return whether two other voters hold, durably and with a vote, all that this one has."""
         others = [
             other
             for one in self._world.able()
@@ -74,7 +74,7 @@ class LosingTails:
         return len(replica.raft.voters.voters) == 3 and len(whole) == 2
 
     def lose(self, machine: BrokerNode, group: GroupId) -> bool:
-        """Cut some batches off the last segment, and all that the journal knew of them."""
+        """Cut some batches off the last segment, and everything the journal knew of them."""
         journal = Journal.open(machine.disk, self._world.settings.log)
         state = journal.groups[group]
         synced = state.synced

@@ -1,6 +1,6 @@
-"""A producer with a transactional id on a simulated cluster, and what it was told.
+"""A producer with a transactional id on a simulated cluster, and the answers it got.
 
-`sim/broker_transactors.py` checks what came of it.
+`sim/broker_transactors.py` checks the results.
 """
 
 import random
@@ -9,33 +9,30 @@ from enum import Enum, auto
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
-from kafkaesque.broker.transaction_coordinator import Decide
-from kafkaesque.broker.transaction_ports import Check
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import KafkaesqueError, TransactionError
-from kafkaesque.machines.catalog import Topic
-from kafkaesque.machines.group_commands import (
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
+from kafkaesque.broker.partition.transaction_ports import Check
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.groups.group_commands import (
     Commit,
     Committed,
     Fetched,
+    FetchOffsets,
     Identity,
-    Now,
     TransactionalCommit,
 )
-from kafkaesque.machines.transaction_commands import (
+from kafkaesque.machines.transactions.transaction_commands import (
     Add,
     Added,
-    Decision,
     End,
     Ended,
     Inited,
     Prepared,
     Producer,
-    ReplyTo,
 )
-from kafkaesque.machines.transaction_records import Place
-from kafkaesque.machines.transactions import Transactions
+from kafkaesque.machines.transactions.transaction_errors import TransactionError
+from kafkaesque.machines.transactions.transaction_records import Place
 from kafkaesque.sim.broker_life import (
     ANSWER_MS_MAX,
     LEDGER,
@@ -52,11 +49,11 @@ from kafkaesque.sim.checks import Violation
 
 ZOMBIE = b"of a zombie"
 WAITS = 5
-"""Pauses for which a prepared transaction is left alone: together longer than its time-out."""
+"""Pauses for which a prepared transaction is left alone: together longer than its timeout."""
 
 
 class Truth(Enum):
-    """What a producer knows of the end of a transaction."""
+    """What a producer knows about the end of a transaction."""
 
     OPEN = auto()
     COMMITTED = auto()
@@ -65,7 +62,7 @@ class Truth(Enum):
 
 
 class Tale:
-    """One transaction: what was written in it, and how its producer believes that it ended."""
+    """One transaction: its written values, and how its producer believes it ended."""
 
     def __init__(self, name: str, number: int) -> None:
         self.name = f"{name}.{number}"
@@ -76,7 +73,7 @@ class Tale:
 
 
 class Transactor(Living):
-    """One producer with a transactional id, which consumes from nowhere and produces to LEDGER."""
+    """One producer with a transactional id, which consumes nothing and produces to LEDGER."""
 
     def __init__(
         self, world: BrokerWorld, chance: random.Random, name: str, *, is_v2: bool
@@ -88,7 +85,7 @@ class Transactor(Living):
         self._sequences: dict[int, int] = {}
         self._zombie: Producer | None = None
 
-    # ── what it does ─────────────────────────────────────────────────────────────────────────
+    # ── behaviour ────────────────────────────────────────────────────────────────────────────
 
     def _live(self) -> Life:
         while True:
@@ -109,7 +106,7 @@ class Transactor(Living):
             self._sequences = {}
 
     def _transact(self) -> Life:
-        """Do one transaction; return whether the producer may go on with the next."""
+        """Do one transaction; return whether the producer may continue with the next."""
         tale = Tale(self.name, len(self.tales) + 1)
         self.tales.append(tale)
         if self._zombie is not None and self._chance.random() < 0.3:
@@ -129,7 +126,7 @@ class Transactor(Living):
         return (yield from self._end(tale, is_commit=is_commit, is_prepared=is_prepared))
 
     def _leave(self) -> Life:
-        """Prepare, and let the time-out pass; return whether it is prepared."""
+        """Prepare, and let the timeout pass; return whether it is prepared."""
         answer = yield self._prepare(self.name, self._producer)
         if not isinstance(answer, Prepared):
             return False
@@ -167,16 +164,14 @@ class Transactor(Living):
                 tale.has_offset = True
                 return True
             yield self._pause(30)
-        tale.has_offset = True  # it may have been kept aside all the same
+        tale.has_offset = True  # it may have been kept all the same
         return False
 
     def _end(self, tale: Tale, *, is_commit: bool, is_prepared: bool) -> Life:
         tries = TRIES_MAX if self._chance.random() < 0.8 else 1
         for _ in range(tries):
             before, tale.truth = tale.truth, Truth.UNKNOWN
-            answer = yield self._decide(
-                self.name, partial(self._end_command, is_commit, self._producer)
-            )
+            answer = yield self._ask(self._end_of(self._producer, is_commit=is_commit))
             if isinstance(answer, Ended):
                 tale.truth = Truth.COMMITTED if is_commit else Truth.ABORTED
                 self._world.count("transactions committed" if is_commit else "transactions aborted")
@@ -186,19 +181,19 @@ class Transactor(Living):
                 if before is Truth.OPEN and is_prepared:
                     raise Violation(f"{tale.name} was prepared, and could not be ended: {answer!r}")
                 if before is Truth.OPEN:
-                    tale.truth = Truth.ABORTED  # by the coordinator, after the time-out
+                    tale.truth = Truth.ABORTED  # by the coordinator, after the timeout
                 return False
             yield self._pause(50)
         self._world.count("transactions of unknown end")
         return False
 
     def _rise(self) -> Life:
-        """Go on as the producer that was replaced; nothing may come of it."""
+        """Continue as the replaced producer; it must be refused."""
         assert self._zombie is not None
         index = self._chance.randrange(PARTITIONS)
         sequence = self._sequences.get(index, 0)
         sent = yield self._send(self.name, index, self._zombie, sequence, ZOMBIE, adds=self._is_v2)
-        ended = yield self._decide(self.name, partial(self._end_command, True, self._zombie))  # noqa: FBT003
+        ended = yield self._ask(self._end_of(self._zombie, is_commit=True))
         if isinstance(ended, Ended):
             raise Violation(f"{self.name}: a fenced producer has ended a transaction")
         if isinstance(sent, KafkaesqueError) and isinstance(ended, TransactionError):
@@ -206,18 +201,13 @@ class Transactor(Living):
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
-    def _end_command(self, is_commit: bool, producer: Producer, to: ReplyTo) -> Decide:  # noqa: FBT001
-        def decide(machine: Transactions, now: Now, fresh_id: int) -> Decision:
-            command = End(
-                transactional_id=self.name,
-                producer=producer,
-                is_commit=is_commit,
-                bumps_epoch=self._is_v2,
-                fresh_id=fresh_id,
-            )
-            return machine.end(command, to, now)
-
-        return decide
+    def _end_of(self, producer: Producer, *, is_commit: bool) -> End:
+        return End(
+            transactional_id=self.name,
+            producer=producer,
+            is_commit=is_commit,
+            bumps_epoch=self._is_v2,
+        )
 
     def _add(self, topic_name: str, index: int) -> Step:
         producer = self._producer
@@ -233,9 +223,7 @@ class Transactor(Living):
                 places.append((self._chance.choice(others).topic_id, 0))
             add = Add(transactional_id=self.name, producer=producer, places=tuple(places))
             coordinator = broker.transactions.coordinators.of(self.name)
-            coordinator.ask(
-                self.name, lambda machine, now, _: machine.add(add, resume, now), resume
-            )
+            coordinator.ask(add, resume)
 
         return lambda resume: self._at(self._coordinator(self.name), partial(ask, resume), resume)
 
@@ -261,10 +249,7 @@ class Transactor(Living):
                 elif coordinator.has_ended(producer.producer_id, answer):
                     resume(None)
                 else:
-                    coordinator.ask(
-                        lambda groups, now: groups.commit_in_transaction(command, resume, now),
-                        resume,
-                    )
+                    coordinator.ask(command, resume)
 
             check = Check(
                 transactional_id=self.name,
@@ -280,7 +265,7 @@ class Transactor(Living):
         return start
 
     def fetch(self, found: Callable[[int], None]) -> None:
-        """Ask where the group is that goes on with each transaction."""
+        """Fetch the group's offset, which advances with each transaction."""
 
         def reply(answer: object) -> None:
             if isinstance(answer, Fetched):
@@ -289,7 +274,7 @@ class Transactor(Living):
 
         def ask(broker: Broker) -> None:
             coordinator = broker.coordinators.of(self.name)
-            coordinator.ask(lambda groups, _: groups.fetch(self.name, reply), reply)
+            coordinator.ask(FetchOffsets(group=self.name), reply)
 
         self._at(self._coordinator(self.name, OFFSETS_TOPIC), ask, lambda _: None)
 
@@ -300,6 +285,6 @@ class Transactor(Living):
         return machine.broker.catalog.topics.get(name)
 
     def _group_index(self) -> int | None:
-        self._coordinator(self.name, OFFSETS_TOPIC)  # so that the topic comes to be
+        self._coordinator(self.name, OFFSETS_TOPIC)  # creates the topic
         topic = self._topic(OFFSETS_TOPIC)
         return None if topic is None else partition_of(self.name, topic.partitions)

@@ -1,22 +1,22 @@
-"""All producers with transactional ids and all queries of a simulated cluster, and what must hold.
+"""All transactional producers and queries of a simulated cluster, and their invariants.
 
-- all or none of the records and offsets of a transaction come to be seen, on whatever brokers, and
-  what its producer was told of its end is true;
-- nothing that a fenced producer wrote is seen, and it ends nothing;
-- a prepared transaction is not ended before its limit but by who knows it;
-- a batch of a query is seen as it was decided first, in whole, or not at all, and a driver that was
-  replaced decides nothing;
-- the last stable offset is never beyond the high watermark, never goes back, and reaches it once
-  the time-outs of abandoned transactions are over.
+- all or none of a transaction's records and offsets become visible, on all brokers, and the
+  producer was told its true end;
+- nothing that a fenced producer wrote is visible, and it ends nothing;
+- before its limit, only a client that knows a prepared transaction ends it;
+- a query's batch is visible as first decided, as a whole, or not at all, and a replaced driver
+  decides nothing;
+- the last stable offset never exceeds the high watermark, never goes back, and reaches it once the
+  timeouts of abandoned transactions have passed.
 """
 
 import random
 from collections.abc import Iterator
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.topics import group_of
+from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog.group_names import group_of
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
 from kafkaesque.sim.broker_life import LEDGER, PARTITIONS
@@ -34,7 +34,7 @@ _OURS = b"mover-", b"spark/"
 
 
 class Transactors:
-    """As many as the settings of the world say; each has half of its habits from its number."""
+    """As many as the world's settings say; half of a producer's habits follow from its number."""
 
     def __init__(self, world: BrokerWorld) -> None:
         self._world = world
@@ -52,22 +52,22 @@ class Transactors:
         self._is_stopped = False
 
     def begin(self) -> None:
-        """Begin to want things."""
+        """Start to send requests."""
         if self._all or self._queries:
             self._world.schedule(1, self._look)
         for one in (*self._all, *self._queries):
             one.begin()
 
     def stop(self) -> None:
-        """Die, all of them, with whatever is open."""
+        """Stop them all, leaving open transactions as they are."""
         self._is_stopped = True
         for one in (*self._all, *self._queries):
             one.is_stopped = True
 
-    # ── meanwhile ────────────────────────────────────────────────────────────────────────────
+    # ── during the run ───────────────────────────────────────────────────────────────────────
 
     def _look(self) -> None:
-        """Make the topic if it is not there, and read what is committed of it."""
+        """Create the topic if it does not exist, and read its committed records."""
         if self._is_stopped:
             return
         self._world.schedule(1 + self._chance.randrange(_LOOK_PAUSE), self._look)
@@ -92,7 +92,7 @@ class Transactors:
         self._world.ask_broker(machine, ask)
 
     def _read(self, index: int) -> list[bytes]:
-        """Return what a reader of committed records sees, from the newest leader if it is able."""
+        """Return what a read-committed consumer sees at the newest leader, if that is able."""
         machine = self._leading(index)
         values: list[bytes] = []
         if machine is None or machine not in self._world.able():
@@ -109,7 +109,7 @@ class Transactors:
         self._world.ask_broker(machine, ask)
         self._seen.update(values)
         if ZOMBIE in values:
-            raise Violation("what a fenced producer wrote is seen")
+            raise Violation("a record of a fenced producer is visible")
         return values
 
     def _check_stable(self, index: int, partition: Partition) -> None:
@@ -132,10 +132,10 @@ class Transactors:
                 return None if leader is None else self._world.nodes[leader.raft.node]
         return None
 
-    # ── in the end ───────────────────────────────────────────────────────────────────────────
+    # ── at the end ───────────────────────────────────────────────────────────────────────────
 
     def are_ended(self) -> bool:
-        """Whether nothing is open any more: nobody lives who could end it but the coordinators."""
+        """Return whether nothing is open any more: only the coordinators are left to end it."""
         self._world.heal()
         brokers = [machine.broker for machine in self._world.nodes.values()]
         if not any(b is not None and LEDGER in b.catalog.topics for b in brokers):
@@ -160,7 +160,7 @@ class Transactors:
         return stable == partition.replica.log.end_offset
 
     def check_end(self) -> None:
-        """Compare what is seen in the end with what the producers were told."""
+        """Compare the records visible at the end with the answers to the producers."""
         if not self._all and not self._queries:
             return
         values = [value for index in range(PARTITIONS) for value in self._read(index)]
@@ -169,7 +169,7 @@ class Transactors:
         if len(set(mine)) != len(mine):
             raise Violation("a record of a transaction is seen twice")
         if not {one for one in self._seen if one.startswith(_OURS)} <= found:
-            raise Violation("what was seen as committed is not there in the end")
+            raise Violation("a record once seen as committed is missing at the end")
         for one in self._all:
             for tale in one.tales:
                 _check_tale(tale, found)
@@ -197,7 +197,7 @@ class Transactors:
 def _check_tale(tale: Tale, found: set[bytes]) -> None:
     seen = [value in found for value in tale.values]
     if any(seen) and not all(seen):
-        raise Violation(f"of transaction {tale.name} some is seen and some is not")
+        raise Violation(f"transaction {tale.name} is only partly visible")
     if tale.truth is Truth.COMMITTED and not all(seen):
         raise Violation(f"transaction {tale.name} was committed and is not seen")
     if tale.truth in (Truth.ABORTED, Truth.OPEN) and any(seen):
@@ -205,12 +205,12 @@ def _check_tale(tale: Tale, found: set[bytes]) -> None:
 
 
 def _committed(partition: Partition) -> Iterator[bytes]:
-    """Yield what a client shows that reads committed records alone."""
+    """Yield the values that a read-committed client shows."""
     stable, offset = partition.stable_offset, partition.first_offset
     while offset < stable:
         views = list(split_batches(partition.read(offset, _READ_BYTES, below=stable)))
         if not views:
-            return  # what is committed is not on this disk yet
+            return  # the committed records are not on this disk yet
         aborted = partition.aborted(offset, views[-1].end_offset)
         pending = sorted(aborted, key=lambda one: one.first_offset)
         skipped: set[int] = set()

@@ -1,31 +1,28 @@
 """A simulated cluster of whole brokers: catalog, placement, leaders, coordinators and all.
 
-Time and chance are as in `sim/world.py`; what runs on the disks is the class `Broker` itself. The
-brokers reach each other through `Carrier`, the simulated twin of the links between real ones.
+Time and chance are as in `sim/world.py`; the disks run the class `Broker` itself. The brokers reach
+each other through `Carrier`, the simulated counterpart of real links.
 """
 
-import heapq
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from kafkaesque.broker.broker import CATALOG_GROUP, Broker
-from kafkaesque.broker.copies import CopyAsked, CopyTold
-from kafkaesque.broker.leaders import LeadersTold
-from kafkaesque.broker.membership import Membership
-from kafkaesque.broker.peers import AnswerTo, CopyTo, RangeTo, ReplyTo
-from kafkaesque.broker.ranges import RangeAnswer, RangeAsked
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.wall_clocks import ClockTold
+from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.cluster.calls import CALLS, CallKind
+from kafkaesque.broker.cluster.membership import Membership
+from kafkaesque.broker.cluster.wall_clocks import ClockTold
+from kafkaesque.broker.replication.leader_table import LeadersTold
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.entry import LogStart, Voters
 from kafkaesque.errors import LogError
-from kafkaesque.machines.catalog import INTERNAL_TOPICS
-from kafkaesque.machines.catalog_commands import Command, Reply, Unknown
-from kafkaesque.machines.transaction_questions import Answer, Question
+from kafkaesque.machines.catalog.catalog import INTERNAL_TOPICS
+from kafkaesque.machines.catalog.catalog_commands import Refused, Unknown
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.raft.messages import AppendAccepted, Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.sim.broker_checks import BrokerChecks
@@ -34,56 +31,45 @@ from kafkaesque.sim.broker_settings import BrokerSettings, draw_brokers
 from kafkaesque.sim.checks import GroupChecks, Watch
 from kafkaesque.sim.disk import PowerLost, SimDisk
 from kafkaesque.sim.network import Network
+from kafkaesque.sim.schedule import NodeClock, Schedule
 from kafkaesque.sim.settings import NetworkFaults
-from kafkaesque.sim.world import NodeClock, WorldClock
 from kafkaesque.types import GroupId, NodeId
 
-_STEPS_AT_ONCE = 20
+SLICE_MS = 1
+"""The delay until the next slice of long work, with other events between."""
 _encode = msgspec.msgpack.encode
-_commands = msgspec.msgpack.Decoder(Command)
-_questions = msgspec.msgpack.Decoder(Question)
-_ranges_asked = msgspec.msgpack.Decoder(RangeAsked)
-_copies_asked = msgspec.msgpack.Decoder(CopyAsked)
-Call: TypeAlias = Literal["command", "transaction", "range", "copy"]
-_DECODERS: dict[Call, msgspec.msgpack.Decoder[Any]] = {
-    "command": msgspec.msgpack.Decoder(Reply),
-    "transaction": msgspec.msgpack.Decoder(Answer),
-    "range": msgspec.msgpack.Decoder(RangeAnswer),
-    "copy": msgspec.msgpack.Decoder(CopyTold),
-}
-"""What comes back of each kind of call."""
+
+Q = TypeVar("Q")
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A command on its way."""
+    """A question in flight."""
 
     source: NodeId
     target: NodeId
     serial: int
-    command: bytes
-    kind: Call = "command"
+    kind: int
+    question: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A reply on its way back."""
+    """A reply in flight."""
 
     source: NodeId
     target: NodeId
     serial: int
+    kind: int
     reply: bytes
-    kind: Call = "command"
 
-
-Word: TypeAlias = Reply | Answer | RangeAnswer | CopyTold
-"""What comes back of a call."""
 
 Frame: TypeAlias = Message | Beat | LeadersTold | ClockTold | Asked | Answered
 
 
 class Carrier:
-    """One broker's way to the others."""
+    """One broker's connection to the others."""
 
     def __init__(self, world: "BrokerWorld", node: NodeId) -> None:
         self._world = world
@@ -91,46 +77,31 @@ class Carrier:
         self._waiting: dict[int, Callable[[Any], None]] = {}
 
     def send(self, group: GroupId, message: Message) -> None:
-        """Carry a message of a group."""
+        """Send a message of a group."""
         if isinstance(message, AppendAccepted):
             self._world.checks.accepted(group, message)
         self._world.network.send(group, message)
 
     def is_sending(self, group: GroupId, target: NodeId) -> bool:
-        """Return whether an append still waits: this world's network takes all at once."""
+        """Return whether an append still waits: this world's network accepts everything at once."""
         return self._world.network.is_sending(group, self._node, target)
 
     def beat(self, beat: Beat) -> None:
-        """Carry a beat."""
+        """Send a beat."""
         self._world.network.send("", beat)
 
     def tell(self, told: LeadersTold | ClockTold) -> None:
-        """Carry word of leaders or of the time."""
+        """Send the known leaders, or the time."""
         self._world.network.send("", told)
 
-    def ask(self, target: NodeId, command: Command, reply: ReplyTo) -> None:
-        """Carry a command, at most once, and the reply back, or give up after a while."""
-        self._ask(target, _encode(command), reply)
-
-    def consult(self, target: NodeId, question: Question, answer: AnswerTo) -> None:
-        """Carry a question about transactions, as a command is carried."""
-        self._ask(target, _encode(question), answer, "transaction")
-
-    def ask_range(self, target: NodeId, asked: RangeAsked, told: RangeTo) -> None:
-        """Carry a question for some of a log, as a command is carried."""
-        self._ask(target, _encode(asked), told, "range")
-
-    def ask_copy(self, target: NodeId, asked: CopyAsked, told: CopyTo) -> None:
-        """Carry a question how a copy is, as a command is carried."""
-        self._ask(target, _encode(asked), told, "copy")
-
-    def _ask(
+    def ask(
         self,
         target: NodeId,
-        data: bytes,
-        reply: Callable[[Any], None],
-        kind: Call = "command",
+        kind: CallKind[Q, A],
+        question: Q,
+        reply: Callable[[A | Refused | Unknown], None],
     ) -> None:
+        """Send a question, at most once, and return the reply, or give up after a timeout."""
         world = self._world
         serial = world.next_serial()
         self._waiting[serial] = reply
@@ -139,8 +110,8 @@ class Carrier:
             source=self._node,
             target=target,
             serial=serial,
-            command=data,
-            kind=kind,
+            kind=kind.number,
+            question=_encode(question),
         )
         world.network.send("", asked)
 
@@ -150,42 +121,38 @@ class Carrier:
 
         world.schedule(world.settings.ask_ms, give_up)
 
-    def answered(self, serial: int, reply: Word) -> None:
-        """Hand a reply to the one who waits for it, if somebody still does."""
+    def answered(self, serial: int, reply: object) -> None:
+        """Pass a reply to its callback, if one still waits."""
         waiting = self._waiting.pop(serial, None)
         if waiting is not None:
             waiting(reply)
 
     def forget(self) -> None:
-        """Forget those who wait: their process has ended."""
+        """Drop the waiting callbacks: their process has ended."""
         self._waiting.clear()
 
 
-class BrokerWorld:
+class BrokerWorld(Schedule):
     """A cluster of brokers, from one seed."""
 
     def __init__(self, seed: int, settings: BrokerSettings | None = None) -> None:
+        super().__init__()
         self.seed = seed
         self.chance = random.Random(seed)
         self.settings = settings if settings is not None else draw_brokers(self.chance)
-        self.clock = WorldClock()
-        self.steps = 0
-        self.counts: dict[str, int] = {}
         self.nodes: dict[NodeId, BrokerNode] = {}
         self.directories: dict[NodeId, bytes] = {}
         self.on_acted: Callable[[NodeId], None] = _ignore
-        """Told of every node that did something, after it was checked."""
+        """Called for every node that acted, after its check."""
         self.groups: dict[GroupId, GroupChecks] = {}
         self.rotten: dict[GroupId, set[NodeId]] = {}
-        """Where files of a group were damaged, until they are known to be mended."""
+        """The nodes where files of a group were damaged, until known to be mended."""
         self.checks = BrokerChecks(self.groups)
         self.network: Network[Frame] = Network(
             self.settings.network, self.chance, self.schedule, self._deliver
         )
         self._carriers: dict[NodeId, Carrier] = {}
         self._watches: dict[Replica, Watch] = {}
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._serial = 0
         self._asked: set[int] = set()
         everybody = range(1, self.settings.brokers + 1)
         voters = self.settings.voters
@@ -193,46 +160,10 @@ class BrokerWorld:
         for node in everybody:
             self.add(node, first, node.to_bytes(16, "big"))
 
-    # ── time ─────────────────────────────────────────────────────────────────────────────────
-
-    def schedule(self, delay: int, callback: Callable[[], None]) -> None:
-        """Let something happen later."""
-        heapq.heappush(self._events, (self.clock.time + delay, self.next_serial(), callback))
-
-    def next_serial(self) -> int:
-        """Return a number that was never returned before."""
-        self._serial += 1
-        return self._serial
-
-    def step(self) -> None:
-        """Let the next event happen."""
-        time, _, callback = heapq.heappop(self._events)
-        self.clock.time = time
-        callback()
-
-    def run(self, steps: int) -> None:
-        """Let this many steps happen; raises Violation."""
-        end = self.steps + steps
-        while self.steps < end:
-            self.step()
-
-    def run_until(self, is_done: Callable[[], bool], steps_max: int) -> bool:
-        """Run until something holds; return whether it did before about `steps_max` steps."""
-        for _ in range(0, steps_max, _STEPS_AT_ONCE):
-            if is_done():
-                return True
-            for _ in range(_STEPS_AT_ONCE):
-                self.step()
-        return is_done()
-
-    def count(self, kind: str) -> None:
-        """Count something for the table at the end."""
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-
     # ── nodes ────────────────────────────────────────────────────────────────────────────────
 
     def able(self) -> list[BrokerNode]:
-        """Return the nodes that clients can talk to."""
+        """Return the nodes that clients can reach."""
         return [
             machine
             for machine in self.nodes.values()
@@ -240,11 +171,11 @@ class BrokerWorld:
         ]
 
     def is_paused(self, machine: BrokerNode) -> bool:
-        """Whether a node's process stands still."""
+        """Return whether a node's process is paused."""
         return machine.paused_until > self.clock.time
 
     def start(self, machine: BrokerNode) -> None:
-        """Start a node that is down; it may fail, and is tried again later."""
+        """Start a node that is down; if that fails, it is retried later."""
         self._carriers[machine.node].forget()
         try:
             self.act(machine, machine.start)
@@ -253,7 +184,7 @@ class BrokerWorld:
             machine.kill()
 
     def heal(self) -> None:
-        """End all faults: start every node, mend the network, make the disks good."""
+        """End all faults: start every node, heal the network, repair the disks."""
         self.network.heal()
         self.network.faults = NetworkFaults(delay_max=self.settings.network.delay_max)
         for machine in self.nodes.values():
@@ -265,14 +196,13 @@ class BrokerWorld:
                 self.start(machine)
 
     def act(self, machine: BrokerNode, action: Callable[[], None]) -> None:
-        """Let a node do something; the power may fail in the middle of it. Then check it."""
+        """Run an action on a node, in which the power may fail. Then check the node."""
         try:
             action()
-            machine.after_event()
             if machine.broker is not None:
                 machine.broker.flush()
-                machine.after_event()
-            self._check(machine)  # which reads, and what reads may repair an index
+            machine.after_event()
+            self._check(machine)  # the check reads, and a read may repair an index
         except PowerLost:
             self.count("power lost while writing")
             machine.lose_power()
@@ -286,17 +216,17 @@ class BrokerWorld:
                 self.checks.after_step(machine.node, machine.life, machine.broker)
 
     def watch_now(self, replica: Replica) -> None:
-        """Check a replica at once: somebody is being told of its commit."""
+        """Check a replica at once: its commit is being reported."""
         self._watches[replica].after_step()
 
     def ask_broker(self, machine: BrokerNode, question: Callable[[Broker], None]) -> None:
-        """Let a client ask something of a broker that is up; errors are for the client."""
+        """Run a client's request at a broker that is up; errors are for the client."""
         broker = machine.broker
         assert broker is not None
         self.act(machine, lambda: question(broker))
 
     def leading(self, group: GroupId) -> Replica | None:
-        """Return the replica that serves a group in the newest term, if one does."""
+        """Return the replica that serves a group in the newest term, if any."""
         found = [
             replica
             for machine in self.nodes.values()
@@ -307,7 +237,7 @@ class BrokerWorld:
         return max(found, key=lambda replica: replica.raft.term, default=None)
 
     def add(self, node: NodeId, voters: Voters, directory: bytes) -> None:
-        """Put another machine there, with an empty disk, and start it."""
+        """Add another machine with an empty disk, and start it."""
         settings = self.settings
         clock = NodeClock(self.clock)
         disk = SimDisk(self.chance, partial(self._schedule_sync, node), settings.disk, clock=clock)
@@ -322,6 +252,7 @@ class BrokerWorld:
         )
         configs = settings.log, settings.broker
         machine = BrokerNode(node, disk, clock, self.chance, configs, membership, self._opened)
+        machine.soon = partial(self._schedule_sync, node, SLICE_MS)
         self.nodes[node] = machine
         self.directories[node] = directory
         if node == settings.brokers > settings.voters and settings.late_ms:
@@ -370,32 +301,25 @@ class BrokerWorld:
             case ClockTold():
                 broker.clocks.receive(frame)
             case Asked():
-                if frame.serial not in self._asked:  # a connection never doubles
+                if frame.serial not in self._asked:  # a connection never duplicates
                     self._asked.add(frame.serial)
                     reply = partial(self._reply, frame, machine.life)
-                    match frame.kind:
-                        case "transaction":
-                            broker.consult(_questions.decode(frame.command), reply)
-                        case "range":
-                            reply(broker.give_range(_ranges_asked.decode(frame.command)))
-                        case "copy":
-                            reply(broker.tell_copy(_copies_asked.decode(frame.command)))
-                        case "command":
-                            broker.carry_out(_commands.decode(frame.command), reply)
+                    kind = CALLS[frame.kind]
+                    broker.answer(kind, kind.question.decode(frame.question), reply)
             case Answered():
-                reply_of = _DECODERS[frame.kind].decode(frame.reply)
-                self._carriers[machine.node].answered(frame.serial, reply_of)
+                answer = CALLS[frame.kind].answer.decode(frame.reply)
+                self._carriers[machine.node].answered(frame.serial, answer)
             case _:
                 broker.deliver(group, frame)
 
-    def _reply(self, asked: Asked, life: int, reply: Word) -> None:
+    def _reply(self, asked: Asked, life: int, reply: object) -> None:
         if self.nodes[asked.target].life == life:
             answer = Answered(
                 source=asked.target,
                 target=asked.source,
                 serial=asked.serial,
-                reply=_encode(reply),
                 kind=asked.kind,
+                reply=_encode(reply),
             )
             self.network.send("", answer)
 
@@ -419,7 +343,7 @@ class BrokerWorld:
         if group not in self.groups:
             rotten = self.rotten.setdefault(group, set())
             self.groups[group] = GroupChecks(group, rotten)
-            # What machines live on is compacted by the brokers themselves.
+            # The brokers themselves compact the logs of machines.
             topic = group.split(".")[0]
             self.groups[group].is_compacted = topic in (CATALOG_GROUP, *INTERNAL_TOPICS)
         if not self.groups[group].is_compacted:
@@ -435,4 +359,4 @@ class BrokerWorld:
 
 
 def _ignore(_: NodeId) -> None:
-    """Nobody watches."""
+    """No callback is set."""

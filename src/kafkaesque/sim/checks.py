@@ -1,27 +1,27 @@
-"""What must hold after every step of a simulated cluster, watched as it happens.
+"""Invariants checked after every step of a simulated cluster.
 
-The five properties of Raft (figure 3 of the paper), and what clients were promised on top:
+The five properties of Raft (figure 3 of the paper), and the promises to clients on top:
 
 - election safety: one leader per term;
 - leader append-only: a leader never cuts its own log;
 - log matching: entries with the same index and term are equal, and so are their predecessors;
 - leader completeness: a new leader holds everything that was committed in earlier terms;
-- state machine safety: one value per index, whoever commits it;
-- nothing is cut below a replica's commit, the commit never goes back, no log begins beyond it,
-  and the high watermark is where it says;
-- no record is deleted by age that is younger, by the true time, than its topic keeps it;
-- offsets are dense; what was acknowledged is committed, and found again at the end. Under a flush
-  policy that allows it, a loss of power may take what was not synced, and nothing else may.
+- state machine safety: one value per index, whichever replica commits it;
+- nothing is cut below a replica's commit, the commit never goes back, no log starts beyond it, and
+  the high watermark matches it;
+- no record is deleted by age that is younger, by the true time, than its topic's retention;
+- offsets are dense; acknowledged records are committed, and found again at the end. Under a flush
+  policy that allows it, a power loss may take unsynced records, and nothing else may.
 
-Each check looks only at what has just changed, so that all of them together cost little.
+Each check covers only the latest changes, so all of them together are cheap.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.entry import Entry, TermOpened, Voters
-from kafkaesque.errors import CorruptLog
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.raft.leadership import Leadership
 from kafkaesque.raft.raft import Role
 from kafkaesque.record.read import read_records
@@ -33,12 +33,12 @@ _READ_BYTES = 1 << 16
 
 
 class Violation(AssertionError):
-    """A promise was broken; the text says which."""
+    """A broken invariant; the text says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What an entry looked like when it was first written, and what came before it."""
+    """An entry as it was first written, and the term before it."""
 
     end: Index
     digest: object
@@ -46,7 +46,7 @@ class Seen:
 
 
 class GroupChecks:
-    """The history of one group, over the lives of all its replicas."""
+    """The history of one group, over the runs of all its replicas."""
 
     def __init__(self, group: GroupId, damaged: Set[NodeId]) -> None:
         self.group = group
@@ -55,17 +55,17 @@ class GroupChecks:
         self.committed_end: Index = 0
         self.acknowledged = 0
         self.promised: list[tuple[Offset, list[bytes | None]]] = []
-        """Every batch that a client was told is safe: its first offset and its values."""
+        """Every acknowledged batch: its first offset and its values."""
         self.is_compacted = False
         """Once true, batches may have lost superseded records, or be gone."""
         self.retention_ms: int | None = None
-        """For how long records are kept, if that is known."""
+        """How long records are kept, if known."""
         self._unwanted_below: Offset = 0
         self._damaged = damaged
         self._written: dict[tuple[Index, Term], Seen] = {}
         self._index_at: dict[Offset, Index] = {}
         self._committed_in: dict[Index, Term] = {}
-        """The term of the leader that committed what begins here."""
+        """The term of the leader that committed the entry starting here."""
         self._unproven: list[tuple[Offset, list[bytes | None]]] = []
 
     def appended(self, replica: Replica, entries: Sequence[Entry]) -> None:
@@ -80,7 +80,7 @@ class GroupChecks:
                 raise Violation(f"log matching: two values at {entry.first} of term {entry.term}")
 
     def truncated(self, replica: Replica, index: Index, commit: Index) -> None:
-        """Leader append-only, and no cut below what the replica held for committed before."""
+        """Leader append-only, and no cut below what the replica considered committed."""
         if replica.raft.role is Role.LEADER:
             raise Violation("leader append-only: a leader cut its own log")
         if index < commit:
@@ -96,13 +96,13 @@ class GroupChecks:
         self.prove_acknowledged()
 
     def led(self, replica: Replica, leadership: Leadership) -> None:
-        """Election safety and leader completeness, when a replica begins to lead."""
+        """Election safety and leader completeness, when a replica becomes leader."""
         raft = replica.raft
         other = self.leaders.setdefault(raft.term, raft.node)
         if other != raft.node:
             raise Violation(f"election safety: nodes {other} and {raft.node} lead term {raft.term}")
-        # The property speaks of what was committed in terms up to this one. Whoever hears of its
-        # election late, because its process stood still, leads a term that is over, and can commit
+        # The property covers entries committed in terms up to this one. A replica that hears of its
+        # election late, because its process was paused, leads a term that is over, and can commit
         # nothing in it.
         before = [e for at, e in self.committed.items() if self._committed_in[at] <= raft.term]
         committed_end = max((entry.end for entry in before), default=0)
@@ -128,18 +128,18 @@ class GroupChecks:
             raise Violation(f"committed entries cannot be read: {error}") from error
 
     def last_committed(self) -> tuple[Index, Term]:
-        """Return where what was committed ends, and the term of the last of it."""
+        """Return the end of the committed entries, and the term of the last one."""
         newest = max(self.committed, default=None)
         return self.committed_end, 0 if newest is None else self.committed[newest].term
 
     def acknowledge(self, offset: Offset, sent: list[bytes | None]) -> None:
-        """A client was told that its batch is safe at this offset; proven after the step."""
+        """Record an acknowledgement of a batch at this offset; proven after the step."""
         self.acknowledged += 1
         self.promised.append((offset, sent))
         self._unproven.append((offset, sent))
 
     def was_read(self, data: memoryview) -> None:
-        """A consumer was given these batches, by whomever: each must be committed, as it is."""
+        """Check batches that a consumer got: each must be committed, with equal values."""
         for view in split_batches(data):
             index = self._index_at.get(view.base_offset)
             if index is None:
@@ -149,7 +149,7 @@ class GroupChecks:
 
     @property
     def committed_end_offset(self) -> Offset:
-        """Up to here a consumer may have read, at one replica or another."""
+        """Up to here a consumer may have read, at some replica."""
         if not self._index_at:
             return 0
         newest = max(self._index_at)
@@ -157,21 +157,21 @@ class GroupChecks:
         return newest + entry.end - entry.first
 
     def was_refused(self, offset: Offset, first_offset: Offset) -> None:
-        """A leader whose log begins there told a consumer that this offset does not exist."""
+        """Check a leader's answer, with this log start, that an offset does not exist."""
         if first_offset <= offset <= self.committed_end_offset:
             raise Violation(f"offset {offset} was called out of range, and is committed")
 
     def delete_below(self, offset: Offset) -> None:
-        """A client asks for the end of all records before this."""
+        """Record a client's request to delete all records before this."""
         self._unwanted_below = max(self._unwanted_below, offset)
 
     def trimmed(
         self, old: Offset, new: Offset, now_ms: int, appended: Mapping[Offset, int]
     ) -> None:
-        """A log begins later than before: what is gone was old enough, or unwanted.
+        """Check a later log start: the dropped records must be old enough, or deleted by a client.
 
-        A producer's own time is right. What bears the time of a broker may bear any: that counts
-        from when it was `appended`, as far as who deletes it was there.
+        Timestamps from producers are right. Timestamps from brokers may be wrong: such records
+        count from when they were `appended`, if the deleting replica was present then.
         """
         if self.retention_ms is None:
             return
@@ -189,10 +189,10 @@ class GroupChecks:
                     raise Violation(f"offset {offset} was deleted {age_ms} ms after it was written")
 
     def forgot(self, replica: Replica, durable: Index) -> None:
-        """The only voter lost power under a policy that lets it forget what was not synced."""
+        """The only voter lost power under a policy that may lose unsynced records."""
         end, end_offset = replica.log.end, replica.log.end_offset
         if end < durable:
-            raise Violation(f"a loss of power took what was synced: {durable} is cut to {end}")
+            raise Violation(f"a power loss took synced records: {durable} is cut to {end}")
         self.committed = {at: entry for at, entry in self.committed.items() if entry.end <= end}
         self.committed_end = min(self.committed_end, end)
         self._index_at = {at: index for at, index in self._index_at.items() if index < end}
@@ -200,7 +200,7 @@ class GroupChecks:
         self._unproven = [promise for promise in self._unproven if promise[0] < end_offset]
 
     def prove_acknowledged(self) -> None:
-        """What was acknowledged is committed; raises if it is not, or if it is something else."""
+        """Raise if acknowledged records are not committed, or committed with other values."""
         unproven: list[tuple[Offset, list[bytes | None]]] = []
         for offset, sent in self._unproven:
             index = self._index_at.get(offset)
@@ -214,7 +214,7 @@ class GroupChecks:
             raise Violation(f"offset {unproven[0][0]} was acknowledged but is not committed")
 
     def all_proven(self) -> None:
-        """In the end nothing may be left that was acknowledged and never seen committed."""
+        """Raise if any acknowledged record was never seen committed."""
         self.prove_acknowledged()
         if self._unproven:
             raise Violation(f"offset {self._unproven[0][0]} was acknowledged and is lost")
@@ -227,7 +227,7 @@ class GroupChecks:
             self._compare(known, entry)
             return
         if entry.first < self.committed_end:
-            raise Violation(f"entry {entry.first} begins inside another committed one")
+            raise Violation(f"entry {entry.first} starts inside another committed one")
         if entry.first > self.committed_end:
             raise Violation(
                 f"offsets have a gap: committed up to {self.committed_end}, then {entry.first}"
@@ -243,7 +243,7 @@ class GroupChecks:
         self.committed_end = entry.end
 
     def _compare_values(self, replica: Replica, start: Index) -> None:
-        """Read the log from disk as a follower would get it; what is missing must be a hole."""
+        """Read the log from disk as a follower would get it; missing entries must be holes."""
         found: set[Index] = set()
         for entry in self._read(replica, start, self.committed_end):
             known = self.committed.get(entry.first)
@@ -255,7 +255,7 @@ class GroupChecks:
             raise Violation(f"committed entry {missing[0]} is missing from the log")
 
     def _read(self, replica: Replica, first: Index, stop: Index) -> Iterator[Entry]:
-        """Yield what the log holds; damage that it finds itself on a damaged disk is no news."""
+        """Yield the log's entries; damage that it detects on a damaged disk is expected."""
         try:
             while first < stop:
                 entries = replica.log.entries(first, _READ_BYTES)
@@ -288,7 +288,7 @@ class Watch:
         self._start = replica.log.start.first_offset
         self._now_ms = now_ms
         self._appended_ms: dict[Offset, int] = {}
-        """When this replica got what it has appended, if records are not kept for ever."""
+        """When this replica appended each batch, if retention is limited."""
         self._checks = checks
         self._commit = replica.raft.commit
         self._leadership: Leadership | None = None
@@ -311,12 +311,12 @@ class Watch:
         log.truncate = watched_truncate  # type: ignore[method-assign]
 
     def after_step(self) -> None:
-        """Check what the last step changed."""
+        """Check the changes of the last step."""
         raft = self.replica.raft
         if self.replica.error is not None:
             return
         if self.replica.log.start.index > raft.commit:
-            raise Violation(f"a log begins beyond what is committed there, at {raft.commit}")
+            raise Violation(f"a log starts beyond its own commit, at {raft.commit}")
         if self.replica.log.start.first_offset > self._start:
             before, self._start = self._start, self.replica.log.start.first_offset
             appended = self._appended_ms if self.replica.is_serving else {}
@@ -334,7 +334,7 @@ class Watch:
 
 
 def digest(entry: Entry) -> object:
-    """Return something that is equal exactly for equal entries."""
+    """Return a value that is equal exactly for equal entries."""
     if isinstance(entry.payload, TermOpened | Voters):
         return entry.payload
     return bytes(entry.payload)

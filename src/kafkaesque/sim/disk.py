@@ -1,8 +1,8 @@
-"""A disk in memory that fails as real ones do, and the same way again for the same seed.
+"""A disk in memory that fails as real ones do, reproducibly for the same seed.
 
-It keeps the rules of the log's disk seam and no more than these: `crash` loses or tears what was
-not synced, a failed sync loses its data for good while reads still show it, a full disk writes a
-part, a bit flips. `sim/inode.py` has the model.
+It keeps exactly the rules of the log's disk interface: `crash` loses or tears unsynced writes, a
+failed sync loses its data for good while reads still show it, a full disk writes a part, a bit
+flips. `sim/inode.py` has the model.
 """
 
 import errno
@@ -20,7 +20,7 @@ from kafkaesque.types import Buffer
 __all__ = ["CrashPolicy", "DiskFaults", "PowerLost", "SimDisk", "SimFile"]
 
 Schedule = Callable[[int, Callable[[], None]], object]
-"""Calls something after a delay, in the world's own time."""
+"""Runs a callback after a delay, in the world's own time."""
 
 Marks = list[tuple[Inode | Folder, int]]
 """What a sync covers: everything before the change of that number."""
@@ -37,7 +37,7 @@ class PowerLost(BaseException):
 
 
 class SimFile:
-    """A handle on a file of a `SimDisk`; dead after the disk's next crash."""
+    """A handle on a file of a `SimDisk`; invalid after the disk's next crash."""
 
     __slots__ = ("_disk", "_inode", "_life", "_path")
 
@@ -135,11 +135,11 @@ class SimFile:
 class SimDisk:
     """A file system in memory, with a power switch.
 
-    Syncs complete through `schedule` after a delay that chance chooses; without it, at once.
-    `operations` counts everything that changes the disk; set `crash_after` to have the power fail
-    inside the operation of that number, as `PowerLost`. Then, or at any time, call `crash`: all
-    handles die, syncs under way never complete, and the disk can be opened again.
-    `faults` may be replaced at any time.
+    Syncs complete through `schedule` after a random delay; without it, at once. `operations` counts
+    everything that changes the disk; set `crash_after` to make the power fail inside the operation
+    of that number, as `PowerLost`. Then, or at any time, call `crash`: all handles become invalid,
+    syncs under way never complete, and the disk can be opened again. `faults` may be replaced at
+    any time.
     """
 
     def __init__(
@@ -159,11 +159,11 @@ class SimDisk:
         self.torn_writes = 0
         self.used_bytes = 0
         self.boots = 1
-        """How often the machine was started: once, and after each loss of power."""
+        """How often the machine was started: once, and after each power loss."""
         self._chance = chance
         self._schedule = schedule
         self._clock = clock
-        self._life = 0  # the number of crashes; handles and syncs of an earlier life are dead
+        self._life = 0  # the number of crashes; handles and syncs from before a crash are invalid
         self._power_ends_at = _NEVER
         self._fail_next_sync = False
         self._folders: dict[str, Folder] = {"": Folder()}
@@ -171,7 +171,7 @@ class SimDisk:
 
     @property
     def faults(self) -> DiskFaults:
-        """How the disk misbehaves from now on."""
+        """The disk's faults from now on."""
         return self._faults
 
     @faults.setter
@@ -181,7 +181,7 @@ class SimDisk:
 
     @property
     def crash_after(self) -> int | None:
-        """The number of the operation, counted from 1, that the power does not let finish."""
+        """The number of the operation, counted from 1, that a power loss interrupts."""
         return None if self._power_ends_at == _NEVER else self._power_ends_at
 
     @crash_after.setter
@@ -198,7 +198,7 @@ class SimDisk:
         """Create an empty file; raises FileExistsError."""
         folder, name = self._parent(path)
         if name in folder.names or name in folder.folders:
-            raise FileExistsError(errno.EEXIST, "exists already", path)
+            raise FileExistsError(errno.EEXIST, "already exists", path)
         self._begin_operation()
         inode = Inode()
         if self._clock is not None:
@@ -212,7 +212,7 @@ class SimDisk:
         return [] if found is None else sorted([*found.names, *found.folders])
 
     def make_folder(self, path: str) -> None:
-        """Create a folder and those above it, unless they exist; made durable before it returns."""
+        """Create a folder and its missing parents; durable on return."""
         _check_path(path)
         self._begin_operation()
         above = self._folders[""]
@@ -225,7 +225,7 @@ class SimDisk:
             above = self._folders.setdefault(so_far, Folder())
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in its folder, atomically replacing what had that name."""
+        """Rename a file within its folder, atomically replacing any file of that name."""
         assert source != target, "a rename changes the name"
         folder, old_name = self._parent(source)
         target_folder, new_name = self._parent(target)
@@ -236,7 +236,7 @@ class SimDisk:
         folder.change(old_name, new_name, inode)
 
     def remove(self, path: str) -> None:
-        """Remove a file; raises FileNotFoundError. Who has it open may still use it."""
+        """Remove a file; raises FileNotFoundError. Open handles stay usable."""
         folder, name = self._parent(path)
         inode = _existing(folder, name, path)
         self._begin_operation()
@@ -244,14 +244,14 @@ class SimDisk:
         folder.change(name, None, None)
 
     def rename_folder(self, source: str, target: str) -> None:
-        """Give a folder a name beside it that is free; durable when this returns."""
+        """Rename a folder to a free name in the same parent folder; durable on return."""
         above, old_name = self._parent(source)
         target_above, new_name = self._parent(target)
         assert above is target_above, "a folder stays where it is"
         if old_name not in above.folders:
             raise FileNotFoundError(errno.ENOENT, "no such folder", source)
         if new_name in above.names or new_name in above.folders:
-            raise FileExistsError(errno.EEXIST, "exists already", target)
+            raise FileExistsError(errno.EEXIST, "already exists", target)
         self._begin_operation()
         del above.folders[old_name]
         above.folders[new_name] = None
@@ -276,11 +276,11 @@ class SimDisk:
         return "simulated"
 
     def boot_id(self) -> str:
-        """Return the name of the machine's present run; another one after a loss of power."""
+        """Return the ID of the machine's current boot; it changes after a power loss."""
         return f"boot {self.boots}"
 
     def space(self) -> tuple[int, int]:
-        """Return how many bytes the disk has in all, and how many of them are free."""
+        """Return the disk's total size and its free space, in bytes."""
         return self._full_at, max(0, self._full_at - self.used_bytes)
 
     def sync(self, files: Sequence[File], folders: Sequence[str], done: Synced) -> None:
@@ -305,11 +305,11 @@ class SimDisk:
             raise error
 
     def kill(self) -> None:
-        """Let the process die, not the machine: handles die, un-synced bytes stay un-synced."""
+        """Kill the process, not the machine: handles become invalid, unsynced bytes remain."""
         self._restart()
 
     def crash(self, policy: CrashPolicy = CrashPolicy.TORN) -> None:
-        """Let the power fail and come back: what was not synced is lost as `policy` says."""
+        """Cut the power and restore it: unsynced data is lost as `policy` says."""
         self._restart()
         self.boots += 1
         used = 0
@@ -322,17 +322,17 @@ class SimDisk:
         self.used_bytes = used
 
     def wipe(self) -> None:
-        """Replace the disk by an empty one; handles die and syncs under way never complete."""
+        """Replace the disk with an empty one; handles become invalid, syncs never complete."""
         self._restart()
         self._folders = {"": Folder()}
         self.used_bytes = 0
 
     def image(self) -> dict[str, Folder]:
-        """Return what is on the disk now, as an image of the machine keeps it."""
+        """Return a copy of the disk's content, as a machine image."""
         return deepcopy(self._folders)
 
     def restore(self, image: dict[str, Folder]) -> None:
-        """Replace all that is on the disk by what was there when the image was made."""
+        """Replace the disk's content with that of an image."""
         self._restart()
         self.boots += 1
         self._folders = deepcopy(image)
@@ -340,15 +340,15 @@ class SimDisk:
         self.used_bytes = sum(len(inode.data) for inode in inodes)
 
     def fail_next_sync(self) -> None:
-        """Let the next `sync` or `sync_now` report EIO.
+        """Make the next `sync` or `sync_now` report EIO.
 
-        Its data is in limbo from then on: reads show it and later syncs succeed, but no crash
-        leaves it. Kernels do that: they count the pages as clean after the first report.
+        Its data is in limbo from then on: reads show it and later syncs succeed, but a crash loses
+        it. Kernels behave like this: they count the pages as clean after the first report.
         """
         self._fail_next_sync = True
 
     def mend(self, faults: DiskFaults) -> None:
-        """End every fault that is still to come, and behave as `faults` says."""
+        """Cancel every pending fault, and behave as `faults` says."""
         self.faults = faults
         self._power_ends_at = _NEVER
         self._fail_next_sync = False
@@ -359,7 +359,7 @@ class SimDisk:
         _existing(folder, name, path).flip_bit(position, bit)
 
     def spoil(self, path: str, position: int) -> None:
-        """Let the sector at a position be unreadable until it is written again."""
+        """Make the sector at a position unreadable until it is rewritten."""
         folder, name = self._parent(path)
         first = position // SECTOR_BYTES * SECTOR_BYTES
         _existing(folder, name, path).bad = range(first, first + SECTOR_BYTES)
@@ -377,7 +377,7 @@ class SimDisk:
     def _begin_sync(
         self, files: Sequence[File], folders: Sequence[str]
     ) -> Callable[[], OSError | None]:
-        """Note what a sync called now covers, and return what completes it."""
+        """Record what a sync called now covers, and return a function that completes it."""
         self._begin_operation()
         self.syncs += 1
         marks: Marks = []
@@ -420,8 +420,8 @@ def _make_durable(marks: Marks) -> OSError | None:
 
 def _fail(marks: Marks) -> OSError | None:
     for changed, end in marks:
-        # Names are journaled by the file system: what it could not commit stays to be committed,
-        # or it stops writing altogether. Only file contents can be lost unnoticed.
+        # The file system journals names: it commits them later, or stops writing altogether. Only
+        # file contents can be lost unnoticed.
         if isinstance(changed, Inode):
             changed.lose(end)
     return OSError(errno.EIO, "a simulated sync failed")

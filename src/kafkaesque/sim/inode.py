@@ -1,10 +1,10 @@
-"""What a simulated disk holds, and what of it survives when the power fails.
+"""The content of a simulated disk, and what of it survives a power loss.
 
-A file is what programs read now, what is durable, and the changes between the two, in order. A
-folder likewise. The rules of a crash are those that the log's disk seam states, taken at their
-worst: un-synced writes survive in whole, in pages or not at all, in any order; un-synced names
-survive as a prefix of the changes to their folder, because file systems journal them in order.
-Bytes that were durable are never harmed by un-synced writes beside them.
+A file is what programs read now, what is durable, and the changes between the two, in order. So is
+a folder. A crash takes the log's disk rules at their worst: unsynced writes survive in whole, in
+pages or not at all, in any order; unsynced names survive as a prefix of the changes to their
+folder, because file systems journal them in order. Unsynced writes never harm durable bytes beside
+them.
 """
 
 import random
@@ -15,7 +15,7 @@ Change = tuple[int, bytes | None]
 """A write of these bytes at a position, or a cut to a size."""
 
 NameChange = tuple[str | None, str | None, "Inode | None"]
-"""In one step: the name that goes, the name that comes, and the file that it then means."""
+"""In one step: the name removed, the name added, and the file that it then names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +29,12 @@ class DiskFaults:
     """A sync takes at most this long."""
 
     page_bytes: int = 4096
-    """What the disk writes in one piece; small pages tear small batches too."""
+    """What the disk writes atomically; small pages tear small batches too."""
 
     prefix_rate: float = 0.5
-    """How often a crash keeps the first changes of a file and tears the next one, as disks do
-    that write in order; otherwise each change has its own fate."""
+    """How often a crash keeps the first changes of a file and tears the next one, as disks do that
+    write in order; otherwise each change has its own fate.
+    """
 
     keep_rate: float = 0.4
     """How often a change with its own fate survives in whole."""
@@ -42,7 +43,7 @@ class DiskFaults:
     """How often a write with its own fate survives in part; it is lost if neither applies."""
 
     size_lost_rate: float = 0.1
-    """How often a file that grew comes back with its durable size, whatever pages survived."""
+    """How often a file that grew comes back with its durable size, whichever pages survived."""
 
     full_at_bytes: int | None = None
     """All files together hold no more than this; a write beyond it is done in part."""
@@ -54,7 +55,7 @@ class DiskFaults:
 
 
 class CrashPolicy(Enum):
-    """What a crash does to everything that was not synced."""
+    """What a crash does to everything unsynced."""
 
     DROP_UNSYNCED = auto()
     KEEP_ALL = auto()
@@ -67,7 +68,7 @@ class Inode:
 
     Logs append. So while nothing below `durable_size` was changed, `base` is None and the durable
     bytes are the first `durable_size` of `data`: an append and its sync copy nothing else. The
-    first change below makes `base` a copy of the durable bytes, kept until all is synced.
+    first change below makes `base` a copy of the durable bytes, kept until everything is synced.
     """
 
     __slots__ = (
@@ -92,7 +93,7 @@ class Inode:
         self.is_linked = True
         self.modified_ms = 0
         self.bad: range | None = None
-        """Bytes that cannot be read until they are written again."""
+        """Bytes that are unreadable until rewritten."""
         self._first = 0  # the number of changes[0], counted from the file's creation
         self._only_appended = True  # true of all `changes`
 
@@ -113,7 +114,7 @@ class Inode:
         self.changes.append((position, chunk))
 
     def truncate(self, size: int) -> None:
-        """Cut in memory."""
+        """Cut the file in memory."""
         self._before_change_at(size)
         del self.data[size:]
         self.changes.append((size, None))
@@ -144,7 +145,7 @@ class Inode:
         self._drop_changes(count)
 
     def lose(self, end: int) -> None:
-        """Fail a sync: programs go on reading the changes, the disk will never get them."""
+        """Fail a sync: programs continue to read the changes, but the disk never gets them."""
         count = end - self._first
         if count > 0:
             self._detach()
@@ -152,7 +153,7 @@ class Inode:
             self._drop_changes(count)
 
     def crash(self, policy: CrashPolicy, chance: random.Random, faults: DiskFaults) -> int:
-        """Go back to what is durable, plus those un-synced changes that happen to survive.
+        """Revert to the durable content, plus the unsynced changes that happen to survive.
 
         Returns how many writes were torn.
         """
@@ -179,7 +180,7 @@ class Inode:
         return torn
 
     def flip_bit(self, position: int, bit: int) -> None:
-        """Damage one bit of what is read now, and of the durable copy where there is one."""
+        """Damage one bit of the current content, and of the durable copy if there is one."""
         self.data[position] ^= 1 << bit
         if self.base is not None and position < len(self.base):
             self.base[position] ^= 1 << bit
@@ -233,13 +234,13 @@ class Folder:
         del self.changes[:count]
 
     def lose(self, end: int) -> None:
-        """Fail a sync: the changes are seen until the next crash and never reach the disk."""
+        """Fail a sync: the changes are visible until the next crash and never reach the disk."""
         count = max(0, end - self._first)
         self._first += count
         del self.changes[:count]
 
     def crash(self, policy: CrashPolicy, chance: random.Random) -> None:
-        """Go back to the durable names, plus a prefix of the un-synced changes."""
+        """Revert to the durable names, plus a prefix of the unsynced changes."""
         match policy:
             case CrashPolicy.DROP_UNSYNCED:
                 kept = 0
@@ -265,7 +266,7 @@ def _apply(image: bytearray, change: Change) -> None:
 def _apply_torn(
     image: bytearray, changes: list[Change], chance: random.Random, faults: DiskFaults
 ) -> int:
-    """Let some changes survive, some of them in part; return how many were so torn."""
+    """Let some changes survive, some of them in part; return how many were torn."""
     torn = 0
     if chance.random() < faults.prefix_rate:
         kept = chance.randint(0, len(changes))
@@ -286,7 +287,7 @@ def _apply_torn(
 
 
 def _apply_pages(image: bytearray, change: Change, chance: random.Random, page_bytes: int) -> None:
-    """Keep some pages of a write; a lost page is what was there before, or zeros if it is new."""
+    """Keep some pages of a write; a lost page keeps its old content, or zeros if it is new."""
     position, chunk = change
     if chunk is None:  # a cut happens or not
         if chance.random() < 0.5:
@@ -306,7 +307,7 @@ def _apply_pages(image: bytearray, change: Change, chance: random.Random, page_b
 def _rename(names: dict[str, Inode], change: NameChange) -> None:
     gone, new, inode = change
     if gone is not None:
-        names.pop(gone, None)  # absent if it came by a change whose sync failed
+        names.pop(gone, None)  # absent if added by a change whose sync failed
     if new is not None:
         assert inode is not None
         names[new] = inode

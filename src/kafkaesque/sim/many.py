@@ -1,4 +1,4 @@
-"""Many seeds, on as many cores as there are: what held, what broke, and how to see it again."""
+"""Runs many seeds on several cores: results, failures, and how to reproduce them."""
 
 import os
 import traceback
@@ -25,31 +25,31 @@ _TASKS_AHEAD = 4
 
 
 class Kind(StrEnum):
-    """What the simulated nodes are."""
+    """The kind of simulated nodes."""
 
     LOGS = "logs"
     """Replicated logs alone: everything that can go wrong below a broker."""
     BROKERS = "brokers"
-    """Whole brokers: catalog, placement, leaders and coordinators on top of it."""
+    """Whole brokers: with catalog, placement, leaders and coordinators on top."""
     NARROW = "narrow"
     """Replicated logs over links on which a large record takes longer than an election."""
     CLOCKS = "clocks"
-    """Whole brokers that delete what is old, and whose clocks are wrong."""
+    """Whole brokers that delete old data, and whose clocks are wrong."""
     COPIES = "copies"
     """Whole brokers whose machines are restored from images of their disks."""
 
     ROT = "rot"
-    """Whole brokers whose disks lose what was written long ago."""
+    """Whole brokers whose disks lose old data."""
 
     SETTINGS = "settings"
     """Whole brokers whose settings are changed while they run."""
 
     TAILS = "tails"
-    """Whole brokers whose disks lose what they had called synced: ends of logs, and journals."""
+    """Whole brokers whose disks lose synced data: ends of logs, and journals."""
 
     @property
     def steps(self) -> int:
-        """How long a seed is troubled by default."""
+        """How long a seed has faults by default."""
         return STEPS if self in (Kind.LOGS, Kind.NARROW) else BROKER_STEPS
 
 
@@ -64,7 +64,7 @@ _DRAWN = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A seed that broke a promise."""
+    """A seed that broke an invariant."""
 
     seed: int
     error: str
@@ -73,7 +73,7 @@ class Failure:
 
     @property
     def command(self) -> str:
-        """What a person types to see it again."""
+        """The command that reproduces it."""
         world = "" if self.kind is Kind.LOGS else f" --world {self.kind}"
         return f"kafkaesque sim {self.seed}{world}"
 
@@ -99,7 +99,7 @@ class Totals:
 
 
 def try_seed(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Report | Failure:
-    """Run one seed; what goes wrong in it, by a check or by an assertion, becomes a Failure."""
+    """Run one seed; any failed check or assertion becomes a Failure."""
     try:
         if kind is Kind.LOGS:
             return run_seed(seed, steps)
@@ -107,7 +107,7 @@ def try_seed(seed: int, steps: int, kind: Kind = Kind.LOGS) -> Report | Failure:
             return run_seed(seed, steps, draw_narrow(seed))
         draw = _DRAWN.get(kind)
         return run_brokers(seed, steps, None if draw is None else draw(seed))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the simulator's finding
+    except Exception as error:  # noqa: BLE001 - any error is the simulator's finding
         text = f"{type(error).__name__}: {error}"
         return Failure(seed=seed, error=text, trace=traceback.format_exc(), kind=kind)
 
@@ -119,7 +119,7 @@ def run_many(
     workers: int | None = None,
     kind: Kind = Kind.LOGS,
 ) -> Totals:
-    """Run all these seeds, telling `progress` now and then."""
+    """Run all these seeds, calling `progress` from time to time."""
     totals = Totals()
     tasks = iter([seeds[at : at + _SEEDS_PER_TASK] for at in range(0, len(seeds), _SEEDS_PER_TASK)])
     count = workers or os.cpu_count() or 1
@@ -134,7 +134,7 @@ def run_many(
 def _in_order(
     pool: ProcessPoolExecutor, tasks: Iterator[range], how: tuple[int, Kind], ahead: int
 ) -> Iterator[list[Report | Failure]]:
-    """Yield results in the order of their seeds, with only so many tasks waiting at a time."""
+    """Yield results in the order of their seeds, with a bounded number of waiting tasks."""
     waiting = [pool.submit(_run_some, task, *how) for task in islice(tasks, ahead)]
     while waiting:
         yield waiting.pop(0).result()

@@ -1,7 +1,7 @@
-"""The one who breaks things: at random times, one of the faults that the settings allow.
+"""Injects faults at random times, of the kinds that the settings allow.
 
-It stays within what a replicated log can survive: of the copies of committed data it destroys only
-a minority at a time.
+It stays within what a replicated log can survive: it destroys only a minority of the copies of
+committed data at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from kafkaesque.ages import Ages
-from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, LogError, RaftError
 from kafkaesque.log.compaction import CompactionRules, compact
@@ -30,14 +30,14 @@ _DONE = object()
 
 
 class Mischief:
-    """Breaks a world, again and again, until told to stop."""
+    """Repeatedly breaks a world until stopped."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._chance = world.chance
         self._is_stopped = False
         self._begun: list[Iterator[Step]] = []
-        """Held so that the end of a process does not run what a dead process cannot."""
+        """Kept alive so that the end of a process does not run what a dead process cannot."""
         self._compacting: set[Replica] = set()
         self._victim = world.chance.choice(list(world.nodes))
         faults: dict[str, Callable[[], None]] = {
@@ -57,7 +57,7 @@ class Mischief:
         self._faults = [faults[kind] for kind in world.settings.faults.kinds()]
 
     def begin(self) -> None:
-        """Begin to break things."""
+        """Start to break things."""
         if self._world.settings.faults.compactions:
             for machine in self._up():
                 for replica in list(machine.replicas.values()):
@@ -80,7 +80,7 @@ class Mischief:
         self._chance.choice(self._faults)()
 
     def _revive(self) -> None:
-        """Start nodes again that went down, whatever the reason, after a while."""
+        """Restart nodes after a while, whatever took them down."""
         if self._is_stopped:
             return
         self._world.schedule(1 + self._chance.randrange(_REVIVE_PAUSE), self._revive)
@@ -129,7 +129,7 @@ class Mischief:
                 machine.disk.crash_after = operation
 
     def _may_forget(self, machine: SimNode) -> bool:
-        """Whether a majority of every group's voters has all that was committed without it."""
+        """Return whether a majority of every group's voters has everything committed without it."""
         for group, checks in self._world.checks.items():
             voters = [node for node in self._world.nodes if node != machine.node]
             holders = [node for node in voters if self._has_all(node, group)]
@@ -168,7 +168,7 @@ class Mischief:
         world.count("cuts")
         world.schedule(1 + self._chance.randrange(_CUT_MAX), world.network.heal)
 
-    # ── Raft's own business ──────────────────────────────────────────────────────────────────
+    # ── Raft operations ──────────────────────────────────────────────────────────────────────
 
     def _transfer(self) -> None:
         leader = self._some_leader()
@@ -218,7 +218,7 @@ class Mischief:
     # ── disks ────────────────────────────────────────────────────────────────────────────────
 
     def _wipe(self) -> None:
-        """A machine's disk dies; it comes back empty and as somebody else."""
+        """Replace a machine whose disk failed by an empty one with a new node id."""
         world = self._world
         machine = self._chance.choice(list(world.nodes.values()))
         if not self._is_expendable(machine):
@@ -230,13 +230,13 @@ class Mischief:
         world.add_node(world.next_node())
 
     def _flip_bit(self) -> None:
-        """A bit of what was once synced on the one damaged machine turns, or a file is lost."""
+        """Flip a synced bit on the one damaged machine, or lose a file."""
         world = self._world
         machine = world.nodes[self._victim]
         if not machine.is_up or not self._is_expendable(machine):
             return
         machine.kill()
-        # What is known to be synced is what the journal on disk says, not what memory knew.
+        # The journal on disk determines what is synced, not the process's memory.
         journal = Journal.open(machine.disk, world.settings.log)
         journal.close()
         synced = [
@@ -257,7 +257,7 @@ class Mischief:
             machine.disk.flip_bit(path, self._chance.randrange(size), self._chance.randrange(8))
 
     def _is_expendable(self, machine: SimNode) -> bool:
-        """Whether a majority of every group's voters holds all that was committed without it."""
+        """Return whether, in every group, a majority holds all committed data without it."""
         world = self._world
         for group, checks in world.checks.items():
             leader = world.leader(group)
@@ -334,7 +334,7 @@ class Mischief:
         self._world.schedule(1, partial(self._compact_on, machine, replica, work))
 
     def _compact_on(self, machine: SimNode, replica: Replica, work: Iterator[Step]) -> None:
-        """Run a slice of a compaction, and the next one later, as long as the process lives."""
+        """Run a slice of a compaction, and schedule the next while the process runs."""
         if machine.replicas.get(replica.group) is not replica:
             return
         is_done: list[bool] = []
@@ -343,7 +343,7 @@ class Mischief:
             try:
                 is_done.append(next(work, _DONE) is _DONE)
             except DiskFull:
-                is_done.append(True)  # compaction is given up and tried again another day
+                is_done.append(True)  # the compaction is abandoned; another one comes later
             except LogError as error:
                 replica.stop(error)
             machine.after_event()
@@ -374,7 +374,7 @@ def _places(disk: SimDisk, group: GroupId, synced: SyncedPoint) -> list[tuple[st
 
 
 def _lose_segment(disk: SimDisk, path: str, size: int | None) -> None:
-    """Cut a segment short; without a size it goes, with its indexes."""
+    """Cut a segment short; without a size, remove it with its indexes."""
     file = disk.open(path)
     if size is not None:
         file.truncate(size)
@@ -398,4 +398,4 @@ def _allow_holes(machine: SimNode, replica: Replica) -> None:
 
 
 def _ignore(_: object) -> None:
-    """Nobody waits for the outcome of a change of voters."""
+    """Nothing waits for the outcome of a change of voters."""

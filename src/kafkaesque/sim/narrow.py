@@ -1,8 +1,8 @@
-"""Links on which bytes take time: the real queue, frames and pieces over a simulated wire.
+"""Links with limited bandwidth: the real queue, frames and pieces over a simulated wire.
 
-Each direction between two nodes is a connection that carries so many bytes a millisecond, in order.
-What is sent goes through the outbox, the codec and the receiver of production, so that what waits
-behind a large record here waits behind it there.
+Each direction between two nodes is a connection that carries a fixed number of bytes per
+millisecond, in order. Messages go through the production outbox, codec and receiver, so queueing
+behind a large record is the same as in production.
 """
 
 from collections import Counter
@@ -11,10 +11,10 @@ from functools import partial
 
 from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.net.codec import Decoder, ForGroup, encode_beat, encode_message
+from kafkaesque.net.frame_reader import SLAB_BYTES, Receiver
 from kafkaesque.net.handshake import PIECES_SINCE
 from kafkaesque.net.outbox import Outbox, Sort, sort_of
 from kafkaesque.net.pieces import Gathering
-from kafkaesque.net.receiving import SLAB_BYTES, Receiver
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.sim.settings import Narrow
@@ -29,7 +29,7 @@ class NarrowWays:
 
     def __init__(self, narrow: Narrow, delay: int, schedule: Schedule, deliver: Deliver) -> None:
         self.sent_bytes: Counter[tuple[NodeId, NodeId]] = Counter()
-        """What went from one node to another."""
+        """Bytes sent from one node to another."""
         self._narrow = narrow
         self._delay = delay
         self._schedule = schedule
@@ -38,15 +38,15 @@ class NarrowWays:
         self._ways: dict[tuple[NodeId, NodeId], _Way] = {}
 
     def send(self, group: GroupId, message: Message | Beat) -> None:
-        """Take a message and deliver it in its turn."""
+        """Accept a message and deliver it in its turn."""
         self._way(message.source, message.target).send(group, message)
 
     def is_sending(self, group: GroupId, source: NodeId, target: NodeId) -> bool:
-        """Return whether something bulky of a group still waits to be written."""
+        """Return whether a bulky message of a group still waits to be written."""
         return self._way(source, target).outbox.holds(group)
 
     def cut(self, source: NodeId, target: NodeId) -> None:
-        """Lose all that is on its way from one node to another: the next connection is new."""
+        """Lose everything in flight from one node to another: the next connection is new."""
         way = self._ways.pop((source, target), None)
         if way is not None:
             way.is_lost = True
@@ -62,7 +62,7 @@ class NarrowWays:
         return way
 
     def _write(self, ends: tuple[NodeId, NodeId], data: bytes, way: "_Way") -> None:
-        """Let bytes pass; what is written later arrives later."""
+        """Transmit bytes; later writes arrive later."""
         self.sent_bytes[ends] += len(data)
         takes_ms = -(-len(data) // self._narrow.bytes_per_ms)
         self._schedule(takes_ms, way.written)
@@ -93,7 +93,7 @@ class _Way:
         self._is_busy = False
 
     def send(self, group: GroupId, message: Message | Beat) -> None:
-        """Queue a message; begin to write it if nothing else is being written."""
+        """Queue a message; start writing it if nothing else is being written."""
         if isinstance(message, Beat):
             self.outbox.put(encode_beat(message), Sort.BEAT)
         else:
@@ -104,18 +104,18 @@ class _Way:
             self.written()
 
     def written(self) -> None:
-        """Write on: all that was written before has passed."""
+        """Continue writing: everything written before has been transmitted."""
         self._is_busy = bool(self.outbox) and not self.is_lost
         if self._is_busy:
             parts, _ = self.outbox.take(self._turn_bytes)
             self._write(b"".join(parts), self)
 
     def arrived(self, data: bytes) -> None:
-        """Read what was written, unless the connection was lost meanwhile."""
+        """Receive written bytes, unless the connection was lost meanwhile."""
         if self.is_lost:
             return
         position = 0
-        while position < len(data):  # ends: a buffer takes at least a byte
+        while position < len(data):  # terminates: a buffer takes at least a byte
             buffer = self._receiver.buffer()
             count = min(len(buffer), len(data) - position)
             buffer[:count] = data[position : position + count]

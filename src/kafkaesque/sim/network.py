@@ -1,6 +1,6 @@
-"""The simulated network: delays, drops, doubles, reorders, and can be cut, one way or both.
+"""The simulated network: delays, drops, duplicates, reorders, and can be cut, one way or both.
 
-As a rule bytes take no time. With `ways` they do, and what is sent waits in line (`sim/narrow.py`).
+Normally bytes take no time. With `ways` they do, and messages queue up (`sim/narrow.py`).
 """
 
 import random
@@ -14,16 +14,16 @@ _LATE_FACTOR = 20
 
 
 class Addressed(Protocol):
-    """What can be carried: it says from whom and to whom it goes."""
+    """Anything the network can carry: it has a source and a target."""
 
     @property
     def source(self) -> NodeId:
-        """Who sent it."""
+        """The sender."""
         ...
 
     @property
     def target(self) -> NodeId:
-        """Who is to get it."""
+        """The receiver."""
         ...
 
 
@@ -35,15 +35,15 @@ class Ways(Protocol[_Carried]):
     """Connections between nodes on which bytes take time."""
 
     def send(self, group: GroupId, message: _Carried) -> None:
-        """Take a message and deliver it in its turn."""
+        """Accept a message and deliver it in its turn."""
         ...
 
     def is_sending(self, group: GroupId, source: NodeId, target: NodeId) -> bool:
-        """Return whether something bulky of a group still waits to be written."""
+        """Return whether a bulky message of a group still waits to be written."""
         ...
 
     def cut(self, source: NodeId, target: NodeId) -> None:
-        """Lose all that is on its way from one node to another."""
+        """Lose everything in flight from one node to another."""
         ...
 
 
@@ -68,7 +68,7 @@ class Network(Generic[Carried]):
         self._cuts: set[tuple[NodeId, NodeId]] = set()
 
     def send(self, group: GroupId, message: Carried) -> None:
-        """Take a message and deliver it later, perhaps twice, perhaps never."""
+        """Accept a message and deliver it later, perhaps twice, perhaps never."""
         self.sent += 1
         faults, chance = self.faults, self._chance
         if self._cuts and (message.source, message.target) in self._cuts:
@@ -82,17 +82,17 @@ class Network(Generic[Carried]):
             self._carry(group, message)
 
     def cut(self, source: NodeId, target: NodeId) -> None:
-        """Let nothing pass from `source` to `target`; the other way is another cut."""
+        """Block everything from `source` to `target`; the other direction is a separate cut."""
         self._cuts.add((source, target))
         if self._ways is not None:
             self._ways.cut(source, target)
 
     def is_sending(self, group: GroupId, source: NodeId, target: NodeId) -> bool:
-        """Return whether something bulky of a group still waits to be written to a node."""
+        """Return whether a bulky message of a group still waits to be written to a node."""
         return self._ways is not None and self._ways.is_sending(group, source, target)
 
     def heal(self) -> None:
-        """Mend every cut."""
+        """Heal every cut."""
         self._cuts.clear()
 
     def _carry(self, group: GroupId, message: Carried) -> None:

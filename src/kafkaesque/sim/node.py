@@ -1,21 +1,24 @@
 """One simulated machine: a real store and real replicas on a simulated disk.
 
-A node is *up* while its process runs. It goes down by a kill (what was written stays, as the kernel
-keeps it), by a power loss (what was not synced is lost or torn), or by its own decision, when its
-disk fails it. It comes up again through the same recovery code as in production.
+A node is *up* while its process runs. It goes down by a kill (written data stays, as the kernel
+keeps it), by a power loss (unsynced data is lost or torn), or on its own, when its disk fails. It
+comes up again through the same recovery code as in production.
 """
 
 import random
 from collections.abc import Callable
 
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.store import Store
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.storage.store import Store
 from kafkaesque.clock import Clock
+from kafkaesque.config import EventsConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import CorruptLog, LogError
+from kafkaesque.errors import LogError
+from kafkaesque.log.errors import CorruptLog
 from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat, Roster
+from kafkaesque.server.edge.event_log import EventLog
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.sim.inode import CrashPolicy
 from kafkaesque.sim.settings import Settings
@@ -24,12 +27,15 @@ from kafkaesque.types import GroupId, Index, NodeId
 
 _TICKS_PER_SETTLING = 10
 
+EVERY_LINE = EventsConfig(lines_per_second_max=1 << 30)
+"""Finding a fault takes every line: a second of simulated time has many."""
+
 Carry = Callable[[GroupId, Message | Beat], None]
-"""Takes a message to its target; beats belong to no group."""
+"""Sends a message to its target; beats belong to no group."""
 
 
 class SimNode:
-    """A machine of the cluster, for as long as its disk lives."""
+    """A machine of the cluster, for the lifetime of its disk."""
 
     def __init__(  # noqa: PLR0913 - all that a machine is connected to
         self,
@@ -45,13 +51,14 @@ class SimNode:
         self.node = node
         self.disk = disk
         self.is_up = False
+        self.events = EventLog(clock, EVERY_LINE)
         self.replicas: dict[GroupId, Replica] = {}
         self.store: Store | None = None
         self.error: LogError | None = None
         self.durable: dict[GroupId, Index] = {}
-        """Of each group, what survives a loss of power for certain."""
+        """For each group, what certainly survives a power loss."""
         self.has_forgotten: set[GroupId] = set()
-        """Groups that may have lost what was not synced, until they are opened again."""
+        """Groups that may have lost unsynced data, until they are opened again."""
         self._ticks = 0
         self.roster = Roster(node, settings.raft, session=1)
         self._settings = settings
@@ -66,7 +73,12 @@ class SimNode:
         assert not self.is_up
         self.error = None
         self.store = Store.open(
-            self.disk, self._settings.log, self._clock, self.node, self._on_failed
+            self.disk,
+            self._settings.log,
+            self._clock,
+            self.node,
+            self._on_failed,
+            self.events,
         )
         self.is_up = True
         self.roster = Roster(self.node, self._settings.raft, 1 + self._chance.getrandbits(60))
@@ -75,13 +87,13 @@ class SimNode:
         self.store.flusher.kick()
 
     def create(self, group: GroupId, voters: Voters) -> None:
-        """Begin a replica of a group that this node has never held."""
+        """Create a replica of a group that this node has never held."""
         assert self.store is not None
         self._run(group, self.store.create_log(group, voters))
         self.after_event()
 
     def tick(self) -> None:
-        """Let a tick pass on every replica."""
+        """Advance every replica by a tick."""
         if self.store is not None:
             self.store.flusher.pass_time(self._clock.monotonic_ms())
         for beat in self.roster.tick():
@@ -94,23 +106,23 @@ class SimNode:
             self.store.flusher.settle()
 
     def deliver(self, group: GroupId, message: Message) -> None:
-        """Hand over a message; one for an unknown group makes an empty replica that only learns."""
+        """Deliver a message; an unknown group gets an empty replica that only learns."""
         if group not in self.replicas:
             self.create(group, self._first_voters(group))
         self.replicas[group].step(message)
         self.after_event()
 
     def receive(self, beat: Beat) -> None:
-        """Hand over another node's beat."""
+        """Deliver another node's beat."""
         self.roster.receive(beat)
         self.after_event()
 
     def _first_voters(self, group: GroupId) -> Voters:
-        """What metadata would say of a group that this node is to hold and knows nothing of."""
+        """Return a new group's voters on this node, as metadata would give them."""
         return self._first if self.node in self._first.voters else Voters(voters=())
 
     def sync_done(self, callback: Callable[[], None]) -> None:
-        """Let the disk report that a sync is done."""
+        """Run the callback of a finished sync."""
         callback()
         self.after_event()
 
@@ -120,10 +132,10 @@ class SimNode:
         return any(replica.raft.is_recovering for replica in self.replicas.values())
 
     def after_event(self) -> None:
-        """Sync what was written, and deal with replicas that had to stop."""
+        """Sync written data, and handle replicas that had to stop."""
         for group, replica in list(self.replicas.items()):
             if self.is_up and replica.error is None and replica.damage.found:
-                # What an operator does; a stopped replica is one that has no part in the rest.
+                # As an operator does; a stopped replica takes no further part.
                 replica.stop(CorruptLog(group, 0, replica.damage.found[0].reason))
             if self.is_up and replica.error is not None:
                 self._on_replica_stopped(group, replica.error)
@@ -141,12 +153,12 @@ class SimNode:
         self.kill()
 
     def kill(self) -> None:
-        """End the process at once; the machine goes on."""
+        """Kill the process; the machine keeps running."""
         self._go_down()
         self.disk.kill()
 
     def lose_power(self) -> None:
-        """End the machine at once."""
+        """Cut the machine's power."""
         self._go_down()
         self.has_forgotten |= self.durable.keys()
         self.disk.crash(CrashPolicy.TORN)
@@ -176,7 +188,7 @@ class SimNode:
             self._on_failed(error)
 
     def _on_failed(self, error: LogError) -> None:
-        """The disk failed us: stop, as a broker does, and be started again later."""
+        """Handle a failed disk: stop, as a broker does, and be restarted later."""
         if self.is_up:
             self.error = error
             self.kill()
@@ -193,7 +205,7 @@ class SimNode:
 
 
 def open_or_refill(store: Store, group: GroupId) -> PartitionLog:
-    """Open a log; one that is damaged is emptied at once: here, others are always whole."""
+    """Open a log; a damaged one is emptied at once: here, other copies are always good."""
     try:
         return store.open_log(group)
     except CorruptLog as damage:

@@ -1,9 +1,9 @@
-"""One seed from beginning to end: trouble, then peace, then the last checks."""
+"""One seed from start to end: faults, then quiet, then final checks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.sim.checks import Violation
 from kafkaesque.sim.mischief import Mischief
 from kafkaesque.sim.settings import Settings
@@ -11,17 +11,17 @@ from kafkaesque.sim.world import World
 from kafkaesque.types import GroupId
 
 STEPS = 1_500
-"""How long a seed is troubled by default; faults come every few hundred steps."""
+"""How long a seed has faults by default; faults come every few hundred steps."""
 
 _CRASHES = ("kills", "power losses", "power lost while writing")
 
 _PEACE_STEPS_MAX = 60_000
-"""After this many steps without faults a healthy cluster has long been of one mind."""
+"""After this many steps without faults a healthy cluster has long agreed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What happened in one seed that kept every promise."""
+    """The events of one seed that kept every invariant."""
 
     seed: int
     steps: int
@@ -52,14 +52,14 @@ def make_peace(world: World) -> None:
     before = {group: checks.acknowledged for group, checks in world.checks.items()}
 
     def is_serving() -> bool:
-        world.heal()  # a sync that was doomed before may fail a node even now
+        world.heal()  # a sync that was doomed before may still fail a node
         return all(c.acknowledged > before[group] for group, c in world.checks.items())
 
     if not world.run_until(is_serving, _PEACE_STEPS_MAX):
         raise Violation("liveness: the healed cluster accepts no write")
     world.stop_clients()
     if not world.run_until(lambda: _is_of_one_mind(world), _PEACE_STEPS_MAX):
-        raise Violation("liveness: the members of the healed cluster do not come to agree")
+        raise Violation("liveness: the members of the healed cluster never agree")
 
 
 def check_end(world: World) -> None:

@@ -1,9 +1,8 @@
-"""What one simulated run is like: drawn from its seed, swarm style.
+"""The settings of one simulated run, drawn from its seed, swarm style.
 
-Every seed takes a random subset of the faults, and small limits, because bugs hide where things
-are rare: with large batches per message some broken rules are never noticed (Groce et al., "Swarm
-testing"; tried here, see `docs/explanation/simulator.md`). Times are in the world's own
-milliseconds.
+Every seed has a random subset of the faults, and small limits, because bugs hide in rare cases:
+with large batches per message some broken rules are never noticed (Groce et al., "Swarm testing";
+tried here, see `docs/explanation/simulator.md`). Times are in the world's own milliseconds.
 """
 
 import random
@@ -59,7 +58,7 @@ class Faults:
     compactions: bool = False
 
     def kinds(self) -> list[str]:
-        """Return the names of the faults that happen."""
+        """Return the names of the enabled faults."""
         return [
             name for name in self.__slots__ if name != "pause_mean" and getattr(self, name) is True
         ]
@@ -73,11 +72,12 @@ class Settings:
     groups: int = 1
     tick_ms: int = 10
     drift: float = 0.0
-    """Each node's clock runs up to this part faster or slower than the world's."""
+    """Each node's clock runs up to this fraction faster or slower than the world's."""
 
     flush: FlushPolicy = FlushPolicy.ALWAYS
-    """When a batch counts. Of several voters under less than ALWAYS only so many lose power that
-    the others still hold all that was committed: no more is promised."""
+    """When a batch counts. With several voters and less than ALWAYS, power losses are limited so
+    that the other voters still hold everything committed: no more is promised.
+    """
 
     flush_ms: int = 50
     write_pause_max: int = 20
@@ -86,7 +86,7 @@ class Settings:
     disk: DiskFaults = field(default_factory=DiskFaults)
     network: NetworkFaults = field(default_factory=NetworkFaults)
     narrow: Narrow | None = None
-    """None where bytes take no time."""
+    """None if bytes take no time."""
 
     faults: Faults = field(default_factory=Faults)
 
@@ -97,7 +97,7 @@ def draw(chance: random.Random) -> Settings:
     def often(rate: float) -> bool:
         return chance.random() < rate
 
-    # A flipped bit may lie unnoticed for long; together with a wiped disk it could destroy a
+    # A flipped bit may go unnoticed for long; together with a wiped disk it could destroy a
     # majority's copies, which no protocol survives. So a seed has one or the other.
     damage = chance.choice(["none", "none", "wipes", "bit_flips"])
     settings = Settings(
@@ -139,7 +139,7 @@ def draw(chance: random.Random) -> Settings:
             full_disks=often(0.2),
             slow_disks=often(0.2),
             trims=often(0.4),
-            # In a compacted log a turned bit in a base offset can look like a hole.
+            # In a compacted log a flipped bit in a base offset can look like a hole.
             compactions=damage != "bit_flips" and often(0.3),
         ),
     )

@@ -1,12 +1,12 @@
-"""A cluster that loses its leader in the middle of a write, told step by step.
+"""A cluster that loses its leader in the middle of a write, narrated step by step.
 
-Everything that is said is read from the run, and the last line is only said if it is true.
+Everything reported comes from the run, and the last line appears only if it is true.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kafkaesque.broker.replica import Replica
+from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.config import LogConfig
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
@@ -27,11 +27,11 @@ _INDENT = " " * 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the story came to."""
+    """The result of the story."""
 
     acknowledged: int
     lost: int
-    """Acknowledged batches that at least one of the brokers does not hold at the end."""
+    """Acknowledged batches that at least one broker lacks at the end."""
 
     unknown: int
     committed_records: int
@@ -40,10 +40,10 @@ class Verdict:
 
 
 def tell(seed: int, say: Callable[[str], None]) -> Verdict:
-    """Run the story and say what happens; raises Violation if a promise is broken."""
+    """Run the story and report each step; raises Violation if an invariant breaks."""
     world = World(seed, _settings())
     checks = world.checks[GROUP]
-    say("Three brokers start with empty disks. None is told who leads.")
+    say("Three brokers start with empty disks. No leader is set.")
     leader = _wait_for_leader(world)
     say(f"{_time(world)}  broker {leader.raft.node} is elected and opens term {leader.raft.term},")
     say(f"{_INDENT}and serves clients now that this is on a majority's disks")
@@ -52,7 +52,7 @@ def tell(seed: int, say: Callable[[str], None]) -> Verdict:
     fallen = world.nodes[leader.raft.node]
     _lose_power_while_writing(world, fallen)
     say(f"{_time(world)}  the power fails on broker {fallen.node} in the middle of a write;")
-    say(f"{_INDENT}what it had not synced is lost or torn")
+    say(f"{_INDENT}unsynced data is lost or torn")
     before = world.clock.time
     second = _wait_for_leader(world)
     waited = world.clock.time - before
@@ -82,8 +82,8 @@ def tell(seed: int, say: Callable[[str], None]) -> Verdict:
 def count_lost(world: World) -> int:
     """Count the acknowledged batches that some broker lacks, by reading every broker's segments.
 
-    It trusts nothing but what clients were told and what lies on the disks, so it is a second
-    opinion on the checks. Only for worlds in which nothing is trimmed or compacted.
+    It relies only on acknowledgements and the disks' content, so it is a second opinion on the
+    checks. Only for worlds without trimming and compaction.
     """
     promised = world.checks[GROUP].promised
     lost: set[Offset] = set()
@@ -98,7 +98,7 @@ def count_lost(world: World) -> int:
 
 
 def values_on_disk(replica: Replica) -> dict[Offset, bytes | None]:
-    """Return every value that lies in a replica's segments, by offset."""
+    """Return every value in a replica's segments, by offset."""
     segments = replica.log.segments
     found: dict[Offset, bytes | None] = {}
     offset = segments.first_base
@@ -140,7 +140,7 @@ def _wait_for_leader(world: World) -> Replica:
 
 def _wait(world: World, is_done: Callable[[], bool]) -> None:
     if not world.run_until(is_done, _STEPS_MAX):
-        raise Violation("the cluster does not get on")
+        raise Violation("the cluster makes no progress")
 
 
 def _time(world: World) -> str:

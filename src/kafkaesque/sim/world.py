@@ -1,17 +1,16 @@
 """The simulated world: one clock, one schedule, and everything that happens in it.
 
-A run is a function of its seed: every choice is drawn from one source of chance, and events that
-fall on the same time happen in the order in which they were scheduled. A *step* is one event:
-a message delivered, a tick of a node, or a sync done.
+A run is a function of its seed: every choice is drawn from one random source, and events at the
+same time run in the order in which they were scheduled. A *step* is one event: a message delivered,
+a tick of a node, or a sync done.
 """
 
-import heapq
 import random
 from collections.abc import Callable
 from functools import partial
 
-from kafkaesque.broker.replica import Replica
-from kafkaesque.broker.watermark import Outcome
+from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, RaftError
 from kafkaesque.raft.messages import Message
@@ -24,109 +23,44 @@ from kafkaesque.sim.disk import PowerLost, SimDisk
 from kafkaesque.sim.narrow import NarrowWays
 from kafkaesque.sim.network import Network
 from kafkaesque.sim.node import SimNode
+from kafkaesque.sim.schedule import Schedule
 from kafkaesque.sim.settings import NetworkFaults, Settings, draw
 from kafkaesque.topic_settings import FlushPolicy
 from kafkaesque.types import GroupId, NodeId
 
-_STEPS_AT_ONCE = 20
-_EPOCH_MS = 1_700_000_000_000
 
-
-class WorldClock:
-    """The simulated time, as nodes read it."""
-
-    def __init__(self) -> None:
-        self.time = 0
-
-    def now_ms(self) -> int:
-        """Return the wall clock."""
-        return _EPOCH_MS + self.time
-
-    def monotonic_ms(self) -> int:
-        """Return the clock that never goes back."""
-        return self.time
-
-
-class NodeClock:
-    """The time as one machine reads it: its wall clock may be wrong, and may jump."""
-
-    def __init__(self, world: WorldClock) -> None:
-        self.ahead_ms = 0
-        self._world = world
-
-    def now_ms(self) -> int:
-        """Return the wall clock of this machine."""
-        return self._world.now_ms() + self.ahead_ms
-
-    def monotonic_ms(self) -> int:
-        """Return the clock that never goes back."""
-        return self._world.monotonic_ms()
-
-
-class World:
+class World(Schedule):
     """A cluster with its clients, from one seed."""
 
     def __init__(self, seed: int, settings: Settings | None = None) -> None:
+        super().__init__()
         self.seed = seed
         self.chance = random.Random(seed)
         self.settings = settings if settings is not None else draw(self.chance)
-        self.clock = WorldClock()
-        self.steps = 0
-        self.counts: dict[str, int] = {}
         self.nodes: dict[NodeId, SimNode] = {}
         self.checks: dict[GroupId, GroupChecks] = {}
         self.ways: NarrowWays | None = self._narrow_ways()
         self.network: Network[Message | Beat] = Network(
             self.settings.network, self.chance, self.schedule, self._deliver, self.ways
         )
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._serial = 0
         self._first_voters = Voters(voters=tuple(range(1, self.settings.nodes + 1)))
         self._written = 0
         self._is_quiet = False
         self._last_node = self.settings.nodes
         self._watches: dict[tuple[NodeId, GroupId], Watch] = {}
         self.damaged: set[NodeId] = set()
-        """Nodes on whose disks bits were flipped."""
+        """Nodes whose disks had bits flipped."""
         self._begin()
 
     @property
     def is_forgetful(self) -> bool:
-        """Whether several vote, and each may forget what it acknowledged when its power fails."""
+        """Whether there are several voters, and each may lose acknowledged data in a power loss."""
         return self.settings.nodes > 1 and self.settings.flush is not FlushPolicy.ALWAYS
-
-    # ── time ─────────────────────────────────────────────────────────────────────────────────
-
-    def schedule(self, delay: int, callback: Callable[[], None]) -> None:
-        """Let something happen later."""
-        self._serial += 1
-        heapq.heappush(self._events, (self.clock.time + delay, self._serial, callback))
-
-    def step(self) -> None:
-        """Let the next event happen."""
-        time, _, callback = heapq.heappop(self._events)
-        self.clock.time = time
-        callback()
-
-    def run(self, steps: int) -> None:
-        """Let this many steps happen; raises Violation."""
-        end = self.steps + steps
-        while self.steps < end:
-            self.step()
-
-    def run_until(self, is_done: Callable[[], bool], steps_max: int) -> bool:
-        """Run until something holds; return whether it did before about `steps_max` steps."""
-        for _ in range(0, steps_max, _STEPS_AT_ONCE):
-            if is_done():
-                return True
-            for _ in range(_STEPS_AT_ONCE):
-                self.step()
-        return is_done()
 
     # ── nodes ────────────────────────────────────────────────────────────────────────────────
 
     def add_node(self, node: NodeId) -> SimNode:
-        """Put a new, empty machine into the world and start it."""
+        """Add a new, empty machine and start it."""
         schedule = partial(self._schedule_sync, node)
         disk = SimDisk(self.chance, schedule, self.settings.disk, clock=self.clock)
         machine = SimNode(
@@ -147,7 +81,7 @@ class World:
         return machine
 
     def leader(self, group: GroupId) -> Replica | None:
-        """Return the replica that leads in the newest term, if one does."""
+        """Return the replica that leads in the newest term, if any."""
         leading = [
             replica
             for machine in self.nodes.values()
@@ -161,12 +95,8 @@ class World:
         self._last_node += 1
         return self._last_node
 
-    def count(self, kind: str) -> None:
-        """Count something for the table at the end."""
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-
     def heal(self) -> None:
-        """End all faults: start every node, mend the network, make the disks good."""
+        """End all faults: start every node, heal the network, repair the disks."""
         self.network.heal()
         self.network.faults = NetworkFaults(delay_max=self.settings.network.delay_max)
         for machine in self.nodes.values():
@@ -212,13 +142,13 @@ class World:
             self.count("refused")
 
     def stop_clients(self) -> None:
-        """Let nobody write any more."""
+        """Stop all writes."""
         self._is_quiet = True
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
 
     def act(self, machine: SimNode, action: Callable[[], None]) -> None:
-        """Let a node do something; the power may fail in the middle of it. Then check it."""
+        """Run an action on a node, in which the power may fail. Then check the node."""
         try:
             action()
             for group in machine.replicas:
@@ -228,7 +158,7 @@ class World:
             machine.lose_power()
 
     def start(self, machine: SimNode) -> None:
-        """Start a node that is down; it may fail for want of room, and is tried again later."""
+        """Start a node that is down; if its disk is full this fails and is retried later."""
         try:
             self.act(machine, machine.start)
         except DiskFull:
@@ -240,7 +170,7 @@ class World:
                     self.act(machine, partial(machine.create, group, self._first_voters))
         may_refill = self.is_forgetful or machine.node in self.damaged
         if machine.is_refilling and not may_refill:
-            raise Violation(f"node {machine.node} took whole data for damaged")
+            raise Violation(f"node {machine.node} treated good data as damaged")
 
     def _begin(self) -> None:
         groups = [f"group-{number}" for number in range(self.settings.groups)]
@@ -250,7 +180,7 @@ class World:
         self.schedule(1, self._client)
 
     def _client(self) -> None:
-        """One client among many: writes to somebody who may or may not lead."""
+        """Act as one of many clients: write to a node that may or may not lead."""
         if self._is_quiet:
             return
         self.schedule(1 + self.chance.randrange(self.settings.write_pause_max), self._client)
@@ -264,7 +194,7 @@ class World:
             self.write(self.chance.choice(up), group)
 
     def _padding(self) -> bytes:
-        """Return what makes a record large; seldom, and only where bytes take time."""
+        """Return padding for a large record; rarely, and only where bytes take time."""
         narrow = self.settings.narrow
         if narrow is None or self.chance.random() >= narrow.large_rate:
             return b""

@@ -1,6 +1,6 @@
-"""Topics in Spark: a data source for batch and streaming queries, and pipelines made of it.
+"""Topics in Spark: a data source for batch and streaming queries, and pipelines built on it.
 
-Needs the extra `spark`. Nothing of Spark is imported before `register` or `session` is called.
+Needs the extra `spark`. Spark is not imported before `register` or `session` is called.
 """
 
 import os
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("kafkaesque")` known to a session in which it was not found by itself.
+    """Make `format("kafkaesque")` known to a session that did not find it automatically.
 
-    If nothing says which Python the workers are, and they run on this machine, it is this one.
+    If no Python is set for the workers, and they run on this machine, they use this one.
     """
     from pyspark.sql import SparkSession
 

@@ -1,7 +1,6 @@
-"""Connections that outlive a task: Spark's Python workers are used again and again.
+"""Connections that outlive a task, because Spark reuses its Python workers.
 
-They are kept for each process by themselves, because a process that was forked must not talk on
-its parent's connections.
+Each process has its own, because a forked process must not use its parent's connections.
 """
 
 import os
@@ -13,12 +12,12 @@ from kafkaesque.record.view import Codec
 from kafkaesque.spark.options import Cluster
 
 _CLUSTERS_MAX = 16
-"""Clusters that one process remembers: a worker serves few queries at a time."""
+"""Clusters that one process remembers; a worker serves few queries at a time."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """What this process has open."""
+    """The open connections of this process."""
 
     pid: int = -1
     admins: dict[Cluster, Admin] = field(default_factory=dict)
@@ -49,7 +48,7 @@ def producer_of(cluster: Cluster, codec: Codec) -> Producer:
 
 
 def forget_all() -> None:
-    """Hang up everywhere; what is needed again connects again."""
+    """Close all connections; they are opened again on demand."""
     kept = _of_this_process()
     for admin in kept.admins.values():
         admin.close()

@@ -1,7 +1,7 @@
-"""Compiling the few loops that run once per record, and copying bytes inside them.
+"""Compiles the few loops that run once per record, and copies bytes inside them.
 
-numba compiles a loop when it is first called and keeps the result beside the source file, so that
-the next process only loads it.
+numba compiles a loop on its first call and caches the result beside the source file, so that the
+next process only loads it.
 """
 
 from collections.abc import Callable
@@ -14,16 +14,16 @@ from numba.extending import intrinsic
 F = TypeVar("F", bound=Callable[..., Any])
 
 compiled = cast(Callable[[F], F], njit(cache=True, nogil=True))
-"""Marks a function of arrays and integers that is compiled on its first call."""
+"""Marks a function of arrays and integers for compilation on its first call."""
 
 inlined = cast(Callable[[F], F], njit(cache=True, nogil=True, inline="always"))
-"""As `compiled`, and put into its callers, which are compiled too."""
+"""Like `compiled`, but inlined into its callers, which are compiled too."""
 
 
 def _copy_bytes(
     context: Any, target: Any, target_at: Any, source: Any, source_at: Any, count: Any
 ) -> Any:
-    """Type `copy_bytes` and give its code: one memcpy, where a loop goes byte by byte."""
+    """Return the type and code of `copy_bytes`: one memcpy instead of a loop over bytes."""
     signature = types.void(target, types.int64, source, types.int64, types.int64)
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -43,4 +43,4 @@ def _copy_bytes(
 
 
 copy_bytes = intrinsic(_copy_bytes)
-"""`copy_bytes(target, at, source, at, count)` between arrays of bytes; the caller keeps bounds."""
+"""`copy_bytes(target, at, source, at, count)` between byte arrays; callers check the bounds."""

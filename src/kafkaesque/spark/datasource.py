@@ -1,4 +1,4 @@
-"""`format("kafkaesque")`: where Spark gets readers and writers from."""
+"""`format("kafkaesque")`: creates Spark's readers and writers."""
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.once_sink import OnceBatchWriter, OnceStreamWriter
 from kafkaesque.spark.options import Mode, parse_read, parse_write
 from kafkaesque.spark.sink import BatchWriter, StreamWriter
@@ -41,7 +41,7 @@ SCHEMA = StructType(
 """The columns of Spark's own Kafka connector."""
 
 HEADERS = StructField("headers", ArrayType(_HEADER))
-"""What `includeHeaders` adds."""
+"""The column that `includeHeaders` adds."""
 
 
 class KafkaesqueSource(DataSource):
@@ -53,17 +53,17 @@ class KafkaesqueSource(DataSource):
         return "kafkaesque"
 
     def schema(self) -> StructType:
-        """Return the columns that reading gives, unless the query names fewer itself."""
+        """Return the columns of a read, unless the query names fewer itself."""
         options = {name.lower(): text for name, text in self.options.items()}
         with_headers = options.get("includeheaders", "").strip().lower() == "true"
         return StructType([*SCHEMA.fields, *([HEADERS] if with_headers else [])])
 
     def reader(self, schema: StructType) -> BatchReader:
-        """Return what reads in a batch query."""
+        """Return the reader of a batch query."""
         return BatchReader(parse_read(self.options, Mode.BATCH), self._columns(schema))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
-        """Return what reads in a streaming query."""
+        """Return the reader of a streaming query."""
         return StreamReader(parse_read(self.options, Mode.STREAM), self._columns(schema))
 
     def writer(
@@ -71,9 +71,9 @@ class KafkaesqueSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001
     ) -> DataSourceArrowWriter:
-        """Return what writes in a batch query."""
+        """Return the writer of a batch query."""
         if overwrite:
-            raise BadOption("mode overwrite cannot be had: a topic can only be appended to")
+            raise BadOption("mode overwrite is not supported: topics are append-only")
         options = parse_write(self.options, Mode.BATCH)
         check_columns(_types(schema), options)
         return BatchWriter(options) if options.once is None else OnceBatchWriter(options)
@@ -83,7 +83,7 @@ class KafkaesqueSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001
     ) -> DataSourceStreamArrowWriter:
-        """Return what writes in a streaming query; every output mode appends."""
+        """Return the writer of a streaming query; every output mode appends."""
         options = parse_write(self.options, Mode.STREAM)
         check_columns(_types(schema), options)
         return StreamWriter(options) if options.once is None else OnceStreamWriter(options)
@@ -92,9 +92,11 @@ class KafkaesqueSource(DataSource):
         known = _kinds(self.schema())
         for name, kind in _kinds(schema).items():
             if name not in known:
-                raise BadOption(f"schema: there is no column {name}; there is {', '.join(known)}")
+                raise BadOption(f"schema: unknown column {name}; known are {', '.join(known)}")
             if kind != known[name]:
-                raise BadOption(f"schema: column {name} is of type {known[name].simpleString()}")
+                raise BadOption(
+                    f"schema: column {name} must be of type {known[name].simpleString()}"
+                )
         return tuple(_kinds(schema))
 
 

@@ -1,9 +1,9 @@
-"""Kafka's batches, decoded straight into Arrow columns.
+"""Decodes Kafka's batches straight into Arrow columns.
 
 The columns are those of Spark's own Kafka connector. Several batches become one Arrow batch,
-because every one of those costs Spark far more than a record does. The plain reader
-(`kafkaesque.record.read`) is the authority: tests compare the two, and where the compiled loop
-refuses a batch the plain reader says why.
+because each Arrow batch costs Spark far more than a record does. The plain reader
+(`kafkaesque.record.read`) is the reference: tests compare the two, and if the compiled loop refuses
+a batch, the plain reader gives the reason.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from kafkaesque.config import RecordLimits
-from kafkaesque.errors import MalformedBatch
 from kafkaesque.record.compression import decompress
+from kafkaesque.record.errors import MalformedBatch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import HEADER_BYTES, BatchView, Codec
 from kafkaesque.spark.record_loops import MALFORMED, NO_APPEND_TIME, gather, measure, scan
 from kafkaesque.types import Buffer, Offset
 
 CHUNK_BYTES = 16 << 20
-"""Batches are put together up to this many unpacked bytes: some 64 batches of a busy topic."""
+"""Batches are combined up to this many uncompressed bytes: some 64 batches of a busy topic."""
 
 _RECORD_BYTES_MIN = 7
 _HEADERS_TYPE = pa.list_(
@@ -42,7 +42,7 @@ ARROW_TYPES = {
     "timestampType": pa.int32(),
     "headers": _HEADERS_TYPE,
 }
-"""Every column that there is, in the order of Spark's own connector."""
+"""All columns, in the order of Spark's own connector."""
 
 COLUMNS = tuple(name for name in ARROW_TYPES if name != "headers")
 """The columns without `includeHeaders`."""
@@ -51,12 +51,12 @@ _Bytes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
 _Numbers: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
 
 _KEY, _VALUE = 0, 2
-"""Where the places of a field begin in the tables of `scan`; headers have the same shape."""
+"""Where the positions of a field start in the tables of `scan`; headers have the same shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What becomes of the records: whose they are, which offsets count, which columns are made."""
+    """What to decode: the partition, the window of offsets and the columns."""
 
     topic: str
     partition: int
@@ -67,16 +67,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """A batch and its records' bytes, unpacked."""
+    """A batch and its uncompressed records."""
 
     batch: BatchView
     data: Buffer
 
 
 def chunks(batches: Iterable[BatchView], limits: RecordLimits) -> Iterator[list[Payload]]:
-    """Yield the batches that hold records, unpacked, in groups that become one Arrow batch each.
+    """Yield uncompressed batches with records, in groups that become one Arrow batch each.
 
-    Raises CorruptBatch for a wrong checksum, and what unpacking raises.
+
+    Raises CorruptBatch for a wrong checksum, and the errors of decompression.
     """
     group: list[Payload] = []
     size = 0
@@ -95,10 +96,10 @@ def chunks(batches: Iterable[BatchView], limits: RecordLimits) -> Iterator[list[
 
 
 class Decoder:
-    """Decodes one group of batches after the other, all into the same columns.
+    """Decodes groups of batches, all into the same columns.
 
-    It keeps its working memory between groups, and columns come from Arrow's own pool: memory that
-    is fresh from the system costs more than everything that is done with it.
+    It keeps its working memory between groups and allocates columns from Arrow's pool, because
+    fresh memory from the system costs more than everything done with it.
     """
 
     def __init__(self, target: Target) -> None:
@@ -111,13 +112,13 @@ class Decoder:
         self._header_places = np.empty((0, 4), np.int64)
 
     def skip_to(self, offset: Offset) -> None:
-        """Leave out what lies before this offset from now on."""
+        """Skip records before this offset from now on."""
         self._window[0] = offset
 
     def decode(self, payloads: Sequence[Payload]) -> pa.RecordBatch:
-        """Return the columns of all records of these batches that the target's window holds.
+        """Return the columns of these batches' records that lie in the target's window.
 
-        Raises MalformedBatch where bytes contradict themselves.
+        Raises MalformedBatch if the bytes are inconsistent.
         """
         table = _table(payloads)
         self._make_room(records=int(table[:, 6].sum()), size=int(table[-1, 1]))
@@ -142,7 +143,7 @@ class Decoder:
         if len(self._data) < size:
             self._data = np.empty(2 * size, np.uint8)
             if "headers" in self._target.columns:
-                self._header_places = np.empty((size, 4), np.int64)  # two bytes each at least
+                self._header_places = np.empty((size, 4), np.int64)  # at least two bytes each
         if len(self._numbers) < records:
             self._numbers = np.empty((2 * records, 3), np.int64)
             self._places = np.empty((2 * records, 5), np.int64)
@@ -150,7 +151,7 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """Makes one column after the other."""
+    """Makes the columns."""
 
     data: _Bytes
     numbers: _Numbers
@@ -180,7 +181,7 @@ class _Columns:
             case "headers":
                 return self._headers()
             case _:
-                raise AssertionError(f"there is no column {name}")
+                raise AssertionError(f"unknown column {name}")
 
     def _number(self, column: int, dtype: type[np.signedinteger[Any]], kind: pa.DataType) -> Any:
         rows = len(self.numbers)
@@ -200,7 +201,7 @@ class _Columns:
         rows = len(self.places)
         offsets = np.zeros(rows + 1, np.int32)
         np.cumsum(self.places[:, 4], out=offsets[1:])
-        # As in Spark's own connector a record without headers has null, not an empty list.
+        # As in Spark's own connector, a record without headers has null, not an empty list.
         is_there = np.packbits(self.places[:, 4] > 0, bitorder="little")
         buffers = [pa.py_buffer(is_there), pa.py_buffer(offsets)]
         return pa.Array.from_buffers(_HEADERS_TYPE, rows, buffers, children=[pairs])
@@ -218,13 +219,13 @@ class _Columns:
 
 
 def _allocate(count: int, dtype: Any) -> tuple[pa.Buffer, Any]:
-    """Return a buffer of Arrow's pool, and an array over it to fill it."""
+    """Return a buffer of Arrow's pool, and an array over it for writing."""
     buffer = pa.allocate_buffer(count * np.dtype(dtype).itemsize)
     return buffer, np.frombuffer(buffer, dtype)
 
 
 def _text(text: str) -> pa.StringScalar:
-    """Return a text of Arrow's. Made by `pa.scalar` it would import pandas, for a second."""
+    """Return an Arrow string. `pa.scalar` would import pandas, which takes a second."""
     data = text.encode()
     ends = np.array([0, len(data)], np.int32)
     return pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(data))[0]
@@ -254,7 +255,7 @@ def _table(payloads: Sequence[Payload]) -> _Numbers:
 
 
 def _reason(payloads: Sequence[Payload]) -> MalformedBatch:
-    """Let the plain reader say what is wrong."""
+    """Let the plain reader find the reason."""
     for one in payloads:
         try:
             read_records(one.batch)

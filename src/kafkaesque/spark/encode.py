@@ -1,4 +1,4 @@
-"""Arrow columns, encoded as the records of Kafka's batches, partition by partition."""
+"""Encodes Arrow columns as the records of Kafka's batches, partition by partition."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from kafkaesque.client.producer import EncodedRecords
 from kafkaesque.client.topics import Place
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.write_loops import encode_rows, partitions_of_keys
 
 _RECORD_OVERHEAD = 40
-"""More than all the numbers of a record take."""
+"""An upper bound of the bytes for all numbers of a record."""
 _HEADER_OVERHEAD = 10
 _NOBODY = -1
 _MICROSECONDS = 1_000
@@ -30,13 +30,13 @@ class Rows:
     header_keys: tuple[Any, Any]
     header_values: tuple[Any, Any]
     bounds: Any
-    """How many bytes each row takes at most."""
+    """The maximum encoded size of each row."""
     times_ms: Any | None = None
-    """The rows' own timestamps; without them they get that of writing."""
+    """The rows' own timestamps; without them, records get the time of writing."""
 
 
 def rows_of(batch: pa.RecordBatch, *, with_times: bool = False) -> Rows:
-    """Take the columns that the sink writes; those that are not there count as null."""
+    """Return the columns that the sink writes; missing ones count as null."""
     names = batch.schema.names
     nothing = pa.nulls(batch.num_rows, pa.binary())
     keys = _bytes(batch.column("key") if "key" in names else nothing)
@@ -47,7 +47,7 @@ def rows_of(batch: pa.RecordBatch, *, with_times: bool = False) -> Rows:
     if "headers" in names:
         column = batch.column("headers")
         headers[1:] = np.cumsum(np.nan_to_num(column.value_lengths().fill_null(0)))
-        pairs = column.flatten()  # leaves out what lies behind nulls
+        pairs = column.flatten()  # drops the values behind nulls
         if pairs.null_count or pairs.field("key").null_count:
             raise BadOption("column headers has a header without a key")
         header_keys = _bytes(pairs.field("key"))
@@ -75,10 +75,10 @@ def places_of_rows(
     partition_counts: Mapping[str, int],
     keyless: int,
 ) -> Iterator[tuple[Place, Any]]:
-    """Yield each partition that gets rows, with the rows' numbers in their order.
+    """Yield each partition that gets rows, with the rows' numbers in order.
 
-    A row goes where its column `partition` says, else where its key belongs, else to partition
-    `keyless` modulo the number of partitions.
+    A row goes to the partition in its column `partition`, else to that of its key, else to
+    partition `keyless` modulo the number of partitions.
     """
     by_topic = [(topic, np.arange(rows.count))] if topic is not None else _by_topic(batch)
     chosen = np.full(rows.count, _NOBODY, np.int64)
@@ -92,7 +92,7 @@ def places_of_rows(
         of_topic = chosen[numbers]
         if len(of_topic) and of_topic.max() >= count:
             raise BadOption(
-                f"column partition has {of_topic.max()}, and topic {name} has none after "
+                f"column partition has {of_topic.max()}, but the last partition of topic {name} is "
                 f"{count - 1}"
             )
         partitions_of_keys(rows.keys[0], rows.keys[1][numbers], count, of_topic)
@@ -111,10 +111,10 @@ def topics_of(batch: pa.RecordBatch) -> list[str]:
 
 
 def encode(rows: Rows, numbers: Any, batch_bytes: int, now_ms: int) -> Iterator[EncodedRecords]:
-    """Yield rows as records, in batches of about `batch_bytes` at most and one row at least."""
+    """Yield rows as records, in batches of about `batch_bytes` at most and at least one row."""
     ends = np.cumsum(rows.bounds[numbers])
     start = 0
-    # Ends: each turn takes one row at least.
+    # Ends: each pass takes at least one row.
     while start < len(numbers):
         before = ends[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(ends, before + batch_bytes, side="right")))
@@ -141,7 +141,7 @@ def encode(rows: Rows, numbers: Any, batch_bytes: int, now_ms: int) -> Iterator[
 
 def _times(column: pa.Array) -> Any:
     if column.null_count:
-        raise BadOption("column timestamp is null in a row, and keepTimestamps is true")
+        raise BadOption("column timestamp is null in a row, but keepTimestamps is true")
     return column.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy() // _MICROSECONDS
 
 

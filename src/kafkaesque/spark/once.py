@@ -1,13 +1,13 @@
-"""Writing exactly once: attempts of tasks prepare transactions, one decision says which count.
+"""Writing exactly once: task attempts prepare transactions, and one decision says which count.
 
-    driver        register the query's sink: an epoch, by which older drivers are fenced
-    each attempt  is the batch decided? then write nothing; else write and prepare under an id that
-                  nobody else has
+    driver        register the query's sink: gets an epoch, which fences older drivers
+    each attempt  if the batch is decided, write nothing; else write and prepare under a unique id
     driver        decide the batch: the named transactions are committed, its others aborted
 
-The first decision of a batch stands, whoever asks again. So it does not matter that a repeated
-batch has other tasks with other rows, that attempts run twice at the same time or die, or that two
-drivers believe to be the one: of all that was written for a batch one whole set counts.
+The first decision of a batch stands, even if another driver asks again. So a repeated batch may
+have other tasks with other rows, attempts may run twice at the same time or crash, and two drivers
+may each believe that they are the only one: of everything written for a batch, one complete set
+counts.
 """
 
 import logging
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from kafkaesque.client.decisions import Decision
 from kafkaesque.client.prepared import PreparedTransaction, TransactionalProducer
-from kafkaesque.errors import BadOption, KafkaesqueError
+from kafkaesque.errors import KafkaesqueError
 from kafkaesque.spark.clients import admin_of
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.options import Cluster, WriteOptions
 from kafkaesque.transactional_ids import BatchTransactionId
 from kafkaesque.wire.messages.register_driver import RegisterDriverRequest
@@ -26,27 +27,27 @@ from kafkaesque.wire.messages.register_driver import RegisterDriverRequest
 _log = logging.getLogger(__name__)
 
 SINK = "topics"
-"""A query has one sink, and keeps it even if its topic is another one after a restart."""
+"""A query has one sink, even if its topic changes after a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """What one attempt of a task leaves behind."""
+    """The result of one attempt of a task."""
 
     query: str
     driver_epoch: int
     records: int
     transaction: PreparedTransaction | None
-    """None if there was nothing to write, or nothing was to be written any more."""
+    """None if there was nothing to write, or the batch was already decided."""
 
 
 def register(cluster: Cluster, query: str) -> int:
-    """Become the driver of a query; raises BadOption if the brokers have no such thing."""
+    """Become the driver of a query; raises BadOption if the brokers do not support it."""
     admin = admin_of(cluster)
     if not admin.serves(RegisterDriverRequest):
         raise BadOption(
-            "deliveryGuarantee cannot be exactly-once here: the brokers at "
-            f"{cluster.bootstrap} do not decide batches, which takes those of Kafkaesque"
+            "deliveryGuarantee cannot be exactly-once: the brokers at "
+            f"{cluster.bootstrap} do not decide batches, which needs brokers of Kafkaesque"
         )
     return admin.batches.register(query, SINK)
 
@@ -56,9 +57,9 @@ def attempt(
     name: BatchTransactionId,
     write: Callable[[TransactionalProducer], int],
 ) -> Attempted:
-    """Write what one attempt has, unless the batch is decided, and leave it prepared.
+    """Write an attempt's rows, unless the batch is decided, and leave them prepared.
 
-    Raises OlderBatch if a later one is decided: then the checkpoint is an older one.
+    Raises OlderBatch if a later batch is decided: then the checkpoint is an older one.
     """
     admin = admin_of(options.cluster)
     nothing = Attempted(
@@ -84,9 +85,9 @@ def attempt(
 
 
 def decide(cluster: Cluster, batch: int, attempts: Sequence[Attempted]) -> Decision | None:
-    """Make a batch consist of what its attempts prepared, unless it is decided already.
+    """Decide that a batch consists of what its attempts prepared, unless already decided.
 
-    None if there was no attempt at all: a batch without tasks has nothing to be decided.
+    None if there was no attempt: a batch without tasks needs no decision.
     """
     if not attempts:
         return None
@@ -98,9 +99,9 @@ def decide(cluster: Cluster, batch: int, attempts: Sequence[Attempted]) -> Decis
 
 
 def take_back(cluster: Cluster, attempts: Sequence[Attempted]) -> None:
-    """Abort what attempts prepared, where it is not decided: nothing else would for days.
+    """Abort what attempts prepared, unless it is decided: otherwise it would stay open for days.
 
-    What cannot be aborted now is aborted when the query goes on.
+    What cannot be aborted now is aborted when the query continues.
     """
     transactions = admin_of(cluster).transactions
     for one in attempts:
@@ -116,7 +117,7 @@ def take_back(cluster: Cluster, attempts: Sequence[Attempted]) -> None:
 
 @contextmanager
 def _aborted_on_failure(producer: TransactionalProducer) -> Iterator[None]:
-    """Abort at once if the block fails, so that nobody waits for a transaction that is dead."""
+    """Abort at once if the block fails, so that readers do not wait for a dead transaction."""
     is_done = False
     try:
         yield
@@ -130,4 +131,4 @@ def _abort(producer: TransactionalProducer) -> None:
     try:
         producer.abort()
     except KafkaesqueError:
-        return  # it times out, or the decision on its batch aborts it
+        return  # it times out, or its batch's decision aborts it

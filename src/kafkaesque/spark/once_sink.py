@@ -1,9 +1,8 @@
-"""The sinks that write exactly once; what they do is told in `once`.
+"""The sinks that write exactly once; `once` explains how.
 
-Spark builds a writer of a stream anew for every micro-batch, in a process that then sends it to the
-tasks, and once more in another process for `commit`. Only messages cross between them. So a
-writer registers as the query's driver at the moment at which it is sent, and never in the process
-that commits.
+For every micro-batch Spark creates a new stream writer in a process that then sends it to the
+tasks, and another one in a different process for `commit`. Only messages pass between them. So a
+writer registers as the query's driver when it is sent, and never in the process that commits.
 """
 
 import random
@@ -18,8 +17,8 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from kafkaesque.errors import BadOption
 from kafkaesque.spark.checkpoint import query_id
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.once import SINK, Attempted, attempt, decide, register, take_back
 from kafkaesque.spark.options import WriteOptions
 from kafkaesque.spark.sink import write_rows
@@ -32,18 +31,18 @@ if TYPE_CHECKING:
 
 QUERY_PROPERTY = "sql.streaming.queryId"
 BATCH_PROPERTY = "streaming.sql.batchId"
-"""By these names Spark's tasks know their stream. Nothing documents them, so they are checked."""
+"""Properties by which Spark's tasks know their stream; undocumented, and therefore checked."""
 
 
 @dataclass
 class Prepared(WriterCommitMessage):
-    """What the attempt of a task that counts for Spark left behind."""
+    """The result of the task attempt that Spark counts."""
 
     attempted: Attempted
 
 
 class _OnceWriter:
-    """Registers when it is sent to tasks, and writes what one of them has."""
+    """Registers when it is sent to tasks, and writes the rows of one of them."""
 
     def __init__(self, options: WriteOptions, query: str) -> None:
         self._options = options
@@ -56,7 +55,7 @@ class _OnceWriter:
         return self.__dict__
 
     def _write(self, batch: int, iterator: "Iterator[pa.RecordBatch]") -> Prepared:
-        assert self._driver_epoch is not None, "tasks only have writers that were sent"
+        assert self._driver_epoch is not None, "tasks only get writers that were sent"
         context = TaskContext.get()
         assert context is not None, "tasks have a context"
         name = BatchTransactionId(
@@ -65,14 +64,14 @@ class _OnceWriter:
             batch=batch,
             driver_epoch=self._driver_epoch,
             task=context.partitionId(),
-            attempt=context.taskAttemptId(),  # no other attempt of this driver has it
+            attempt=context.taskAttemptId(),  # unique among this driver's attempts
         )
 
         def write(producer: "TransactionalProducer") -> int:
             return write_rows(self._options, iterator, producer.send)
 
         attempted = attempt(self._options, name, write)
-        # Also if nothing is to be written: operators with state below take what is read from them.
+        # Consume the rest even if nothing is written: stateful operators upstream depend on it.
         for _ in iterator:
             continue
         return Prepared(attempted)
@@ -82,7 +81,7 @@ class OnceStreamWriter(_OnceWriter, DataSourceStreamArrowWriter):
     """Writes in a streaming query."""
 
     def __init__(self, options: WriteOptions) -> None:
-        assert options.once is not None, "else another writer is the right one"
+        assert options.once is not None, "otherwise another writer is used"
         given, checkpoint = options.once.app, options.once.checkpoint
         super().__init__(options, query_id(checkpoint) if given is None else given)
         self._is_named = given is not None
@@ -96,7 +95,7 @@ class OnceStreamWriter(_OnceWriter, DataSourceStreamArrowWriter):
         decide(self._options.cluster, batchId, _attempts(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Take back what was prepared, so that nobody waits for it."""
+        """Abort what was prepared, so that readers do not wait for it."""
         take_back(self._options.cluster, _attempts(messages))
 
     def _batch_of_task(self) -> int:
@@ -106,13 +105,13 @@ class OnceStreamWriter(_OnceWriter, DataSourceStreamArrowWriter):
         batch = context.getLocalProperty(BATCH_PROPERTY)
         if query is None or batch is None or not batch.isdigit():
             raise BadOption(
-                "deliveryGuarantee cannot be exactly-once: this Spark does not tell its tasks the "
+                "deliveryGuarantee cannot be exactly-once: this Spark does not give its tasks the "
                 "number of their micro-batch, as Spark 4.3 does"
             )
         if not self._is_named and query != self._query:
             raise BadOption(
-                f"checkpointLocation belongs to query {self._query}, and this is query {query}: "
-                "give the query the option itself"
+                f"checkpointLocation belongs to query {self._query}, but this is query {query}: "
+                "set the option on the query itself"
             )
         return int(batch)
 
@@ -121,7 +120,7 @@ class OnceBatchWriter(_OnceWriter, DataSourceArrowWriter):
     """Writes in a batch query; Spark sends the same writer to `commit` that it sent to tasks."""
 
     def __init__(self, options: WriteOptions) -> None:
-        assert options.once is not None, "else another writer is the right one"
+        assert options.once is not None, "otherwise another writer is used"
         super().__init__(options, options.once.app or _new_name())
         self._batch = options.once.version or 0
 
@@ -134,12 +133,12 @@ class OnceBatchWriter(_OnceWriter, DataSourceArrowWriter):
         decide(self._options.cluster, self._batch, _attempts(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Take back what was prepared, so that nobody waits for it."""
+        """Abort what was prepared, so that readers do not wait for it."""
         take_back(self._options.cluster, _attempts(messages))
 
 
 def _new_name() -> str:
-    """Return a name for a write that nobody will repeat."""
+    """Return a unique name for a write that will not be repeated."""
     return f"write-{random.Random().getrandbits(128):032x}"
 
 

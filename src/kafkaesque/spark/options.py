@@ -1,7 +1,7 @@
-"""The options of a query, read and checked: names and meanings of Spark's own Kafka connector.
+"""Reads and checks the options of a query: names and meanings are Spark's Kafka connector's.
 
-An option that does not exist, contradicts another or cannot be kept is an error at once, in one
-sentence that names it. Spark gives names in lower case, whatever was written.
+An option that is unknown, contradicts another or cannot be kept is an error at once, in one
+sentence that names it. Spark passes names in lower case, however they were written.
 """
 
 import difflib
@@ -11,9 +11,10 @@ from enum import Enum
 from typing import Any
 
 from kafkaesque.client.address import parse_addresses
+from kafkaesque.client.errors import InvalidAddress
 from kafkaesque.config import ClientConfig
-from kafkaesque.errors import BadOption, InvalidAddress
 from kafkaesque.record.view import Codec
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.option_table import OF_SPARK, REFUSED, TABLE, Use
 from kafkaesque.spark.positions import (
     Assigned,
@@ -34,7 +35,7 @@ _OF_A_STREAM = ("maxOffsetsPerTrigger", "kafka.group.id")
 
 
 class Mode(Enum):
-    """What kind of query it is."""
+    """The kind of query."""
 
     BATCH = "batch queries, which read all at once"
     STREAM = "streams, which have no end"
@@ -42,7 +43,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Which brokers, and how they are talked to."""
+    """Which brokers, and how to talk to them."""
 
     bootstrap: str
     config: ClientConfig
@@ -50,7 +51,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How topics are read."""
+    """How to read topics."""
 
     cluster: Cluster
     selection: Selection
@@ -64,12 +65,12 @@ class ReadOptions:
     records_per_partition_max: int
     offsets_per_trigger_max: int
     group: str | None = None
-    """Where a stream notes how far it came, for others to see."""
+    """Where a stream commits its progress, for others to see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """How topics are written to."""
+    """How to write to topics."""
 
     cluster: Cluster
     topic: str | None
@@ -78,12 +79,12 @@ class WriteOptions:
     with_headers: bool
     with_times: bool
     once: "Once | None" = None
-    """How what is written comes to count exactly once; without it at least once."""
+    """Set for writing exactly once; without it, at least once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Once:
-    """What a query that writes exactly once is known by."""
+    """What identifies a query that writes exactly once."""
 
     app: str | None
     """The name that the user gave."""
@@ -107,9 +108,9 @@ def parse_read(options: Mapping[str, str], mode: Mode) -> ReadOptions:
     starting = _position(found, "starting", default)
     ending = _position(found, "ending", "latest")
     if mode is Mode.BATCH and starting.is_at_latest:
-        raise BadOption("startingOffsets cannot be latest in a batch query: nothing is there")
+        raise BadOption("startingOffsets cannot be latest in a batch query: it would read nothing")
     if ending.is_at_earliest:
-        raise BadOption("endingOffsets cannot be earliest: nothing is before that")
+        raise BadOption("endingOffsets cannot be earliest: it would read nothing")
     if isinstance(selection, Assigned):
         starting.check_places(selection.places, "startingOffsets")
     return ReadOptions(
@@ -136,7 +137,7 @@ def parse_write(options: Mapping[str, str], mode: Mode) -> WriteOptions:
     codec = found.choice("kafka.compression.type", tuple(one.name.lower() for one in Codec))
     topic = found.text("topic")
     if topic is not None and not topic:
-        raise BadOption("topic names no topic: leave it out if a column does")
+        raise BadOption("topic names no topic: omit it if a column does")
     return WriteOptions(
         cluster=found.cluster(),
         topic=topic,
@@ -156,19 +157,19 @@ def _once(found: "_Found", mode: Mode) -> Once | None:
     if found.choice("deliveryGuarantee", _GUARANTEES) == _GUARANTEES[0]:
         for name in _OF_ONCE:
             if found.text(name) is not None:
-                raise BadOption(f"{name} is for deliveryGuarantee exactly-once: set that too")
+                raise BadOption(f"{name} needs deliveryGuarantee exactly-once: set that too")
         return None
     app, version = found.text("txnAppId"), found.text("txnVersion")
     if app is not None and not is_name(app):
         raise BadOption(
-            f"txnAppId is {app!r}, and must have 1 to {NAME_BYTES_MAX} bytes and no slash"
+            f"txnAppId is {app!r}, but must have 1 to {NAME_BYTES_MAX} bytes and no slash"
         )
     if mode is Mode.STREAM and version is not None:
-        raise BadOption("txnVersion is not for streams, which number their micro-batches")
+        raise BadOption("txnVersion is not for streams: they number their micro-batches")
     if mode is Mode.BATCH and (app is None) != (version is None):
         raise BadOption("txnAppId and txnVersion belong together in a batch query: give both")
     if version is not None and not _is_number(version):
-        raise BadOption(f"txnVersion is {version!r}, and must be a whole number")
+        raise BadOption(f"txnVersion is {version!r}, but must be a whole number")
     return Once(
         app=app,
         version=None if version is None else int(version),
@@ -187,12 +188,12 @@ _ISOLATION = ("read_uncommitted", "read_committed")
 def _group(found: "_Found") -> str | None:
     group = found.text("kafka.group.id")
     if group is not None and not group.strip():
-        raise BadOption("kafka.group.id names no group: leave it out if there shall be none")
+        raise BadOption("kafka.group.id names no group: omit it for none")
     return group
 
 
 class _Found:
-    """The options that were given; each is asked for by its name as the documents write it."""
+    """The given options; looked up by their documented names."""
 
     def __init__(self, options: Mapping[str, str], use: Use) -> None:
         self._given = {name.lower(): text for name, text in options.items()}
@@ -212,13 +213,13 @@ class _Found:
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         text = self.or_default(name).lower()
         if text not in allowed:
-            raise BadOption(f"{name} is {text!r}, and can be {' or '.join(allowed)}")
+            raise BadOption(f"{name} is {text!r}, but must be {' or '.join(allowed)}")
         return text
 
     def count(self, name: str) -> int:
         text = self.or_default(name)
         if not text.isascii() or not text.isdigit() or (int(text) < 1 and self.text(name)):
-            raise BadOption(f"{name} is {text!r}, and must be a whole number above 0")
+            raise BadOption(f"{name} is {text!r}, but must be a whole number above 0")
         return int(text)
 
     def cluster(self) -> Cluster:
@@ -255,17 +256,17 @@ def _check_name(name: str, use: Use) -> None:
     if name in REFUSED:
         raise BadOption(f"{name} cannot be set: {REFUSED[name]}")
     if name.startswith("kafka."):
-        raise BadOption(f"{name} cannot be honoured by this connector: leave it out")
+        raise BadOption(f"{name} is not supported by this connector: omit it")
     near = difflib.get_close_matches(name, _NAMES, n=1)
-    hint = f", is {_NAMES[near[0]].name} meant?" if near else ""
-    raise BadOption(f"there is no option {name}{hint or '; the reference lists them'}")
+    hint = f": did you mean {_NAMES[near[0]].name}?" if near else ""
+    raise BadOption(f"unknown option {name}{hint or '; the reference lists all'}")
 
 
 def _position(found: _Found, which: str, default: str) -> Position:
     names = (f"{which}Offsets", f"{which}OffsetsByTimestamp", f"{which}Timestamp")
     given = [name for name in names if found.text(name) is not None]
     if len(given) > 1:
-        raise BadOption(f"{given[0]} and {given[1]} contradict each other: give one of them")
+        raise BadOption(f"{given[0]} and {given[1]} contradict each other: give only one")
     if not given:
         return parse_position(names[0], default)
     text: Any = found.text(given[0])
@@ -274,5 +275,5 @@ def _position(found: _Found, which: str, default: str) -> Position:
     if given[0] == names[1]:
         return Position(beginning=Beginning.TIMES, places=parse_places(given[0], text))
     if not text.strip().isdigit():
-        raise BadOption(f"{given[0]} is {text!r}, and must be milliseconds since 1970")
+        raise BadOption(f"{given[0]} is {text!r}, but must be milliseconds since 1970")
     return Position(beginning=Beginning.TIME, time_ms=int(text))

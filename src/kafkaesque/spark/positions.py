@@ -1,4 +1,4 @@
-"""Which partitions a query reads and where it begins and ends, as its options say it.
+"""Which partitions a query reads, and where it starts and ends, according to its options.
 
 Offsets are written as Spark's own connector writes them: `{"topic": {"partition": offset}}`.
 """
@@ -11,21 +11,21 @@ from enum import Enum, StrEnum, auto
 from typing import Any
 
 from kafkaesque.client.topics import EARLIEST, LATEST, Place
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 
 _OFFSET_END = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribed:
-    """All partitions of topics that are named."""
+    """All partitions of the named topics."""
 
     topics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """All partitions of all topics whose whole name fits a pattern."""
+    """All partitions of all topics whose whole name matches a pattern."""
 
     pattern: str
 
@@ -41,7 +41,7 @@ Selection = Subscribed | Matching | Assigned
 
 
 class Beginning(Enum):
-    """How a position is said."""
+    """How a position is given."""
 
     EARLIEST = auto()
     LATEST = auto()
@@ -54,7 +54,7 @@ class Beginning(Enum):
 
 
 class Missing(StrEnum):
-    """What is done where no record is as late as the time at which to begin."""
+    """What to do if no record is as late as the starting time."""
 
     ERROR = "error"
     LATEST = "latest"
@@ -62,7 +62,7 @@ class Missing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where to begin or to end."""
+    """Where to start or end."""
 
     beginning: Beginning
     places: Mapping[Place, int] = field(default_factory=dict)
@@ -70,23 +70,23 @@ class Position:
 
     @property
     def is_at_latest(self) -> bool:
-        """Whether it is at the end of a partition or of all."""
+        """Whether it is at the end of any partition."""
         by_offset = self.beginning is Beginning.OFFSETS and LATEST in self.places.values()
         return self.beginning is Beginning.LATEST or by_offset
 
     @property
     def is_at_earliest(self) -> bool:
-        """Whether it is at the start of a partition or of all."""
+        """Whether it is at the start of any partition."""
         by_offset = self.beginning is Beginning.OFFSETS and EARLIEST in self.places.values()
         return self.beginning is Beginning.EARLIEST or by_offset
 
     def check_places(self, places: Iterable[Place], option: str) -> None:
-        """Raise BadOption unless the position, if it names partitions, names exactly these."""
+        """Raise BadOption unless the position names either no partitions or exactly these."""
         if self.beginning not in (Beginning.OFFSETS, Beginning.TIMES):
             return
         wanted = set(places)
         for topic, partition in sorted(wanted - self.places.keys()):
-            raise BadOption(f"{option} leaves out partition {partition} of topic {topic}")
+            raise BadOption(f"{option} lacks partition {partition} of topic {topic}")
         for topic, partition in sorted(self.places.keys() - wanted):
             raise BadOption(
                 f"{option} names partition {partition} of topic {topic}, which is not read"
@@ -94,13 +94,13 @@ class Position:
 
 
 def parse_selection(*, subscribe: str | None, pattern: str | None, assign: str | None) -> Selection:
-    """Return what a query reads; raises BadOption unless exactly one of the three says it."""
+    """Return what a query reads; raises BadOption unless exactly one of the three is given."""
     given = {"subscribe": subscribe, "subscribePattern": pattern, "assign": assign}
     names = [name for name, text in given.items() if text is not None]
     if not names:
-        raise BadOption("give one of subscribe, subscribePattern and assign: what shall be read?")
+        raise BadOption("give one of subscribe, subscribePattern and assign")
     if len(names) > 1:
-        raise BadOption(f"{names[0]} and {names[1]} contradict each other: give one of them")
+        raise BadOption(f"{names[0]} and {names[1]} contradict each other: give only one")
     if subscribe is not None:
         topics = tuple(sorted({part.strip() for part in subscribe.split(",") if part.strip()}))
         if not topics:
@@ -110,7 +110,7 @@ def parse_selection(*, subscribe: str | None, pattern: str | None, assign: str |
         try:
             re.compile(pattern)
         except re.error as error:
-            raise BadOption(f"subscribePattern is no regular expression: {error}") from error
+            raise BadOption(f"subscribePattern is not a regular expression: {error}") from error
         return Matching(pattern=pattern)
     assert assign is not None
     found = [
@@ -143,7 +143,7 @@ def parse_places(option: str, text: str, smallest: int = 0) -> dict[Place, int]:
             raise BadOption(f'{option} must be like {{"orders":{{"0":23}}}}')
         for partition, number in numbers.items():
             if not (partition.isascii() and partition.isdigit()):
-                raise BadOption(f"{option} has {partition!r} where a partition's number belongs")
+                raise BadOption(f"{option} has {partition!r} instead of a partition number")
             found[topic, int(partition)] = _whole(option, number, smallest)
     return found
 
@@ -154,13 +154,13 @@ def _object(option: str, text: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise BadOption(f"{option} is {text!r}, which is no JSON object")
+        raise BadOption(f"{option} is {text!r}, which is not a JSON object")
     return found
 
 
 def _whole(option: str, number: object, smallest: int) -> int:
     is_number = isinstance(number, int) and not isinstance(number, bool)
     if not is_number or not smallest <= number < _OFFSET_END:  # type: ignore[operator]
-        raise BadOption(f"{option} has {json.dumps(number)} where a whole number belongs")
+        raise BadOption(f"{option} has {json.dumps(number)} instead of a whole number")
     assert isinstance(number, int)
     return number

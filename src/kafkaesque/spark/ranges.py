@@ -1,4 +1,4 @@
-"""Offsets that a query reads: from where to where, shared out over tasks and micro-batches."""
+"""The ranges of offsets that a query reads, divided among tasks and micro-batches."""
 
 import logging
 import re
@@ -9,7 +9,7 @@ from typing import assert_never
 
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
-from kafkaesque.errors import BadOption, DataLost
+from kafkaesque.spark.errors import BadOption, DataLost
 from kafkaesque.spark.options import ReadOptions
 from kafkaesque.spark.positions import Assigned, Beginning, Matching, Missing, Position, Subscribed
 from kafkaesque.types import Offset
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRange:
-    """Offsets of one partition, the last one exclusive."""
+    """A range of offsets of one partition, with an exclusive end."""
 
     topic: str
     partition: int
@@ -30,14 +30,14 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets it covers; there may be fewer records."""
+        """The number of offsets; there may be fewer records."""
         return self.end - self.start
 
 
 def places_of(admin: Admin, options: ReadOptions, *, is_newest: bool = False) -> list[Place]:
-    """Return the partitions that a query reads, as they are now; raises UnknownTopic.
+    """Return the partitions that a query reads now; raises UnknownTopic.
 
-    A broker that lags may not know all; it is not asked for the newest.
+    A broker that lags may not know all of them; `is_newest` avoids it.
     """
 
     def places(name: str) -> list[Place]:
@@ -56,7 +56,7 @@ def places_of(admin: Admin, options: ReadOptions, *, is_newest: bool = False) ->
             for topic, partition in wanted:
                 if (topic, partition) not in there:
                     raise BadOption(
-                        f"assign names partition {partition} of topic {topic}, which is not there"
+                        f"assign names partition {partition} of topic {topic}, which does not exist"
                     )
             return sorted(wanted)
         case _:
@@ -64,17 +64,17 @@ def places_of(admin: Admin, options: ReadOptions, *, is_newest: bool = False) ->
 
 
 def earliest(admin: Admin, places: Iterable[Place]) -> dict[Place, Offset]:
-    """Return the first offset that each partition keeps."""
+    """Return the first offset of each partition."""
     return admin.topics.offsets(places, EARLIEST)
 
 
 def latest(admin: Admin, options: ReadOptions, places: Iterable[Place]) -> dict[Place, Offset]:
-    """Return the offset behind the last record that each partition lets the query read."""
+    """Return the offset after the last record that the query may read in each partition."""
     return admin.topics.offsets(places, LATEST, is_committed=options.is_committed)
 
 
 def resolve_start(admin: Admin, options: ReadOptions, places: list[Place]) -> dict[Place, Offset]:
-    """Return the offsets that the options begin at."""
+    """Return the offsets at which the options start."""
     position = options.starting
     found = _resolve(admin, options, places, position, "startingOffsets")
     for topic, partition in places:
@@ -82,15 +82,15 @@ def resolve_start(admin: Admin, options: ReadOptions, places: list[Place]) -> di
             continue
         if options.missing is Missing.ERROR:
             raise BadOption(
-                f"no record of partition {partition} of topic {topic} is as late as the time to "
-                "begin at; set startingOffsetsByTimestampStrategy to latest to begin at the end"
+                f"no record of partition {partition} of topic {topic} is as late as the starting "
+                "time; set startingOffsetsByTimestampStrategy to latest to start at the end"
             )
         found |= latest(admin, options, [(topic, partition)])
     return found
 
 
 def resolve_end(admin: Admin, options: ReadOptions, places: list[Place]) -> dict[Place, Offset]:
-    """Return the offsets that the options end at; where no record is so late, the end."""
+    """Return the offsets at which the options end; the end if no record is that late."""
     found = _resolve(admin, options, places, options.ending, "endingOffsets")
     ends = latest(admin, options, places)
     return {place: ends[place] if found[place] == NOT_FOUND else found[place] for place in places}
@@ -123,7 +123,7 @@ def _resolve(
 
 
 def split(ranges: list[OffsetRange], options: ReadOptions) -> list[OffsetRange]:
-    """Cut ranges so that there are about `minPartitions`, and none is over its most records."""
+    """Cut ranges to get about `minPartitions`, none over `maxRecordsPerPartition`."""
     total = sum(one.size for one in ranges)
     parts: list[OffsetRange] = []
     for one in (each for each in ranges if each.size > 0):
@@ -140,10 +140,10 @@ def split(ranges: list[OffsetRange], options: ReadOptions) -> list[OffsetRange]:
 
 
 def admit(starts: Offsets, ends: Offsets, rows_max: int) -> dict[Place, Offset]:
-    """Return ends that let at most `rows_max` offsets in, shared out by what each one holds.
+    """Return ends that admit at most `rows_max` offsets, divided by what each partition holds.
 
-    Each partition that has something gets one at least while there are some left, so that none is
-    starved by larger ones.
+    While the budget lasts, each partition with data gets at least one, so that larger ones do not
+    starve it.
     """
     waiting = {place: max(ends[place] - starts[place], 0) for place in ends}
     total = sum(waiting.values())
@@ -159,7 +159,7 @@ def admit(starts: Offsets, ends: Offsets, rows_max: int) -> dict[Place, Offset]:
 
 
 def report_loss(options: ReadOptions, sentence: str) -> None:
-    """Raise DataLost, or only note it if the options say so."""
+    """Raise DataLost, or only log it if the options say so."""
     if options.fail_on_data_loss:
-        raise DataLost(f"{sentence}; set failOnDataLoss to false to go on with what is there")
+        raise DataLost(f"{sentence}; set failOnDataLoss to false to continue with what is left")
     _log.warning("%s", sentence)

@@ -1,8 +1,8 @@
 """The loops over records: from a batch's payload to columns, and from columns to a payload.
 
-Reading goes in two steps. `scan` walks the records and notes where each field lies, checking all
-that `kafkaesque.record.read` checks; then the fields are gathered column by column. Everything here
-is compiled and works on arrays, so places of fields are numbers and errors are codes below zero.
+Reading takes two steps. `scan` walks the records and notes the position of each field, with all
+checks of `kafkaesque.record.read`; then the fields are gathered column by column. Everything here
+is compiled and works on arrays, so positions of fields are numbers and errors are negative codes.
 """
 
 from typing import Any
@@ -12,10 +12,10 @@ import numpy as np
 from kafkaesque.spark.compiled import compiled, copy_bytes, inlined
 
 MALFORMED = -1
-"""What `scan` returns for bytes that contradict themselves; the plain reader can say why."""
+"""What `scan` returns for inconsistent bytes; the plain reader can give the reason."""
 
 NO_APPEND_TIME = np.iinfo(np.int64).min
-"""In a batch's row of the table: each record has its own timestamp."""
+"""In a batch's row of the table: the records have their own timestamps."""
 
 _US_MAX = np.iinfo(np.int64).max // 1000
 _VARINT_SHIFT_MAX = 28
@@ -24,7 +24,7 @@ _VARLONG_SHIFT_MAX = 63
 
 @inlined
 def _varlong(data: Any, position: int, end: int, shift_max: int) -> tuple[int, int]:
-    """Return a number and the position behind it; a position of -1 if there is no number."""
+    """Return a number and the position after it; position -1 if there is no number."""
     folded = np.uint64(0)
     shift = 0
     while shift <= shift_max:
@@ -34,7 +34,7 @@ def _varlong(data: Any, position: int, end: int, shift_max: int) -> tuple[int, i
         position += 1
         bits = np.uint64(byte & 0x7F)
         if shift == shift_max and byte >> (4 if shift_max == _VARINT_SHIFT_MAX else 1):
-            return 0, -1  # more bits than the number may have
+            return 0, -1  # more bits than allowed
         folded |= bits << np.uint64(shift)
         if byte < 0x80:
             value = np.int64(folded >> np.uint64(1)) ^ -np.int64(folded & np.uint64(1))
@@ -45,7 +45,7 @@ def _varlong(data: Any, position: int, end: int, shift_max: int) -> tuple[int, i
 
 @inlined
 def _field(data: Any, position: int, end: int, shortest: int) -> tuple[int, int, int]:
-    """Return start and length of a field and the position behind it; -1 if it does not fit."""
+    """Return start and length of a field and the position after it; -1 if it does not fit."""
     length, start = _varlong(data, position, end, _VARINT_SHIFT_MAX)
     if start < 0 or length < shortest or length > end - start:
         return 0, 0, -1
@@ -54,12 +54,12 @@ def _field(data: Any, position: int, end: int, shortest: int) -> tuple[int, int,
 
 @inlined
 def _headers(data: Any, position: int, end: int, out: Any, first: int) -> tuple[int, int]:
-    """Note a record's headers from row `first` of `out` on, unless that has no rows.
+    """Note a record's headers in `out` from row `first`, unless it has no rows.
 
-    Returns how many there are and the position behind them, -1 if they are malformed.
+    Returns their number and the position after them, -1 if they are malformed.
     """
     count, position = _varlong(data, position, end, _VARINT_SHIFT_MAX)
-    # A header takes two bytes at least.
+    # A header takes at least two bytes.
     if position < 0 or count < 0 or count > (end - position) // 2:
         return 0, -1
     for number in range(count):
@@ -78,7 +78,7 @@ def _headers(data: Any, position: int, end: int, out: Any, first: int) -> tuple[
 
 @inlined
 def _deltas(data: Any, position: int, end: int) -> tuple[int, int, int]:
-    """Return a record's deltas of time and offset and the position behind; -1 if malformed."""
+    """Return a record's time and offset deltas and the position after; -1 if malformed."""
     delta_ms, position = _varlong(data, position, end, _VARLONG_SHIFT_MAX)
     if position < 0:
         return 0, 0, -1
@@ -90,7 +90,7 @@ def _deltas(data: Any, position: int, end: int) -> tuple[int, int, int]:
 def scan(
     data: Any, table: Any, window: Any, numbers: Any, places: Any, header_places: Any
 ) -> tuple[int, int]:
-    """Note the offset, time and fields of every record that lies in the window of offsets.
+    """Note the offset, time and fields of every record in the window of offsets.
 
     `table` has a row for each batch: start and end of its payload in `data`, base offset, last
     offset delta, base timestamp, append time, count. `numbers` gets offset, time in microseconds
@@ -143,7 +143,7 @@ def scan(
 
 @compiled
 def measure(places: Any, column: int, rows: int, offsets: Any, is_there: Any) -> int:
-    """Fill in where each field of a column will begin, and whether there is one; return the sum."""
+    """Fill in where each field of a column starts, and whether it exists; return the sum."""
     total = np.int64(0)
     nulls = 0
     for row in range(rows):
@@ -160,7 +160,7 @@ def measure(places: Any, column: int, rows: int, offsets: Any, is_there: Any) ->
 
 @compiled
 def gather(data: Any, places: Any, column: int, rows: int, out: Any) -> None:
-    """Copy the fields of a column one behind the other."""
+    """Copy the fields of a column one after another."""
     at = np.int64(0)
     for row in range(rows):
         length = places[row, column + 1]

@@ -1,11 +1,11 @@
-"""Scripts that stand before a program of Spark's."""
+"""Wrapper scripts for Spark's programs."""
 
 import os
 from pathlib import Path
 
 
 def write_script(script: Path, text: str) -> None:
-    """Write an executable file, unless it is there already; another process may do the same."""
+    """Write an executable file unless it exists; another process may do the same."""
     if script.exists() and script.read_text() == text:
         return
     script.parent.mkdir(parents=True, exist_ok=True)

@@ -1,38 +1,39 @@
-"""Looks again at what seems to be gone, before it is called lost.
+"""Looks again before data that seems gone counts as lost.
 
-A broker that has just started, or is cut off, knows less than the cluster does: of a topic that it
-does not know yet it can only say that there is none.
+A broker that has just started, or is cut off, knows less than the cluster: it reports a topic that
+it does not know yet as missing.
 """
 
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafkaesque.errors import BadOption, UnknownTopic
+from kafkaesque.errors import UnknownTopic
+from kafkaesque.spark.errors import BadOption
 
 T = TypeVar("T")
 
 SURE_SECONDS = 5.0
-"""For so long it is looked again: brokers that are there catch up with the catalog far sooner."""
+"""How long to look again: connected brokers catch up with the catalog far sooner."""
 
 _PAUSE_SECONDS = 0.5
 
 
 def look_again(look: Callable[[bool], T], is_whole: Callable[[T], bool] = lambda _: True) -> T:
-    """Return what `look` finds, when it is whole or has not been for `SURE_SECONDS`.
+    """Return what `look` finds once it is whole, or after `SURE_SECONDS` without that.
 
-    `look` is told whether to ask for the newest. Raises what it raises at last.
+    `look` gets whether to ask for the newest state. Raises the error of the last look.
     """
     deadline = time.monotonic() + SURE_SECONDS
     is_newest = False
-    # Ends: every turn waits, and the deadline comes.
+    # Ends: every pass waits, and there is a deadline.
     while time.monotonic() < deadline:
         try:
             found = look(is_newest)
             if is_whole(found):
                 return found
         except (BadOption, UnknownTopic):
-            pass  # it is raised at last, if it still holds then
+            pass  # the last look raises it if it still holds
         if is_newest:
             time.sleep(_PAUSE_SECONDS)
         is_newest = True

@@ -1,4 +1,4 @@
-"""A Spark session with the settings that our queries want."""
+"""A Spark session with the settings that our queries need."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkaesque.errors import SparkMissing
+from kafkaesque.spark.errors import SparkMissing
 from kafkaesque.spark.java import java_home, packaged_java
 from kafkaesque.spark.worker_python import worker_python
 
@@ -22,21 +22,21 @@ SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.daemon.module": "kafkaesque.spark.daemon",
-    # How long Spark and a Python process wait for each other's word: the default of 15 s is too
-    # short on a busy machine. How long Spark waits for the process to begin cannot be set.
+    # How long Spark and a Python process wait for each other's messages: the default of 15 s is
+    # too short on a busy machine. How long Spark waits for the process to start cannot be set.
     "spark.python.authenticate.socketTimeout": "120s",
     # A checkpoint remembers its provider, so it is chosen before the first run.
     "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
 }
-"""What a session of ours has unless it is told otherwise."""
+"""Default settings of our sessions."""
 
 
 def session(
     name: str, *, master: str = "local[2]", settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Start Spark in this process, or return the session that runs already.
+    """Start Spark in this process, or return the running session.
 
-    Raises SparkMissing if Spark is not installed, or no Java.
+    Raises SparkMissing if Spark or Java is not installed.
     """
     try:
         from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def session(
     home = java_home(os.environ, packaged_java(), _CACHE / "java")
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
-    # Else Spark's workers run whatever python is first on the path.
+    # Otherwise Spark's workers run the first python on the path.
     os.environ.setdefault("PYSPARK_PYTHON", python_of_workers(master))
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**SETTINGS, **(settings or {})}.items():
@@ -56,7 +56,7 @@ def session(
 
 
 def python_of_workers(master: str) -> str:
-    """Return what workers are started with; on other machines that is the interpreter itself."""
+    """Return the Python to start workers with; on other machines, the interpreter itself."""
     import pyspark
 
     if not master.startswith("local"):

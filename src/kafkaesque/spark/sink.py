@@ -1,8 +1,8 @@
-"""Queries that write: rows become records, and Spark is told when they are safe.
+"""Queries that write: rows become records, and Spark learns when they are acknowledged.
 
-At least once: a task that fails is run again by Spark and writes all its rows again. Within one
-task a batch whose acknowledgement was lost is told apart by the broker and counts once. What writes
-exactly once is `once_sink`.
+At least once: Spark reruns a failed task, which writes all its rows again. Within one task the
+broker recognises a batch whose acknowledgement was lost, and counts it once. `once_sink` writes
+exactly once.
 """
 
 from collections import deque
@@ -18,8 +18,9 @@ from pyspark.sql.datasource import (
 )
 
 from kafkaesque.clock import SystemClock
-from kafkaesque.errors import BadOption, UnknownTopic
+from kafkaesque.errors import UnknownTopic
 from kafkaesque.spark.clients import admin_of, producer_of
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.options import WriteOptions
 from kafkaesque.spark.second_look import look_again
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote."""
+    """The result of one task."""
 
     records: int
 
@@ -42,7 +43,7 @@ def write_rows(
     batches: "Iterator[pa.RecordBatch]",
     send: "Callable[[dict[Place, EncodedRecords]], None]",
 ) -> int:
-    """Write all rows of one task, one batch a partition at a time; return how many they were."""
+    """Write all rows of one task, one batch per partition at a time; return their number."""
     from kafkaesque.spark.encode import encode, places_of_rows, rows_of, topics_of
 
     clock = SystemClock()
@@ -59,12 +60,12 @@ def write_rows(
             place: deque(encode(rows, numbers, options.batch_bytes, clock.now_ms()))
             for place, numbers in places_of_rows(batch, rows, options.topic, counts, keyless)
         }
-        # Ends: each turn takes one batch off every partition's queue.
+        # Ends: each pass takes one batch off every partition's queue.
         while waiting:
             send({place: queue.popleft() for place, queue in waiting.items()})
             waiting = {place: queue for place, queue in waiting.items() if queue}
         written += rows.count
-        keyless += 1  # those without key fill one partition after the other
+        keyless += 1  # keyless rows fill one partition after another
     return written
 
 
@@ -99,16 +100,16 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return write_at_least_once(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Do nothing: what was written counts already."""
+        """Do nothing: the rows are already written."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Do nothing: what was written stays, and Spark runs the batch again."""
+        """Do nothing: the rows stay, and Spark runs the batch again."""
 
 
 def partition_count(options: WriteOptions, topic: str) -> int:
-    """Return how many partitions a topic has; a missing one is created if brokers do that.
+    """Return a topic's number of partitions; a missing one is created if brokers do that.
 
-    Raises BadOption if there is none.
+    Raises BadOption if it does not exist.
     """
     topics = admin_of(options.cluster).topics
     try:
@@ -117,7 +118,7 @@ def partition_count(options: WriteOptions, topic: str) -> int:
         )
     except UnknownTopic as error:
         raise BadOption(
-            f"topic {topic} does not exist, and the broker does not create topics by itself: "
-            "create it before writing to it"
+            f"topic {topic} does not exist, and the broker does not create topics automatically: "
+            "create it first"
         ) from error
     return len(info.partitions)

@@ -1,8 +1,8 @@
-"""The columns that the sink takes: their names and types, checked before anything is written."""
+"""Checks the names and types of the sink's columns before anything is written."""
 
 from collections.abc import Mapping
 
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.options import WriteOptions
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
@@ -16,16 +16,16 @@ _TIME = "timestamp"
 
 
 def check_columns(types: Mapping[str, str], options: WriteOptions) -> None:
-    """Raise BadOption unless the sink can write rows of columns of these types."""
+    """Raise BadOption unless the sink can write columns of these types."""
     if "value" not in types:
-        raise BadOption("there is no column value: select what shall be written as value")
+        raise BadOption("column value is missing: select what to write as value")
     if options.topic is None and "topic" not in types:
         raise BadOption("topic is missing: set the option, or select a column topic")
     if options.with_headers and "headers" not in types:
-        raise BadOption("includeHeaders is true, and there is no column headers")
+        raise BadOption("includeHeaders is true, but column headers is missing")
     if options.with_times and types.get(_TIME) != _TIME:
-        raise BadOption("keepTimestamps is true, and there is no column timestamp of that type")
+        raise BadOption("keepTimestamps is true, but there is no column timestamp of that type")
     for name, allowed in _TYPES.items():
         found = types.get(name)
         if found is not None and found not in allowed:
-            raise BadOption(f"column {name} is of type {found}, and must be {' or '.join(allowed)}")
+            raise BadOption(f"column {name} is of type {found}, but must be {' or '.join(allowed)}")

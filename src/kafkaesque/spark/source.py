@@ -1,4 +1,4 @@
-"""Batch queries that read: which tasks there are, and what each of them does."""
+"""Batch queries that read: the list of tasks, and the work of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from kafkaesque.errors import BadOption
 from kafkaesque.spark.clients import admin_of
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.options import ReadOptions
 from kafkaesque.spark.ranges import (
     OffsetRange,
@@ -32,7 +32,7 @@ class RangePartition(InputPartition):
 
 
 class BatchReader(DataSourceReader):
-    """Reads a fixed set of offsets, which is settled when the query is planned."""
+    """Reads a fixed set of offsets, determined when the query is planned."""
 
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -52,17 +52,17 @@ class BatchReader(DataSourceReader):
             if end > last[place]:
                 raise BadOption(f"endingOffsets: {where} ends at {last[place]}, before {end}")
             if start > end:
-                raise BadOption(f"startingOffsets: {where} would begin at {start}, after {end}")
+                raise BadOption(f"startingOffsets: {where} would start at {start}, after {end}")
             if start < first[place]:
-                report_loss(self._options, f"{where} begins at {first[place]}, not at {start}")
+                report_loss(self._options, f"{where} starts at {first[place]}, not at {start}")
                 start = min(first[place], end)
             ranges.append(OffsetRange(topic=place[0], partition=place[1], start=start, end=end))
         return [RangePartition(part) for part in split(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Yield the records of one range; Spark asks once even if there is none."""
+        """Yield the records of one range; Spark calls it once even without ranges."""
         if isinstance(partition, RangePartition):
-            # Only here: planning needs no compiled loops, and importing them takes a second.
-            from kafkaesque.spark.reading import read_range
+            # Imported here: planning needs no compiled loops, and importing them takes a second.
+            from kafkaesque.spark.range_reader import read_range
 
             yield from read_range(self._options, partition.part, self._columns)

@@ -1,9 +1,9 @@
-"""Streaming queries that read: micro-batches of offsets that only ever go forward.
+"""Streaming queries that read: micro-batches of offsets that only move forward.
 
-Spark asks for the first offset more than once and keeps only the last answer, and it does not
-write down where batch 0 begins. So the first offset carries an *anchor*: the first batch goes from
-the anchored offset to the same one without anchor, holds nothing, and makes the start durable.
-Spark also takes offsets that go back, so that lost records are ours to notice.
+Spark asks for the first offset more than once and keeps only the last result, and it does not
+record where batch 0 starts. So the first offset carries an *anchor*: the first batch goes from the
+anchored offset to the same one without anchor, is empty, and makes the start durable. Spark also
+accepts offsets that go back, so we must detect lost records ourselves.
 """
 
 import logging
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _BUNDLE_OFFSETS_MAX = 5_000
-"""A micro-batch up to this size is one task: to start another one takes longer than to read it."""
+"""A micro-batch up to this size is one task: starting another takes longer than reading it."""
 
 ANCHOR = ":anchor"
 """Marks the very first offset; no topic can have this name."""
@@ -50,13 +50,13 @@ ANCHOR = ":anchor"
 
 @dataclass
 class RangesPartition(InputPartition):
-    """The ranges of offsets that one task reads, one after the other."""
+    """The ranges of offsets that one task reads, one after another."""
 
     parts: tuple[OffsetRange, ...]
 
 
 def offsets_to_json(offsets: Mapping[Place, Offset], *, is_anchor: bool = False) -> dict[str, Any]:
-    """Return offsets as they lie in a checkpoint: those of Spark's own connector, and sorted."""
+    """Return offsets as stored in a checkpoint: as Spark's own connector does, and sorted."""
     found: dict[str, Any] = {ANCHOR: 1} if is_anchor else {}
     for (topic, partition), offset in sorted(offsets.items()):
         found.setdefault(topic, {})[str(partition)] = offset
@@ -76,7 +76,7 @@ def offsets_from_json(found: Mapping[str, Any]) -> dict[Place, Offset]:
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches in the driver and reads them in tasks.
 
-    What it remembers lives in the driver's process alone: the copy that tasks get knows nothing.
+    Its state exists only in the driver's process: the copies in tasks have none.
     """
 
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
@@ -87,7 +87,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._mirrored: dict[Place, Offset] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where a query without a checkpoint begins: the same however often it is asked."""
+        """Return where a query without a checkpoint starts; the same on every call."""
         if self._initial is None:
             admin = admin_of(self._options.cluster)
             places = places_of(admin, self._options)
@@ -96,12 +96,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return how much a micro-batch takes."""
+        """Return the limit of a micro-batch."""
         rows_max = self._options.offsets_per_trigger_max
         return ReadMaxRows(rows_max) if rows_max else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Settle where the query will end."""
+        """Determine where the query will end."""
         self._target = self._latest({})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
@@ -114,9 +114,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starts |= self._new_starts(ends.keys() - starts.keys())
         for place, at in sorted(starts.items()):
             if place not in ends:
-                self._lost(place, f"is no longer there, and was read up to offset {at}")
+                self._lost(place, f"no longer exists, but was read up to offset {at}")
             elif ends[place] < at:
-                self._lost(place, f"ends at {ends[place]}, and was read up to offset {at}")
+                self._lost(place, f"ends at {ends[place]}, but was read up to offset {at}")
             ends[place] = max(at, ends.get(place, at))
         if isinstance(limit, ReadMaxRows):
             ends = admit(starts, ends, limit.max_rows)
@@ -127,7 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets_to_json(self._latest({}))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangesPartition]:
-        """Return the ranges of one micro-batch; a partition that `start` lacks is a new one."""
+        """Return the ranges of one micro-batch; partitions that `start` lacks are new."""
         if ANCHOR in start:
             return []
         starts, ends = offsets_from_json(start), offsets_from_json(end)
@@ -138,7 +138,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for place in wanted:
             begin = starts.get(place, 0)
             if first[place] > begin:
-                self._lost(place, f"begins at {first[place]}, and offset {begin} was to be read")
+                self._lost(place, f"starts at {first[place]}, but offset {begin} must be read")
             begin = min(max(begin, first[place]), ends[place])
             ranges.append(
                 OffsetRange(topic=place[0], partition=place[1], start=begin, end=ends[place])
@@ -152,31 +152,31 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Yield the records of one task's ranges."""
         if isinstance(partition, RangesPartition):
-            # Only here: planning needs no compiled loops, and importing them takes a second.
-            from kafkaesque.spark.reading import read_range
+            # Imported here: planning needs no compiled loops, and importing them takes a second.
+            from kafkaesque.spark.range_reader import read_range
 
             for part in partition.parts:
                 yield from read_range(self._options, part, self._columns)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: the checkpoint is what counts, and Spark calls this a batch late."""
+        """Do nothing: the checkpoint counts, and Spark calls this a batch late."""
 
     def _mirror(self, done: dict[Place, Offset]) -> None:
-        """Tell the group what is done: Spark plans the next micro-batch when the last one is.
+        """Commit what is done to the group; Spark plans a micro-batch when the last one is done.
 
-        A group that cannot be told is no reason to stop: nobody goes on from it.
+        The query goes on if this fails: it never resumes from the group.
         """
         if self._options.group is None or done == self._mirrored:
             return
         try:
             admin_of(self._options.cluster).groups.commit(self._options.group, done)
         except KafkaesqueError as error:
-            _log.warning("group %s was not told: %s", self._options.group, error)
+            _log.warning("commit to group %s failed: %s", self._options.group, error)
         else:
             self._mirrored = dict(done)
 
     def _latest(self, starts: Mapping[Place, Offset]) -> dict[Place, Offset]:
-        """Return where the partitions end; where that is before `starts` it is looked again."""
+        """Return where the partitions end; looks again if that is before `starts`."""
         admin = admin_of(self._options.cluster)
 
         def look(is_newest: bool) -> dict[Place, Offset]:  # noqa: FBT001
@@ -192,14 +192,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {}
 
     def _settled(self, starts: Mapping[Place, Offset]) -> dict[Place, Offset]:
-        """Return where the query will end, settled anew if a broker that lags settled it."""
+        """Return where the query will end; corrected if a lagging broker determined it."""
         assert self._target is not None
         if self._options.fail_on_data_loss and not _holds(self._target, starts):
             self._target = self._latest(starts)
         return dict(self._target)
 
     def _new_starts(self, places: set[Place]) -> dict[Place, Offset]:
-        """Return where partitions begin that came while the query ran: nothing of them is old."""
+        """Return the starts of partitions that were added meanwhile: all their records are new."""
         return dict.fromkeys(sorted(places), 0)
 
     def _lost(self, place: Place, what: str) -> None:

@@ -1,9 +1,9 @@
-"""The Python that Spark starts its processes with on this machine, and why it is a script.
+"""The Python with which Spark starts its processes on this machine, and why it is a script.
 
-Spark puts `pyspark.zip` first on the path of every Python process. It holds no bytecode, so that
-each of them compiles PySpark before it does anything, which takes a second of computing, and Spark
-waits only 10 s for the one that plans a stream. The script takes the archive off the path: the same
-PySpark is installed beside it, compiled.
+Spark puts `pyspark.zip` first on the path of every Python process. It holds no bytecode, so each
+process first compiles PySpark, which takes a second of CPU time, and Spark waits only 10 s for the
+one that plans a stream. The script takes the archive off the path: the same PySpark is installed
+beside it, compiled.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ exec "{python}" "$@"
 
 
 def worker_python(python: str, pyspark: Path, cache: Path) -> str:
-    """Return what `PYSPARK_PYTHON` must be: processes of `python` with this installed PySpark.
+    """Return the value for `PYSPARK_PYTHON`: `python` with this installed PySpark.
 
-    That is a script below `cache`; `python` itself where none can be written.
+    That is a script below `cache`; or `python` itself if the script cannot be written.
     """
     archive = pyspark / "python" / "lib" / "pyspark.zip"
     text = _SCRIPT.format(archive=archive, python=python)
-    # Several environments may run at once: each has a script of its own.
+    # Several environments may run at once, each with its own script.
     script = cache / hashlib.sha256(text.encode()).hexdigest()[:16] / "python"
     try:
         write_script(script, text)

@@ -1,4 +1,4 @@
-"""The compiled loops of the sink: which partition a key goes to, and columns back into records."""
+"""The compiled loops of the sink: partitions of keys, and columns back into records."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _M = np.uint32(0x5BD1E995)
 
 @compiled
 def partitions_of_keys(data: Any, places: Any, partitions: int, out: Any) -> None:
-    """Fill in the partition of each row that has a key: that of `record.key_partition`."""
+    """Fill in the partition of each row that has a key, as `record.key_partition` does."""
     for row in range(places.shape[0]):
         length = places[row, 1]
         if length < 0 or out[row] >= 0:
@@ -40,7 +40,7 @@ def partitions_of_keys(data: Any, places: Any, partitions: int, out: Any) -> Non
 
 @inlined
 def _put(out: Any, at: int, value: int) -> int:
-    """Write a number zigzag, seven bits a byte, and return the position behind it."""
+    """Write a number zigzag, seven bits per byte; return the position after it."""
     folded = np.uint64(value << 1) ^ np.uint64(value >> 63)
     while folded >= np.uint64(0x80):
         out[at] = np.uint8(folded & np.uint64(0x7F)) | np.uint8(0x80)
@@ -79,11 +79,11 @@ def _put_field(out: Any, at: int, data: Any, start: int, length: int) -> int:
 def encode_rows(
     rows: Any, keys: Any, values: Any, headers: Any, header_keys: Any, header_values: Any, out: Any
 ) -> int:
-    """Write rows as the records of one batch and return how many bytes they took.
+    """Write rows as the records of one batch and return their size in bytes.
 
-    `rows` are the rows' numbers and their timestamps' deltas. Keys and values, of rows and of
-    headers, are pairs of data and places; `headers` has the first header of each row and of the row
-    behind the last. `out` must be large enough.
+    `rows` are the rows' numbers and timestamp deltas. Keys and values, of rows and of headers, are
+    pairs of data and positions; `headers` has the first header of each row and of the row after
+    the last. `out` must be large enough.
     """
     numbers, time_deltas = rows
     key_data, key_places = keys

@@ -1,7 +1,7 @@
-"""For the tests of users' programs: the real broker in the process of the test, or a real cluster.
+"""For tests of user programs: a real broker in the test's process, or a real cluster.
 
 `from kafkaesque.testing import Broker, Cluster`. Nothing else is imported until then, because
-pytest looks at this package whenever it starts.
+pytest loads this package whenever it starts.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ __all__ = ["Broker", "Cluster"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for (PEP 562)."""
+    """Import names lazily (PEP 562)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

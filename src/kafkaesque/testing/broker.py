@@ -1,4 +1,4 @@
-"""A real broker in this process: a thread of its own, a port of its own, a folder of its own."""
+"""A real broker in this process, with its own thread, port and folder."""
 
 import asyncio
 import tempfile
@@ -21,9 +21,9 @@ _DEFAULTS = BrokerConfig()
 class Broker:
     """One broker for tests: `with Broker() as broker:`, then `broker.bootstrap` for any client.
 
-    With `data` it keeps its records there; else they are gone when it is closed. It may be stopped
-    and started again: on the same port, with the same records. Errors of its thread are raised by
-    the call that is under way, or by the next one. It is to be used by one thread at a time.
+    With `data` it keeps its records there; otherwise they are deleted on close. It can be stopped
+    and started again on the same port with the same records. Errors of its thread are raised by the
+    current call, or by the next one. Not thread-safe: use it from one thread at a time.
     """
 
     def __init__(
@@ -61,22 +61,22 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given as `bootstrap.servers`."""
+        """The `bootstrap.servers` of clients."""
         return f"{HOST}:{self.port}"
 
     @property
     def data(self) -> Path:
-        """The folder with the records; there is none before the first start of a temporary one."""
+        """The folder with the records; a temporary one exists after the first start."""
         assert self._data is not None, "a temporary folder comes with the first start"
         return self._data
 
     @property
     def is_running(self) -> bool:
-        """Whether it can be connected to."""
+        """Whether it accepts connections."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Return when it listens; raises what prevents that, such as CannotListen."""
+        """Start it and return when it listens; raises what prevents that, such as CannotListen."""
         assert self._thread is None, "it is running already"
         is_new = self._data is None
         if is_new:
@@ -89,7 +89,7 @@ class Broker:
         self._thread.start()
         self._started.wait()
         if self._error is not None:
-            # Nobody leaves a `with` that he did not get into: what was made for it goes now.
+            # `__exit__` is not called if `__enter__` fails: clean up now.
             try:
                 self._join()
             finally:
@@ -97,7 +97,7 @@ class Broker:
                     self._remove()
 
     def stop(self) -> None:
-        """Stop cleanly; what was acknowledged is on disk. Raises what the broker failed of."""
+        """Stop cleanly; acknowledged records are on disk. Raises the broker's failure, if any."""
         if self._thread is None:
             return
         if self.is_running:
@@ -105,7 +105,7 @@ class Broker:
         self._join()
 
     def close(self) -> None:
-        """Stop, and remove the records of a temporary broker."""
+        """Stop, and delete the records of a temporary broker."""
         try:
             self.stop()
         finally:
@@ -130,7 +130,7 @@ class Broker:
         asyncio.run(self._watch())
 
     async def _watch(self) -> None:
-        """Serve, and note what it ended with: that belongs to the caller's thread."""
+        """Serve, and record the error for the caller's thread."""
         self._loop = asyncio.get_running_loop()
         self._stop_asked = asyncio.Event()
         serving = asyncio.ensure_future(self._serve())

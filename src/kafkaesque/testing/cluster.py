@@ -1,4 +1,4 @@
-"""A cluster of real brokers, each a process of its own, that can be hurt in all the usual ways."""
+"""A cluster of real broker processes that can be killed, paused and cut off."""
 
 import tempfile
 import time
@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
-from kafkaesque.broker.identity import PATH as IDENTITY
-from kafkaesque.broker.identity import decode_identity
+from kafkaesque.broker.storage.identity import PATH as IDENTITY
+from kafkaesque.broker.storage.identity import decode_identity
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.testing.leaders import leaders_of
 from kafkaesque.testing.ports import HOST
@@ -21,11 +21,10 @@ from kafkaesque.types import NodeId
 class Cluster:
     """Brokers for tests: `with Cluster(3) as cluster:`, then `cluster.bootstrap` for any client.
 
-    Brokers have the numbers from 1 on. Each can be killed, paused and started again, and the way
-    between two of them can be cut. With `data` all records stay there, else they are gone at the
-    end. `settings` are environment variables such as KAFKAESQUE_BROKER_AUTO_CREATE_TOPICS; what is
-    changed in them holds for brokers that are started from then on. It is to be used by one thread
-    at a time.
+    Brokers are numbered from 1. Each can be killed, paused and started again, and the path between
+    two of them can be cut. With `data` all records stay there; otherwise they are deleted at the
+    end. `settings` are environment variables such as KAFKAESQUE_BROKER_AUTO_CREATE_TOPICS; changes
+    to them apply to brokers started afterwards. Not thread-safe: use it from one thread at a time.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Cluster:
     ) -> None:
         self.close()
 
-    # ── looking ──────────────────────────────────────────────────────────────────────────────
+    # ── inspecting ───────────────────────────────────────────────────────────────────────────
 
     @property
     def nodes(self) -> list[NodeId]:
@@ -69,7 +68,7 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given: the addresses of all brokers."""
+        """The `bootstrap.servers` of clients: the addresses of all brokers."""
         return ",".join(f"{HOST}:{self._proxies[node].port}" for node in self.nodes)
 
     def address(self, node: NodeId) -> str:
@@ -81,7 +80,7 @@ class Cluster:
         return self._brokers[node]
 
     def leader(self, topic: str, partition: int = 0) -> NodeId:
-        """Return who leads a partition, waiting until somebody does."""
+        """Return the leader of a partition; waits until there is one."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < deadline:
             for node in self._running():
@@ -89,15 +88,15 @@ class Cluster:
                 if found in self._brokers and self._brokers[found].is_running:
                     return found
             time.sleep(LOOK_EVERY_S)
-        raise KafkaesqueError(f"nobody leads partition {partition} of {topic}")
+        raise KafkaesqueError(f"partition {partition} of {topic} has no leader")
 
-    # ── life ─────────────────────────────────────────────────────────────────────────────────
+    # ── starting and stopping ────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Start all brokers: the first begins the cluster, the others join it together.
+        """Start all brokers: the first creates the cluster, the others join it in parallel.
 
-        Returns when the catalog has as many voters as it will get: from then on any broker of
-        three may be killed.
+        Returns when the catalog has as many voters as it will get: from then on any broker of three
+        may be killed.
         """
         assert not self._brokers, "it runs already"
         if self._data is None:
@@ -115,7 +114,7 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """Stop all brokers, and remove the records of a temporary cluster."""
+        """Stop all brokers, and delete the records of a temporary cluster."""
         try:
             for broker in self._brokers.values():
                 broker.kill()
@@ -159,36 +158,36 @@ class Cluster:
         self._proxies[broker.node] = proxy
         return broker.node
 
-    # ── harm and help ────────────────────────────────────────────────────────────────────────
+    # ── faults and recovery ──────────────────────────────────────────────────────────────────
 
     def kill(self, node: NodeId) -> None:
-        """End a broker at once, as a crash does."""
+        """Kill a broker at once, like a crash."""
         self._brokers[node].kill()
         self._hang_up(node)
 
     def stop(self, node: NodeId) -> None:
-        """Let a broker stop cleanly."""
+        """Stop a broker cleanly."""
         self._brokers[node].stop()
         self._hang_up(node)
 
     def restart(self, node: NodeId) -> None:
-        """Start a broker again that is down, with its records and its address."""
+        """Restart a stopped broker, with its records and its address."""
         assert self._thread is not None
-        self._hang_up(node)  # it may have ended by itself
+        self._hang_up(node)  # it may have exited on its own
         self._thread.run(self._proxies[node].listen())
         self._brokers[node].settings = dict(self.settings)
         self._brokers[node].start()
 
     def pause(self, node: NodeId) -> None:
-        """Let a broker stand still until `resume`."""
+        """Suspend a broker until `resume`."""
         self._brokers[node].pause()
 
     def resume(self, node: NodeId) -> None:
-        """Let a broker go on that was paused."""
+        """Resume a paused broker."""
         self._brokers[node].resume()
 
     def cut(self, first: NodeId, second: NodeId, *, is_one_way: bool = False) -> None:
-        """Let nothing pass between two brokers, or only from the second to the first."""
+        """Cut the path between two brokers, or only from the first to the second."""
         assert self._thread is not None
         self._thread.call(lambda: self._ways.cut(first, second))
         if not is_one_way:
@@ -201,7 +200,7 @@ class Cluster:
                 self.cut(node, other)
 
     def heal(self) -> None:
-        """Undo all harm: mend the ways, let all go on, start those that are down."""
+        """Undo all faults: restore paths, resume paused brokers, start stopped ones."""
         assert self._thread is not None
         self._thread.call(self._ways.heal)
         for node, broker in self._brokers.items():

@@ -1,7 +1,7 @@
-"""Who leads, in the eyes of one broker, which is asked over a connection of its own."""
+"""The leaders of partitions as one broker sees them, over a separate connection."""
 
 from kafkaesque.client.address import Address
-from kafkaesque.client.blocking import BlockingConnection
+from kafkaesque.client.blocking_connection import BlockingConnection
 from kafkaesque.clock import SystemClock
 from kafkaesque.config import ClientConfig
 from kafkaesque.errors import KafkaesqueError
@@ -17,7 +17,7 @@ _NOBODY = -1
 
 
 def leaders_of(host: str, port: int, topic: str) -> dict[int, NodeId | None]:
-    """Return who leads each partition of a topic; nothing if the broker does not answer."""
+    """Return the leader of each partition of a topic; empty if the broker does not answer."""
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
     )
@@ -32,7 +32,7 @@ def leaders_of(host: str, port: int, topic: str) -> dict[int, NodeId | None]:
         finally:
             asked.close()
     except KafkaesqueError:
-        return {}  # it is paused, or has just been killed
+        return {}  # it is paused, or was just killed
     return {
         one.partition_index: None if one.leader_id == _NOBODY else one.leader_id
         for found in answer.topics

@@ -1,4 +1,4 @@
-"""Ports of this machine that nobody else is given meanwhile."""
+"""Free ports that stay reserved until released."""
 
 import os
 import socket
@@ -9,11 +9,11 @@ HOST = "127.0.0.1"
 
 
 class HeldPort:
-    """A free port, held until it is released or nobody refers to this any more.
+    """A free port, held until it is released or this object is garbage-collected.
 
-    Linux gives a port that a socket is bound to neither to a process that asks for any port nor to
-    a connection that goes out. A server that names it, with SO_REUSEADDR, may listen there;
-    until then connections are refused. Elsewhere two sockets cannot share it, and it is only found.
+    Linux gives a bound port neither to a process that asks for any port nor to an outgoing
+    connection. A server that names it, with SO_REUSEADDR, may listen there; until then connections
+    are refused. On other systems two sockets cannot share it, so it is only found, not held.
     """
 
     def __init__(self) -> None:
@@ -26,5 +26,5 @@ class HeldPort:
             self.release()
 
     def release(self) -> None:
-        """Let anybody have it."""
+        """Stop holding the port."""
         self._release()

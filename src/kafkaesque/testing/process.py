@@ -1,4 +1,4 @@
-"""`kafkaesque serve` as a process of its own, which can be killed, paused and started again."""
+"""`kafkaesque serve` as a child process that can be killed, paused and started again."""
 
 import os
 import re
@@ -24,7 +24,7 @@ _TAIL_CHARS = 2_000
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody uses now."""
+    """Return a port of this machine that is unused now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -32,15 +32,15 @@ def free_port() -> int:
 
 
 class BrokerProcess:
-    """One broker on one data folder; its port stays the same over restarts, and its own meanwhile.
+    """One broker on one data folder; it keeps its port over restarts, also while stopped.
 
-    What it prints goes to a file beside the folder, so that nobody has to read along. One that is
-    apart has a session of its own: a terminal's ctrl-C, or the end of the terminal, reaches only
-    whoever started it, who is to stop it then.
+    Its output goes to a file beside the folder, so that no pipe must be drained. With `is_apart` it
+    has its own session: ctrl-C in a terminal, or the terminal's end, reaches only the parent, which
+    must stop it then.
     """
 
     output_watchers: ClassVar[list[Callable[[Path], None]]] = []
-    """Called with the file of its output before each start and after each end of any broker."""
+    """Called with the output file before each start and after each end of any broker."""
 
     def __init__(
         self,
@@ -55,33 +55,33 @@ class BrokerProcess:
         self._held = HeldPort() if port == 0 else None
         self.port = self._held.port if self._held is not None else port
         self.node: NodeId = 0
-        """Its number in the cluster, once it has started."""
+        """Its number in the cluster, once started."""
         self.output = data.with_name(f"{data.name}.out")
         self._flags = list(flags)
         self._is_apart = is_apart
         self.settings = dict(environment or {})
-        """Environment variables, for its next start."""
+        """Environment variables for its next start."""
         self._process: subprocess.Popen[bytes] | None = None
         self._said = 0
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given."""
+        """The `bootstrap.servers` of clients."""
         return f"{HOST}:{self.port}"
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is there, be it paused."""
+        """Whether its process exists, even if paused."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """Its process id."""
         assert self._process is not None, "it runs"
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and wait until it serves; raises KafkaesqueError with what it says instead."""
+        """Start it and wait until it serves; raises KafkaesqueError with its output."""
         self.launch()
         self.wait()
 
@@ -117,25 +117,25 @@ class BrokerProcess:
         self.port, self.node = int(found[1]), int(found[2])
 
     def said(self) -> str:
-        """Return what it has printed since it was last started."""
+        """Return its output since its last start."""
         with self.output.open("rb") as output:
             output.seek(self._said)
             return output.read().decode(errors="replace")
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """Kill it at once, like a crash."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """Let it stop cleanly; return its exit code."""
+        """Stop it cleanly; return its exit code."""
         return self._end(signal.SIGTERM)
 
     def pause(self) -> None:
-        """Let its process stand still, as a machine that is far too busy does."""
+        """Suspend its process, like a badly overloaded machine."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume its process."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -148,7 +148,7 @@ class BrokerProcess:
         if process is None:
             return 0
         process.send_signal(number)
-        process.send_signal(signal.SIGCONT)  # one that is paused must hear of it
+        process.send_signal(signal.SIGCONT)  # a paused process must receive it
         try:
             return process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:

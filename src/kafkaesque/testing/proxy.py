@@ -1,8 +1,7 @@
-"""Stands before the brokers of a test cluster, so that the ways between them can be cut.
+"""Proxies in front of a test cluster's brokers, so that the paths between them can be cut.
 
-Who dials whom is read from the first frame of a link, which is plain. A way that is cut swallows
-nothing and refuses nothing: bytes simply stop to flow, as with a cable that is pulled. Clients are
-never cut off.
+The first frame of a link, which is plain, identifies the dialing broker. A cut path neither drops
+nor refuses bytes: they simply stop flowing, as with an unplugged cable. Clients are never cut off.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kafkaesque.server.listening import stop_listening
+from kafkaesque.server.edge.listening_sockets import stop_listening
 from kafkaesque.testing.ports import HOST, HeldPort
 from kafkaesque.types import NodeId
 
@@ -27,8 +26,8 @@ _SECONDS_MAX = 30.0
 T = TypeVar("T")
 
 Who = Callable[[], NodeId | None]
-"""Which broker is at an end of a connection: asked each time, for one that joins has no number
-yet when it dials and is dialled, and its links outlive that."""
+"""Returns the broker at an end of a connection; called each time, because a joining broker has no
+number yet when it dials or is dialed, and its links outlive that."""
 
 
 def _a_client() -> NodeId | None:
@@ -36,7 +35,7 @@ def _a_client() -> NodeId | None:
 
 
 class Ways:
-    """Which broker can send to which; `directories` tells visitors, who say no number, apart."""
+    """The open paths between brokers; `directories` identifies visitors, which send no number."""
 
     def __init__(self) -> None:
         self.directories: dict[bytes, NodeId] = {}
@@ -45,15 +44,15 @@ class Ways:
         self._bytes_per_second: int | None = None
 
     def narrow(self, bytes_per_second: int) -> None:
-        """Let no more than this pass from each broker to each other one."""
+        """Limit the rate from each broker to each other one."""
         self._bytes_per_second = bytes_per_second
 
     def cut(self, source: NodeId, target: NodeId) -> None:
-        """Let nothing pass any more from one to another."""
+        """Stop all bytes from one broker to another."""
         self._cut.add((source, target))
 
     def heal(self) -> None:
-        """Let everything pass."""
+        """Restore all paths."""
         self._cut.clear()
         self._healed.set()
         self._healed = asyncio.Event()
@@ -64,17 +63,17 @@ class Ways:
             await self._healed.wait()
 
     async def pass_on(self, count: int, source: Who, target: Who) -> None:
-        """Take as long as so many bytes take between two brokers; those of clients take no time."""
+        """Sleep for the transfer time of these bytes between brokers; clients are not slowed."""
         if self._bytes_per_second and None not in (source(), target()):
             await asyncio.sleep(count / self._bytes_per_second)
 
 
 class Proxy:
-    """The address of one broker, as everybody else sees it."""
+    """The address of one broker, as all others see it."""
 
     def __init__(self, ways: Ways) -> None:
         self.node: NodeId | None = None
-        """The broker behind it, once that has a number."""
+        """The broker behind it, once it has a number."""
         self._held = HeldPort()
         self.port = self._held.port
         self.target_port = 0
@@ -83,12 +82,12 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def listen(self) -> None:
-        """Accept connections, again on the same port."""
+        """Accept connections; always on the same port."""
         assert self._server is None
         self._server = await asyncio.start_server(self._accept, HOST, self.port)
 
     async def hang_up(self) -> None:
-        """Accept none any more, as the system does for a process that has ended."""
+        """Stop accepting and close all connections, as the system does when a process ends."""
         if self._server is not None:
             server, self._server = self._server, None
             await stop_listening([server])
@@ -144,7 +143,7 @@ class Proxy:
         return self.node
 
     async def _dialer(self, first: bytes, reader: asyncio.StreamReader) -> tuple[bytes, Who]:
-        """Read a link's first frame; return all that was read, and who dials."""
+        """Read a link's first frame; return all bytes read, and the dialing broker."""
         begin = 1 + _LENGTH_BYTES
         while len(first) < begin or len(first) < begin + _length(first):
             more = await reader.read(_CHUNK_BYTES)
@@ -157,7 +156,7 @@ class Proxy:
 
 
 class ProxyThread:
-    """A loop of its own for all proxies of one cluster."""
+    """An event loop in its own thread for all proxies of one cluster."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -167,11 +166,11 @@ class ProxyThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have something done there, and wait for it."""
+        """Run a coroutine on the loop, and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS_MAX)
 
     def call(self, action: Callable[[], T]) -> T:
-        """Have something done there that does not wait."""
+        """Call a function that does not wait on the loop."""
 
         async def act() -> T:
             return action()
@@ -179,7 +178,7 @@ class ProxyThread:
         return self.run(act())
 
     def close(self) -> None:
-        """End it, when all proxies have hung up."""
+        """Stop the loop, after all proxies have closed."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_SECONDS_MAX)
         self._loop.close()

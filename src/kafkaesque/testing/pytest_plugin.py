@@ -1,7 +1,7 @@
-"""The fixtures that pytest finds when Kafkaesque is installed: `broker` and `topic`.
+"""The pytest fixtures of an installed Kafkaesque: `broker` and `topic`.
 
-Whoever defines fixtures of these names keeps his own. Nothing is imported or started before a test
-asks for it.
+Fixtures that a test suite defines under these names take precedence. Nothing is imported or started
+before a test uses one.
 """
 
 import itertools
@@ -20,7 +20,7 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9._-]+")
 
 @pytest.fixture(scope="session")
 def broker() -> "Iterator[Broker]":
-    """One broker for all tests, or for all of one worker of pytest-xdist; its records vanish."""
+    """One broker for all tests, or for each pytest-xdist worker; its records are discarded."""
     from kafkaesque.testing.broker import Broker
 
     with Broker() as running:
@@ -34,6 +34,6 @@ def _topic_numbers() -> Iterator[int]:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest, _topic_numbers: Iterator[int]) -> str:
-    """The name of a topic that no other test uses; it comes to be when it is used."""
+    """A topic name that no other test uses; the topic is created on first use."""
     name = _FORBIDDEN.sub("-", request.node.name)[:_NAME_CHARS_MAX].strip("-")
     return f"{name}-{next(_topic_numbers)}"

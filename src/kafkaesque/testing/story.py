@@ -1,4 +1,4 @@
-"""What the examples share: a broker, if none was given, and a check at the end."""
+"""Shared code of the examples: a broker, unless one is given, and a check at the end."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ SECONDS_MAX = 60
 
 
 def tell(story: Callable[[str], Awaitable[bool]]) -> None:
-    """Run a story against the broker of the command line, or one of its own; exit 1 if wrong."""
+    """Run a story against the broker of the command line, or a new one; exit 1 if it fails."""
     given = sys.argv[1] if len(sys.argv) > 1 else None
     with nullcontext() if given else Broker() as broker:
         bootstrap = given or (broker.bootstrap if broker else "")
@@ -24,13 +24,13 @@ def tell(story: Callable[[str], Awaitable[bool]]) -> None:
 
 
 def create(bootstrap: str, *topics: str) -> None:
-    """Create topics with one partition each, in which everything has one order."""
+    """Create topics with one partition each, so that all records have one order."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(topic, 1) for topic in topics]).values():
         made.result(SECONDS_MAX)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait until something holds; the story's own time limit ends it."""
+    """Wait until a condition holds; the story's time limit ends the wait."""
     while not condition():  # noqa: ASYNC110 - what is waited for is another program's doing
         await asyncio.sleep(0.02)

@@ -1,17 +1,17 @@
-"""When a new cluster can do without any one of its brokers."""
+"""Waits until a new cluster can lose any one of its brokers."""
 
 import time
 
 from kafkaesque.client.admin import Admin
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.voter_choice import VOTERS_MAX
+from kafkaesque.machines.catalog.voter_choice import VOTERS_MAX
 
 LOOK_EVERY_S = 0.05
 SETTLE_SECONDS_MAX = 60.0
 
 
 def await_voters(bootstrap: str, brokers: int) -> None:
-    """Return when the catalog has as many voters as it gets with so many brokers.
+    """Return when the catalog has as many voters as it gets with this many brokers.
 
     From then on any one of three may be killed. Raises KafkaesqueError when that takes too long.
     """

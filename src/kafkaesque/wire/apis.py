@@ -1,74 +1,26 @@
-"""Every API that exists here, with its versions and its two messages.
+"""Every implemented API, with its versions and its two messages.
 
-The messages of a request are found here, and a page of the reference is written from it. A new API
-is a file in `messages` and a row here. A broker advertises those for which it has a handler.
+The table is built from the files in `messages`: each declares an `API`, and the request and the
+response named after it. It serves to look up a request's messages and to generate a page of the
+reference. A broker advertises the APIs for which it has a handler.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
 
+from kafkaesque.wire import messages
 from kafkaesque.wire.message import Api
-from kafkaesque.wire.messages import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
-    alter_configs,
-    alter_partition_reassignments,
-    alter_user_scram_credentials,
-    api_versions,
-    consumer_group_describe,
-    consumer_group_heartbeat,
-    create_acls,
-    create_partitions,
-    create_topics,
-    decide_batch,
-    delete_acls,
-    delete_groups,
-    delete_records,
-    delete_topics,
-    describe_acls,
-    describe_batch,
-    describe_cluster,
-    describe_configs,
-    describe_groups,
-    describe_log_dirs,
-    describe_producers,
-    describe_quorum,
-    describe_topic_partitions,
-    describe_transactions,
-    describe_user_scram_credentials,
-    elect_leaders,
-    end_txn,
-    fetch,
-    find_coordinator,
-    heartbeat,
-    incremental_alter_configs,
-    init_producer_id,
-    join_group,
-    leave_group,
-    list_config_resources,
-    list_groups,
-    list_offsets,
-    list_partition_reassignments,
-    list_prepared,
-    list_transactions,
-    metadata,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
-    offset_for_leader_epoch,
-    prepare_txn,
-    produce,
-    register_driver,
-    sasl_authenticate,
-    sasl_handshake,
-    sync_group,
-    txn_offset_commit,
-    unregister_broker,
-    update_features,
-    write_txn_markers,
-)
+
+PRIVATE_KEY_FIRST = 20_000
+"""Our own APIs have keys from here upwards. Kafka's are below 100 so far and count upwards.
+
+They are advertised like all others: clients ignore unknown keys.
+"""
 
 
 class Messages(Struct, frozen=True, kw_only=True):
@@ -79,294 +31,23 @@ class Messages(Struct, frozen=True, kw_only=True):
     response: type[Any]
 
 
+def modules_of(package: ModuleType) -> Iterator[Any]:
+    """Import and yield every module of a package, sorted by name."""
+    for found in iter_modules(package.__path__):
+        yield import_module(f"{package.__name__}.{found.name}")
+
+
+def _messages(module: Any) -> Messages:
+    api: Api = module.API
+    return Messages(
+        api=api,
+        request=getattr(module, f"{api.name}Request"),
+        response=getattr(module, f"{api.name}Response"),
+    )
+
+
 APIS: Mapping[int, Messages] = {
     row.api.key: row
-    for row in (
-        Messages(
-            api=produce.API,
-            request=produce.ProduceRequest,
-            response=produce.ProduceResponse,
-        ),
-        Messages(
-            api=fetch.API,
-            request=fetch.FetchRequest,
-            response=fetch.FetchResponse,
-        ),
-        Messages(
-            api=list_offsets.API,
-            request=list_offsets.ListOffsetsRequest,
-            response=list_offsets.ListOffsetsResponse,
-        ),
-        Messages(
-            api=metadata.API,
-            request=metadata.MetadataRequest,
-            response=metadata.MetadataResponse,
-        ),
-        Messages(
-            api=offset_commit.API,
-            request=offset_commit.OffsetCommitRequest,
-            response=offset_commit.OffsetCommitResponse,
-        ),
-        Messages(
-            api=offset_fetch.API,
-            request=offset_fetch.OffsetFetchRequest,
-            response=offset_fetch.OffsetFetchResponse,
-        ),
-        Messages(
-            api=find_coordinator.API,
-            request=find_coordinator.FindCoordinatorRequest,
-            response=find_coordinator.FindCoordinatorResponse,
-        ),
-        Messages(
-            api=join_group.API,
-            request=join_group.JoinGroupRequest,
-            response=join_group.JoinGroupResponse,
-        ),
-        Messages(
-            api=heartbeat.API,
-            request=heartbeat.HeartbeatRequest,
-            response=heartbeat.HeartbeatResponse,
-        ),
-        Messages(
-            api=leave_group.API,
-            request=leave_group.LeaveGroupRequest,
-            response=leave_group.LeaveGroupResponse,
-        ),
-        Messages(
-            api=sync_group.API,
-            request=sync_group.SyncGroupRequest,
-            response=sync_group.SyncGroupResponse,
-        ),
-        Messages(
-            api=describe_groups.API,
-            request=describe_groups.DescribeGroupsRequest,
-            response=describe_groups.DescribeGroupsResponse,
-        ),
-        Messages(
-            api=list_groups.API,
-            request=list_groups.ListGroupsRequest,
-            response=list_groups.ListGroupsResponse,
-        ),
-        Messages(
-            api=sasl_handshake.API,
-            request=sasl_handshake.SaslHandshakeRequest,
-            response=sasl_handshake.SaslHandshakeResponse,
-        ),
-        Messages(
-            api=api_versions.API,
-            request=api_versions.ApiVersionsRequest,
-            response=api_versions.ApiVersionsResponse,
-        ),
-        Messages(
-            api=create_topics.API,
-            request=create_topics.CreateTopicsRequest,
-            response=create_topics.CreateTopicsResponse,
-        ),
-        Messages(
-            api=delete_topics.API,
-            request=delete_topics.DeleteTopicsRequest,
-            response=delete_topics.DeleteTopicsResponse,
-        ),
-        Messages(
-            api=delete_records.API,
-            request=delete_records.DeleteRecordsRequest,
-            response=delete_records.DeleteRecordsResponse,
-        ),
-        Messages(
-            api=init_producer_id.API,
-            request=init_producer_id.InitProducerIdRequest,
-            response=init_producer_id.InitProducerIdResponse,
-        ),
-        Messages(
-            api=offset_for_leader_epoch.API,
-            request=offset_for_leader_epoch.OffsetForLeaderEpochRequest,
-            response=offset_for_leader_epoch.OffsetForLeaderEpochResponse,
-        ),
-        Messages(
-            api=describe_acls.API,
-            request=describe_acls.DescribeAclsRequest,
-            response=describe_acls.DescribeAclsResponse,
-        ),
-        Messages(
-            api=create_acls.API,
-            request=create_acls.CreateAclsRequest,
-            response=create_acls.CreateAclsResponse,
-        ),
-        Messages(
-            api=delete_acls.API,
-            request=delete_acls.DeleteAclsRequest,
-            response=delete_acls.DeleteAclsResponse,
-        ),
-        Messages(
-            api=describe_configs.API,
-            request=describe_configs.DescribeConfigsRequest,
-            response=describe_configs.DescribeConfigsResponse,
-        ),
-        Messages(
-            api=alter_configs.API,
-            request=alter_configs.AlterConfigsRequest,
-            response=alter_configs.AlterConfigsResponse,
-        ),
-        Messages(
-            api=describe_log_dirs.API,
-            request=describe_log_dirs.DescribeLogDirsRequest,
-            response=describe_log_dirs.DescribeLogDirsResponse,
-        ),
-        Messages(
-            api=sasl_authenticate.API,
-            request=sasl_authenticate.SaslAuthenticateRequest,
-            response=sasl_authenticate.SaslAuthenticateResponse,
-        ),
-        Messages(
-            api=create_partitions.API,
-            request=create_partitions.CreatePartitionsRequest,
-            response=create_partitions.CreatePartitionsResponse,
-        ),
-        Messages(
-            api=delete_groups.API,
-            request=delete_groups.DeleteGroupsRequest,
-            response=delete_groups.DeleteGroupsResponse,
-        ),
-        Messages(
-            api=elect_leaders.API,
-            request=elect_leaders.ElectLeadersRequest,
-            response=elect_leaders.ElectLeadersResponse,
-        ),
-        Messages(
-            api=incremental_alter_configs.API,
-            request=incremental_alter_configs.IncrementalAlterConfigsRequest,
-            response=incremental_alter_configs.IncrementalAlterConfigsResponse,
-        ),
-        Messages(
-            api=alter_partition_reassignments.API,
-            request=alter_partition_reassignments.AlterPartitionReassignmentsRequest,
-            response=alter_partition_reassignments.AlterPartitionReassignmentsResponse,
-        ),
-        Messages(
-            api=list_partition_reassignments.API,
-            request=list_partition_reassignments.ListPartitionReassignmentsRequest,
-            response=list_partition_reassignments.ListPartitionReassignmentsResponse,
-        ),
-        Messages(
-            api=offset_delete.API,
-            request=offset_delete.OffsetDeleteRequest,
-            response=offset_delete.OffsetDeleteResponse,
-        ),
-        Messages(
-            api=describe_user_scram_credentials.API,
-            request=describe_user_scram_credentials.DescribeUserScramCredentialsRequest,
-            response=describe_user_scram_credentials.DescribeUserScramCredentialsResponse,
-        ),
-        Messages(
-            api=alter_user_scram_credentials.API,
-            request=alter_user_scram_credentials.AlterUserScramCredentialsRequest,
-            response=alter_user_scram_credentials.AlterUserScramCredentialsResponse,
-        ),
-        Messages(
-            api=describe_quorum.API,
-            request=describe_quorum.DescribeQuorumRequest,
-            response=describe_quorum.DescribeQuorumResponse,
-        ),
-        Messages(
-            api=describe_cluster.API,
-            request=describe_cluster.DescribeClusterRequest,
-            response=describe_cluster.DescribeClusterResponse,
-        ),
-        Messages(
-            api=update_features.API,
-            request=update_features.UpdateFeaturesRequest,
-            response=update_features.UpdateFeaturesResponse,
-        ),
-        Messages(
-            api=unregister_broker.API,
-            request=unregister_broker.UnregisterBrokerRequest,
-            response=unregister_broker.UnregisterBrokerResponse,
-        ),
-        Messages(
-            api=describe_topic_partitions.API,
-            request=describe_topic_partitions.DescribeTopicPartitionsRequest,
-            response=describe_topic_partitions.DescribeTopicPartitionsResponse,
-        ),
-        Messages(
-            api=add_partitions_to_txn.API,
-            request=add_partitions_to_txn.AddPartitionsToTxnRequest,
-            response=add_partitions_to_txn.AddPartitionsToTxnResponse,
-        ),
-        Messages(
-            api=add_offsets_to_txn.API,
-            request=add_offsets_to_txn.AddOffsetsToTxnRequest,
-            response=add_offsets_to_txn.AddOffsetsToTxnResponse,
-        ),
-        Messages(
-            api=end_txn.API,
-            request=end_txn.EndTxnRequest,
-            response=end_txn.EndTxnResponse,
-        ),
-        Messages(
-            api=write_txn_markers.API,
-            request=write_txn_markers.WriteTxnMarkersRequest,
-            response=write_txn_markers.WriteTxnMarkersResponse,
-        ),
-        Messages(
-            api=txn_offset_commit.API,
-            request=txn_offset_commit.TxnOffsetCommitRequest,
-            response=txn_offset_commit.TxnOffsetCommitResponse,
-        ),
-        Messages(
-            api=describe_producers.API,
-            request=describe_producers.DescribeProducersRequest,
-            response=describe_producers.DescribeProducersResponse,
-        ),
-        Messages(
-            api=describe_transactions.API,
-            request=describe_transactions.DescribeTransactionsRequest,
-            response=describe_transactions.DescribeTransactionsResponse,
-        ),
-        Messages(
-            api=list_transactions.API,
-            request=list_transactions.ListTransactionsRequest,
-            response=list_transactions.ListTransactionsResponse,
-        ),
-        Messages(
-            api=consumer_group_heartbeat.API,
-            request=consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,
-            response=consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
-        ),
-        Messages(
-            api=consumer_group_describe.API,
-            request=consumer_group_describe.ConsumerGroupDescribeRequest,
-            response=consumer_group_describe.ConsumerGroupDescribeResponse,
-        ),
-        Messages(
-            api=list_config_resources.API,
-            request=list_config_resources.ListConfigResourcesRequest,
-            response=list_config_resources.ListConfigResourcesResponse,
-        ),
-        Messages(
-            api=prepare_txn.API,
-            request=prepare_txn.PrepareTxnRequest,
-            response=prepare_txn.PrepareTxnResponse,
-        ),
-        Messages(
-            api=list_prepared.API,
-            request=list_prepared.ListPreparedRequest,
-            response=list_prepared.ListPreparedResponse,
-        ),
-        Messages(
-            api=register_driver.API,
-            request=register_driver.RegisterDriverRequest,
-            response=register_driver.RegisterDriverResponse,
-        ),
-        Messages(
-            api=decide_batch.API,
-            request=decide_batch.DecideBatchRequest,
-            response=decide_batch.DecideBatchResponse,
-        ),
-        Messages(
-            api=describe_batch.API,
-            request=describe_batch.DescribeBatchRequest,
-            response=describe_batch.DescribeBatchResponse,
-        ),
-    )
+    for row in sorted(map(_messages, modules_of(messages)), key=lambda row: row.api.key)
 }
-"""All of them by key."""
+"""By key, in key order."""

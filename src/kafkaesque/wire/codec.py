@@ -1,23 +1,24 @@
-"""Turns messages into bytes and back, at every version that their API serves.
+"""Encodes and decodes messages, at every version that their API serves.
 
-The functions that do it are generated from the declarations, once per message and version, on
-first use. ADR 0009 says why, `bench/wire.py` how long they take.
+The functions that do so are generated from the declarations, once per message and version, on
+first use. ADR 0009 explains why; `bench/wire.py` measures them.
 """
 
 import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
-from kafkaesque.errors import MalformedFrame, UnencodableMessage, UnsupportedVersion
+from kafkaesque.errors import MalformedFrame
 from kafkaesque.types import Buffer
-from kafkaesque.wire import reading, writing
+from kafkaesque.wire import read_source, write_source
+from kafkaesque.wire.errors import UnencodableMessage, UnsupportedVersion
 from kafkaesque.wire.message import api_of
 from kafkaesque.wire.source import Source
 
 T = TypeVar("T")
 
 Reader: TypeAlias = Callable[[memoryview, int, int], tuple[Any, int]]
-"""Takes the frame, a position and the frame's size; returns a message and the position behind."""
+"""Takes the frame, a position and the frame's size; returns a message and its end position."""
 Writer: TypeAlias = Callable[[Any, Callable[[Buffer], None]], None]
 
 _readers: dict[tuple[type[Any], int], Reader] = {}
@@ -25,7 +26,7 @@ _writers: dict[tuple[type[Any], int], Writer] = {}
 
 
 def decode(cls: type[T], version: int, data: Buffer, start: int = 0) -> T:
-    """Read a message that takes all of `data` from `start` on.
+    """Decode a message that takes all of `data` after `start`.
 
     Record batches in it are views of `data`, all else is copied. Raises MalformedFrame for bytes
     that are not such a message, UnsupportedVersion for a version that the API does not serve.
@@ -37,16 +38,16 @@ def decode(cls: type[T], version: int, data: Buffer, start: int = 0) -> T:
 
 
 def decode_leniently(cls: type[T], version: int, data: Buffer, start: int = 0) -> T:
-    """Read a message as `decode` does, but look at nothing behind it; for requests.
+    """Decode a message like `decode`, but ignore anything after it; for requests.
 
-    Kafka does not look either, and clients have come to rely on it: librdkafka 2.16 asks for all
-    topics with three bytes too many (it writes the null array of Metadata 13 in the old form).
+    Kafka ignores it too, and clients rely on that: librdkafka 2.16 asks for all topics with three
+    extra bytes (it writes the null array of Metadata 13 in the old form).
     """
     return _read(cls, version, data, start)[0]
 
 
 def lenient_decoder(cls: type[T], version: int) -> Callable[[memoryview, int], T]:
-    """Return what does as `decode_leniently`, for those who read many requests of one kind."""
+    """Return a fast `decode_leniently` for callers that decode many requests of one kind."""
     read = reader(cls, version)
 
     def decode_one(data: memoryview, start: int) -> T:
@@ -69,10 +70,10 @@ def _read(cls: type[T], version: int, data: Buffer, start: int) -> tuple[T, int]
 
 
 def encode_parts(message: object, version: int) -> list[Buffer]:
-    """Return a message's bytes in pieces; record batches are handed on without a copy.
+    """Encode a message in pieces; record batches are passed on without a copy.
 
-    Fields that the version lacks are left out. Raises UnencodableMessage for a value that
-    the version cannot carry, UnsupportedVersion for a version that the API does not serve.
+    Fields that the version lacks are omitted. Raises UnencodableMessage for a value that the
+    version cannot carry, UnsupportedVersion for a version that the API does not serve.
     """
     cls = type(message)
     write = writer(cls, version)
@@ -85,29 +86,29 @@ def encode_parts(message: object, version: int) -> list[Buffer]:
 
 
 def encode(message: object, version: int) -> bytes:
-    """Return a message's bytes in one piece; raises as `encode_parts` does."""
+    """Encode a message in one piece; raises like `encode_parts`."""
     return b"".join(encode_parts(message, version))
 
 
 def reader(cls: type[Any], version: int) -> Reader:
-    """Return the function that reads one message; `decode` is what callers want."""
+    """Return the function that reads one message; callers want `decode`."""
     found = _readers.get((cls, version))
     if found is None:
         flexible = _flexible(cls, version)
-        source = Source(reading.NAMES)
-        name = reading.StructReader(source, version, flexible=flexible).add(cls)
+        source = Source(read_source.NAMES)
+        name = read_source.StructReader(source, version, flexible=flexible).add(cls)
         found = source.function(name, f"read {cls.__name__} version {version}")
         _readers[cls, version] = found
     return found
 
 
 def writer(cls: type[Any], version: int) -> Writer:
-    """Return the function that writes one message; `encode` is what callers want."""
+    """Return the function that writes one message; callers want `encode`."""
     found = _writers.get((cls, version))
     if found is None:
         flexible = _flexible(cls, version)
-        source = Source(writing.NAMES)
-        name = writing.StructWriter(source, version, flexible=flexible).add(cls)
+        source = Source(write_source.NAMES)
+        name = write_source.StructWriter(source, version, flexible=flexible).add(cls)
         found = source.function(name, f"write {cls.__name__} version {version}")
         _writers[cls, version] = found
     return found

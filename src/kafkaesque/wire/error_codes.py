@@ -1,15 +1,15 @@
-"""Kafka's error codes; which of our errors becomes which is decided at the door, not here."""
+"""Kafka's error codes; the server maps our errors to them."""
 
 from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """What an answer says went wrong."""
+    """What a response reports as wrong."""
 
     UNKNOWN_SERVER_ERROR = -1
-    """The broker failed in a way that it did not expect."""
+    """The broker failed unexpectedly."""
     NONE = 0
-    """All went well."""
+    """Success."""
     OFFSET_OUT_OF_RANGE = 1
     """The offset is before the first record kept or after the last one written."""
     CORRUPT_MESSAGE = 2
@@ -17,25 +17,25 @@ class ErrorCode(IntEnum):
     UNKNOWN_TOPIC_OR_PARTITION = 3
     """This broker knows no such topic or partition."""
     INVALID_FETCH_SIZE = 4
-    """The size asked for in a fetch makes no sense."""
+    """The requested fetch size is invalid."""
     LEADER_NOT_AVAILABLE = 5
     """The partition has no leader at the moment."""
     NOT_LEADER_OR_FOLLOWER = 6
     """This broker does not lead the partition, or holds no replica of it."""
     REQUEST_TIMED_OUT = 7
-    """The request was not done in the time that it gave."""
+    """The request was not done within its timeout."""
     BROKER_NOT_AVAILABLE = 8
     """The broker is not available."""
     REPLICA_NOT_AVAILABLE = 9
     """This broker's replica is not available."""
     MESSAGE_TOO_LARGE = 10
-    """A batch is larger than the topic takes."""
+    """A batch is larger than the topic allows."""
     STALE_CONTROLLER_EPOCH = 11
     """The controller has moved on."""
     OFFSET_METADATA_TOO_LARGE = 12
     """The metadata of a committed offset is too long."""
     NETWORK_EXCEPTION = 13
-    """The connection was lost before the answer came."""
+    """The connection was lost before the response came."""
     COORDINATOR_LOAD_IN_PROGRESS = 14
     """The coordinator is still loading its state."""
     COORDINATOR_NOT_AVAILABLE = 15
@@ -51,9 +51,9 @@ class ErrorCode(IntEnum):
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     """The write was taken, but by fewer replicas than required."""
     INVALID_REQUIRED_ACKS = 21
-    """The value of acks is none that exists."""
+    """The value of acks is invalid."""
     ILLEGAL_GENERATION = 22
-    """The member speaks of a generation that is over."""
+    """The member's generation is over."""
     INCONSISTENT_GROUP_PROTOCOL = 23
     """The member's protocols have nothing in common with the group's."""
     INVALID_GROUP_ID = 24
@@ -71,7 +71,7 @@ class ErrorCode(IntEnum):
     GROUP_AUTHORIZATION_FAILED = 30
     """The group may not be used by this principal."""
     CLUSTER_AUTHORIZATION_FAILED = 31
-    """The cluster may not be used so by this principal."""
+    """The principal may not do this on the cluster."""
     INVALID_TIMESTAMP = 32
     """The timestamp of a record is out of the allowed range."""
     UNSUPPORTED_SASL_MECHANISM = 33
@@ -81,13 +81,13 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_VERSION = 35
     """The broker does not serve this version of the API."""
     TOPIC_ALREADY_EXISTS = 36
-    """There already is a topic of this name."""
+    """A topic of this name already exists."""
     INVALID_PARTITIONS = 37
-    """The number of partitions makes no sense."""
+    """The number of partitions is invalid."""
     INVALID_REPLICATION_FACTOR = 38
-    """The replication factor makes no sense or is more than there are brokers."""
+    """The replication factor is invalid or exceeds the number of brokers."""
     INVALID_REPLICA_ASSIGNMENT = 39
-    """The assignment of replicas makes no sense."""
+    """The assignment of replicas is invalid."""
     INVALID_CONFIG = 40
     """A setting or its value is not allowed."""
     NOT_CONTROLLER = 41
@@ -135,7 +135,7 @@ class ErrorCode(IntEnum):
     DELEGATION_TOKEN_NOT_FOUND = 62
     """There is no such delegation token."""
     DELEGATION_TOKEN_OWNER_MISMATCH = 63
-    """The delegation token belongs to someone else."""
+    """The delegation token belongs to another principal."""
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64
     """Delegation tokens are not for this kind of connection."""
     DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
@@ -167,17 +167,17 @@ class ErrorCode(IntEnum):
     OFFSET_NOT_AVAILABLE = 78
     """The leader does not yet know its high watermark."""
     MEMBER_ID_REQUIRED = 79
-    """The member must join again with the id that it was just given."""
+    """The member must join again with its newly assigned id."""
     PREFERRED_LEADER_NOT_AVAILABLE = 80
     """The preferred leader is not available."""
     GROUP_MAX_SIZE_REACHED = 81
-    """The group takes no more members."""
+    """The group is full."""
     FENCED_INSTANCE_ID = 82
     """Another member has taken over this instance id."""
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     """No replica that may lead is available."""
     ELECTION_NOT_NEEDED = 84
-    """The right leader already leads."""
+    """The preferred leader already leads."""
     NO_REASSIGNMENT_IN_PROGRESS = 85
     """No reassignment is under way."""
     GROUP_SUBSCRIBED_TO_TOPIC = 86
@@ -197,9 +197,9 @@ class ErrorCode(IntEnum):
     UNACCEPTABLE_CREDENTIAL = 93
     """The credential is too weak or malformed."""
     INCONSISTENT_VOTER_SET = 94
-    """The voters do not agree on who they are."""
+    """The voter sets do not match."""
     INVALID_UPDATE_VERSION = 95
-    """The update does not follow from the present version."""
+    """The update does not follow from the current version."""
     FEATURE_UPDATE_FAILED = 96
     """The feature could not be updated."""
     PRINCIPAL_DESERIALIZATION_FAILURE = 97
@@ -223,7 +223,7 @@ class ErrorCode(IntEnum):
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     """The fetch session met topic ids in an unexpected place."""
     INELIGIBLE_REPLICA = 107
-    """The replica may not become in sync at present."""
+    """The replica may not become in sync now."""
     NEW_LEADER_ELECTED = 108
     """A new leader was elected."""
     OFFSET_MOVED_TO_TIERED_STORAGE = 109
@@ -261,7 +261,7 @@ class ErrorCode(IntEnum):
     INVALID_VOTER_KEY = 125
     """The voter's key does not match the one on record."""
     DUPLICATE_VOTER = 126
-    """The voter is already there."""
+    """The voter already exists."""
     VOTER_NOT_FOUND = 127
     """There is no such voter."""
     INVALID_REGULAR_EXPRESSION = 128
@@ -275,4 +275,4 @@ class ErrorCode(IntEnum):
     STREAMS_TOPOLOGY_FENCED = 132
     """The epoch of the topology is old."""
     SHARE_SESSION_LIMIT_REACHED = 133
-    """The broker takes no more share sessions."""
+    """The broker accepts no more share sessions."""

@@ -1,7 +1,7 @@
-"""Frames: every request and answer is preceded by its length in four bytes.
+"""Frames: every request and response is preceded by its length in four bytes.
 
-The splitter is fed what a connection received, in pieces of any size, and returns whole frames.
-It does no I/O, so that the broker, the client and the tests share it.
+The splitter takes what a connection received, in pieces of any size, and returns whole frames. It
+does no I/O, so the broker, the client and the tests share it.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from kafkaesque.errors import MalformedFrame
 from kafkaesque.types import Buffer
 
 SMALL_FRAME_BYTES = 4 << 10
-"""A smaller frame is sooner copied than handed on in a dozen pieces: `bench/requests.py`."""
+"""A smaller frame is faster copied than passed on in a dozen pieces: `bench/requests.py`."""
 
 _LENGTH = Struct(">i")
 
@@ -19,8 +19,8 @@ _LENGTH = Struct(">i")
 class FrameSplitter:
     """Cuts one connection's bytes into frames of at most `frame_bytes_max`.
 
-    Memory grows with the bytes that have come, never with a length that was only claimed. After
-    MalformedFrame the position in the stream is lost: close the connection.
+    Memory grows with the bytes received, never with a merely claimed length. After MalformedFrame
+    the position in the stream is lost: close the connection.
     """
 
     def __init__(self, frame_bytes_max: int) -> None:
@@ -30,14 +30,14 @@ class FrameSplitter:
 
     @property
     def pending_bytes(self) -> int:
-        """The bytes of a frame that is not yet whole."""
+        """The number of bytes of an incomplete frame."""
         return len(self._rest)
 
     def feed(self, data: Buffer) -> list[memoryview]:
-        """Take received bytes and return the frames that are whole now, without their lengths.
+        """Take received bytes and return the frames now complete, without their lengths.
 
         Frames that lie within `data` are views of it: the caller must not write to `data` while
-        it uses them.
+        using them.
         """
         view = memoryview(data)
         position = 0
@@ -50,7 +50,7 @@ class FrameSplitter:
             self._rest = bytearray()
             self._wanted = _LENGTH.size
         size = len(view)
-        while size - position >= _LENGTH.size:  # ends: every frame moves the position on
+        while size - position >= _LENGTH.size:  # ends: every frame advances the position
             start = position + _LENGTH.size
             end = start + self._length(view, position)
             if end > size:
@@ -62,7 +62,7 @@ class FrameSplitter:
         return frames
 
     def _complete(self, view: memoryview) -> int:
-        """Add to the frame that is not yet whole; return how much of `view` it took."""
+        """Add to the incomplete frame; return how much of `view` it took."""
         taken = 0
         if len(self._rest) < _LENGTH.size:
             taken = min(_LENGTH.size - len(self._rest), len(view))

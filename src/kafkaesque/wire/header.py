@@ -1,4 +1,4 @@
-"""What stands before a request and before an answer.
+"""The headers of requests and responses.
 
     request v0   key:int16 version:int16 correlation_id:int32
     request v1   ... client_id:nullable string in the old form
@@ -7,8 +7,8 @@
     answer v1    ... tagged fields
 
 A flexible version of an API has request header 2 and answer header 1, all others 1 and 0. The
-exception: an answer to ApiVersions always has header 0, because a client that asks with a version
-that the broker does not know must be able to read the answer.
+exception: an answer to ApiVersions always has header 0, because a client whose version the broker
+does not know must be able to read the answer.
 """
 
 import struct
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.types import Buffer
 from kafkaesque.wire.message import Api
-from kafkaesque.wire.reading import skip_tags
+from kafkaesque.wire.read_source import skip_tags
 
 API_VERSIONS_KEY = 18
 CONTROLLED_SHUTDOWN_KEY = 7
@@ -28,7 +28,7 @@ _CORRELATION = struct.Struct(">i")
 
 
 class RequestHeader(NamedTuple):
-    """Which API is asked for, in which version, by whom; one is made for every request."""
+    """The API, its version and the client of a request; one is made for every request."""
 
     key: int
     version: int
@@ -37,19 +37,19 @@ class RequestHeader(NamedTuple):
 
 
 def request_header_version(api: Api, version: int) -> int:
-    """Return the version of the header before a request; also for versions not served."""
+    """Return the header version of a request, even for API versions not served."""
     if api.key == CONTROLLED_SHUTDOWN_KEY and version == 0:
         return 0
     return 2 if api.flexible(version) else 1
 
 
 def response_header_version(api: Api, version: int) -> int:
-    """Return the version of the header before an answer."""
+    """Return the header version of a response."""
     return 1 if api.flexible(version) and api.key != API_VERSIONS_KEY else 0
 
 
 def request_key(data: Buffer) -> tuple[int, int]:
-    """Return the API's key and the version of a request; they choose the header's form."""
+    """Return the API key and version of a request; they determine the header's form."""
     if len(data) < _START.size:
         raise MalformedFrame(f"{len(data)} bytes are too few for a request")
     key, version, _ = _START.unpack_from(data)
@@ -57,7 +57,7 @@ def request_key(data: Buffer) -> tuple[int, int]:
 
 
 def decode_request_header(data: Buffer, header_version: int) -> tuple[RequestHeader, int]:
-    """Return the header of a request and where the body begins."""
+    """Return the header of a request and the position of the body."""
     size = len(data)
     try:
         key, version, correlation_id = _START.unpack_from(data)
@@ -65,7 +65,7 @@ def decode_request_header(data: Buffer, header_version: int) -> tuple[RequestHea
         if header_version >= 1:
             client_id, position = _client_id(data, position)
         if header_version >= 2:
-            # There are hardly ever any; see `bench/requests.py`.
+            # There are hardly ever any tags; see `bench/requests.py`.
             position = position + 1 if data[position] == 0 else skip_tags(data, position, size)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise MalformedFrame(f"request header version {header_version}: {error}") from error
@@ -73,7 +73,7 @@ def decode_request_header(data: Buffer, header_version: int) -> tuple[RequestHea
 
 
 def encode_request_header(header: RequestHeader, header_version: int) -> bytes:
-    """Return the bytes of a header; the body follows at once."""
+    """Return the bytes of a header; the body follows directly."""
     out = _START.pack(header.key, header.version, header.correlation_id)
     if header_version >= 1:
         if header.client_id is None:
@@ -85,7 +85,7 @@ def encode_request_header(header: RequestHeader, header_version: int) -> bytes:
 
 
 def decode_response_header(data: Buffer, header_version: int) -> tuple[int, int]:
-    """Return the correlation id of an answer and where the body begins."""
+    """Return the correlation id of a response and the position of the body."""
     if len(data) < _CORRELATION.size:
         raise MalformedFrame(f"{len(data)} bytes are too few for an answer")
     (correlation_id,) = _CORRELATION.unpack_from(data)
@@ -98,7 +98,7 @@ def decode_response_header(data: Buffer, header_version: int) -> tuple[int, int]
 
 
 def encode_response_header(correlation_id: int, header_version: int) -> bytes:
-    """Return the bytes of an answer's header; the body follows at once."""
+    """Return the bytes of a response header; the body follows directly."""
     out = _CORRELATION.pack(correlation_id)
     return out + b"\0" if header_version else out
 

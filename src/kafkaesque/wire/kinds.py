@@ -1,9 +1,9 @@
-"""What a field is on the wire, and the marks that say in which versions it is there.
+"""The kinds of fields on the wire, and the marks for the versions that have them.
 
 A field's annotation is its whole declaration: `Int32`, `str`, `tuple[Int32, ...]`, another struct;
 `| None` where null is allowed; `Annotated[..., Since(5)]` where it came later. Kafka writes lengths
-in two forms, an old one of fixed size and a compact one; which is used depends on the version
-of the message alone, so no field says it.
+in two forms, an old one of fixed size and a compact one; only the version of the message decides
+which, so no field states it.
 """
 
 import types
@@ -21,15 +21,15 @@ class Fixed(Struct, frozen=True):
 
 
 class Text(Struct, frozen=True):
-    """UTF-8 with a length before it."""
+    """UTF-8 preceded by its length."""
 
 
 class Blob(Struct, frozen=True):
-    """Bytes with a length before them; a decoder copies them, so that they may be kept."""
+    """Bytes preceded by their length; a decoder copies them, so that they may be kept."""
 
 
 class Opaque(Struct, frozen=True):
-    """Bytes with a length before them; a decoder returns a view of the frame."""
+    """Bytes preceded by their length; a decoder returns a view of the frame."""
 
 
 class Nested(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Nested(Struct, frozen=True):
 
 
 class Array(Struct, frozen=True):
-    """Any number of one kind, with their count before them."""
+    """Any number of elements of one kind, preceded by their count."""
 
     element: "Fixed | Text | Nested"
 
@@ -53,34 +53,34 @@ Int64: TypeAlias = Annotated[int, Fixed("q")]
 UInt16: TypeAlias = Annotated[int, Fixed("H")]
 UInt32: TypeAlias = Annotated[int, Fixed("I")]
 Uuid: TypeAlias = Annotated[bytes, Fixed("16s")]
-"""Sixteen bytes; not a `uuid.UUID`, which takes longer to make than the rest of a small request."""
+"""Sixteen bytes; not a `uuid.UUID`, which takes longer to create than the rest of a request."""
 Records: TypeAlias = Annotated[Buffer, Opaque()]
-"""Record batches, never looked into here; most messages allow null."""
+"""Record batches, never decoded here; most messages allow null."""
 
 NO_UUID = bytes(16)
 """Kafka's "no id"."""
 
 
 class Since(Struct, frozen=True):
-    """The field is there from this version on; before, it has its default."""
+    """The field exists since this version; before, it has its default."""
 
     version: int
 
 
 class Until(Struct, frozen=True):
-    """The field is there up to this version; later, it has its default."""
+    """The field exists up to this version; later, it has its default."""
 
     version: int
 
 
 class NullableSince(Struct, frozen=True):
-    """Null is allowed from this version on; a `| None` without this mark allows it always."""
+    """Null is allowed since this version; a `| None` without this mark always allows it."""
 
     version: int
 
 
 class Tag(Struct, frozen=True):
-    """The field is written among the tagged fields, and only if it is not at its default."""
+    """The field is written among the tagged fields, and only if it differs from its default."""
 
     number: int
 
@@ -91,9 +91,9 @@ _PLAIN: dict[object, Kind] = {str: Text(), bytes: Blob(), bool: Fixed("?"), floa
 
 
 def kind_of(annotation: object) -> tuple[Kind, bool]:
-    """Return the kind that an annotation without its marks stands for, and whether it allows null.
+    """Return the kind that an annotation without marks stands for, and whether it allows null.
 
-    Raises TypeError for an annotation that is none of ours.
+    Raises TypeError for an unknown annotation.
     """
     if get_origin(annotation) in (Union, types.UnionType):
         inner = [part for part in get_args(annotation) if part is not types.NoneType]
@@ -115,7 +115,7 @@ def kind_of(annotation: object) -> tuple[Kind, bool]:
 
 
 def split_marks(annotation: object) -> tuple[object, list[Mark]]:
-    """Take the marks off an annotation and return both."""
+    """Separate the marks from an annotation and return both."""
     if get_origin(annotation) is not Annotated:
         return annotation, []
     base, *notes = get_args(annotation)

@@ -1,9 +1,9 @@
 """How a message is declared: `@struct` for parts, `@message(API)` for requests and answers.
 
 A declared class is a frozen, slotted, keyword-only value (a `msgspec.Struct`, whose constructor is
-several times as fast as a frozen dataclass's). Fields are on the wire in the order in which
-they are declared. A field that a version lacks is left out when that version is written, and has
-its default when that version is read, so every such field must have one.
+several times as fast as a frozen dataclass's). Fields are on the wire in the order of their
+declaration. A field that a version lacks is omitted when that version is written, and has its
+default when that version is read, so every such field must have one.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,17 +30,17 @@ LAST_VERSION = 32_767
 
 
 class Api(msgspec.Struct, frozen=True, kw_only=True):
-    """One of Kafka's APIs: what its request and its answer have in common."""
+    """One of Kafka's APIs: what its request and response have in common."""
 
     key: int
     name: str
     first: int
-    """The first version that we serve."""
+    """The first version we serve."""
     last: int
     flexible_since: int
-    """The first version with compact lengths and tagged fields; past `last` if there is none."""
+    """The first version with compact lengths and tagged fields; above `last` if there is none."""
     advertised_first: int | None = None
-    """The first version that we claim to serve, where that is not `first`."""
+    """The first version we advertise, where that is not `first`."""
 
     def serves(self, version: int) -> bool:
         """Return whether messages of this version can be read and written."""
@@ -75,13 +75,13 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def struct(cls: type[T]) -> type[T]:
-    """Declare a part of messages."""
+    """Declare a struct used in messages."""
     return _declare(cls, {})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def message(api: Api) -> Callable[[type[T]], type[T]]:
-    """Declare a request or an answer of an API."""
+    """Declare a request or response of an API."""
 
     def declare(cls: type[T]) -> type[T]:
         return _declare(cls, {"__api__": api})
@@ -96,14 +96,14 @@ def api_of(cls: type[Any]) -> Api:
 
 
 def fields_of(cls: type[Any]) -> tuple[Field, ...]:
-    """Return the declared fields in the order of the wire; tagged ones by their number, last."""
+    """Return the declared fields in wire order; tagged ones last, by their number."""
     infos = msgspec.structs.fields(cls)
     found = [_field(info.encode_name, cls.__annotations__[info.name], info) for info in infos]
     return tuple(sorted(found, key=lambda field: -1 if field.tag is None else field.tag))
 
 
 def parts_of(fields: Iterable[Field]) -> list[type[Any]]:
-    """Return the structs that these fields are made of."""
+    """Return the structs used by these fields."""
     kinds = [f.kind.element if isinstance(f.kind, Array) else f.kind for f in fields]
     return [kind.struct for kind in kinds if isinstance(kind, Nested)]
 
@@ -122,7 +122,7 @@ def _declare(cls: type[T], namespace: dict[str, object]) -> type[T]:
         namespace=namespace,
         frozen=True,
         kw_only=True,
-        gc=False,  # values that hold values: they cannot be part of a cycle
+        gc=False,  # values that hold values cannot form a cycle
     )
     return declared  # type: ignore[no-any-return]
 

@@ -1,9 +1,9 @@
-"""Requests to produce that are like one before them but for partition and batch, and their answers.
+"""A fast path for produce requests that differ from an earlier one only in partition and batch.
 
-Whoever sends one batch at a time says the same around it each time: who it is, acks, the topic.
-What the codec has read once need only be compared the next time, and in the answer only numbers
-change. Of one small request that saves half of the work (`bench/requests.py`); for everything else,
-and for errors, there is the codec, which the tests hold this against.
+A client that sends one batch at a time repeats everything around it: client id, acks, topic. What
+the codec has decoded once need only be compared the next time, and in the response only numbers
+change. For a small request that saves half of the work (`bench/requests.py`). Everything else,
+errors included, goes through the codec, which the tests compare this with.
 """
 
 from struct import Struct
@@ -21,20 +21,20 @@ from kafkaesque.wire.messages.produce import (
 from kafkaesque.wire.varint import BYTES_MAX, write_varint
 
 FIRST_VERSION = 5
-"""From here on an answer tells the first offset, too."""
+"""Responses include the first offset since this version."""
 
 _START = Struct(">ii")
 """Key and version of a request as one number, and its correlation id."""
 _INT32 = Struct(">i")
 _ANSWERED = Struct(">ihqqq")
-"""Of a partition: its number, the error, base offset, time of the append, first offset."""
+"""A partition's number, error, base offset, append time and first offset."""
 
 _MARKED = (-2, -2, -2, -2, -2)
-"""Stand for the numbers of an answer to find out where they are: no name contains such bytes."""
+"""Placeholders that locate these numbers in a response: no name contains such bytes."""
 
 
 class ProduceForm:
-    """What stands around partition and batch in requests to one topic, and in their answers."""
+    """The bytes around partition and batch in requests to one topic, and in their responses."""
 
     __slots__ = (
         "_answer",
@@ -49,7 +49,7 @@ class ProduceForm:
     )
 
     def __init__(self, frame: memoryview, version: int, request: ProduceRequest) -> None:
-        """Take one of these requests, as `form_of` finds them, and the frame that it came in."""
+        """Take a request that `form_of` accepts, and the frame that it came in."""
         topic = request.topic_data[0]
         records = topic.partition_data[0].records
         assert records is not None
@@ -94,9 +94,9 @@ class ProduceForm:
     def answer(
         self, correlation_id: int, partition: int, numbers: tuple[Offset, int, Offset]
     ) -> bytes:
-        """Return the answer, as a frame, that the records are safe.
+        """Return the success response, as a frame.
 
-        The numbers are base offset, time of the append and first offset.
+        The numbers are base offset, append time and first offset.
         """
         before, behind = self._answer_around
         answer = self._answer
@@ -105,7 +105,7 @@ class ProduceForm:
         )
 
     def _fit(self, size: int) -> bool:
-        """Expect frames of another size; return False if none of this form has it."""
+        """Adapt to another frame size; return False if no frame of this form can have it."""
         length_at = self._partition_at + _INT32.size
         version = self._kind & 0xFFFF
         for length_bytes in range(1, BYTES_MAX + 1):
@@ -121,10 +121,10 @@ class ProduceForm:
 def form_of(
     frame: memoryview, start: int, version: int, request: ProduceRequest
 ) -> ProduceForm | None:
-    """Return the form of a request whose body begins at `start` of its frame.
+    """Return the form of a request whose body starts at `start` of its frame.
 
-    None if it brings anything else than one batch for one partition, or is not written as the codec
-    would write it: with tags that nobody knows, say, or with bytes behind its end.
+    None if it has anything but one batch for one partition, or is not written as the codec would
+    write it: with unknown tags, say, or with bytes after its end.
     """
     is_single = (
         version >= FIRST_VERSION
@@ -143,5 +143,5 @@ def _behind(version: int) -> bytes:
 
 
 def _length(version: int, count: int) -> bytes:
-    """Return how so many bytes of records are announced."""
+    """Return the encoded length of this many bytes of records."""
     return write_varint(count + 1) if API.flexible(version) else _INT32.pack(count)

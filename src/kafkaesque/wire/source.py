@@ -1,4 +1,4 @@
-"""The text of generated functions while it grows, and the names that it refers to."""
+"""The source text of generated functions, and the names that it refers to."""
 
 import linecache
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Source:
-    """Lines of Python at an indent that `block` moves."""
+    """Lines of Python, indented by `block`."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = dict(names)
@@ -21,19 +21,19 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add a line that ends in a colon; what is added within the context is its body."""
+        """Add a line that ends in a colon; lines added within the context are its body."""
         self.line(head)
         self._indent += 1
         yield
         self._indent -= 1
 
     def fresh(self, stem: str) -> str:
-        """Return a name that was not used before."""
+        """Return an unused name."""
         self._count += 1
         return f"{stem}_{self._count}"
 
     def constant(self, value: object) -> str:
-        """Return a name by which the functions can refer to a value."""
+        """Return a name for a value, for use in the functions."""
         name = self.fresh("c")
         self.names[name] = value
         return name

@@ -10,7 +10,7 @@ _ONE_BYTE = tuple(bytes([value]) for value in range(128))
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Return a value and the position behind it; IndexError if the data ends within it."""
+    """Return a value and the position after it; IndexError if the data ends within it."""
     value = 0
     for index in range(BYTES_MAX):
         byte = data[position + index]
@@ -19,11 +19,11 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
             if value >> 32:
                 break
             return value, position + index + 1
-    raise MalformedFrame(f"the length at byte {position} is past 32 bits")
+    raise MalformedFrame(f"the length at byte {position} exceeds 32 bits")
 
 
 def write_varint(value: int) -> bytes:
-    """Return the bytes of a value that is not negative."""
+    """Return the bytes of a non-negative value."""
     if value < 128:
         return _ONE_BYTE[value]
     out = bytearray()

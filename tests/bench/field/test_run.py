@@ -117,7 +117,7 @@ def test_the_reader_of_the_bench_reads_everything_and_tails_where_they_lie() -> 
             found = call([*command, "--seconds", "20"])
             assert found["read"] == count
             assert 0 < found["messages"] <= count
-        with pytest.raises(Failed, match="20000 of 20001 messages came"):
+        with pytest.raises(Failed, match="20000 of 20001 messages arrived"):
             call([str(driver("fetch")), "consume", *words, "--count", "20001", "--seconds", "0.5"])
         with pytest.raises(Failed, match="not what was sent"):
             call([str(driver("fetch")), "consume", *words, "--count", "1", "--size", "99"])

@@ -1,1 +1,1 @@
-"""One file per API; a handler imports no other handler."""
+"""One file per API, each with a `handle` function; no handler imports another."""

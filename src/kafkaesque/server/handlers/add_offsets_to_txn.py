@@ -1,12 +1,12 @@
-"""AddOffsetsToTxn: the partition that holds a group's offsets belongs to a transaction."""
+"""AddOffsetsToTxn: add the partition that holds a group's offsets to a transaction."""
 
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.errors import KafkaesqueError, NotCoordinator
-from kafkaesque.machines.transaction_commands import Add, Added, Producer
-from kafkaesque.server.asking_transactions import ask_transaction
-from kafkaesque.server.errors import transactional_code_of
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.machines.transactions.transaction_commands import Add, Producer
+from kafkaesque.server.answers.ask_coordinator import ask_transaction
+from kafkaesque.server.requests.callback_waits import done
+from kafkaesque.server.requests.errors import transactional_code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
@@ -20,7 +20,7 @@ ABORTABLE_SINCE = 4
 async def handle(
     request: AddOffsetsToTxnRequest, version: int, session: Session
 ) -> AddOffsetsToTxnResponse:
-    """Add the partition of `__consumer_offsets` on which the group lies."""
+    """Add the partition of `__consumer_offsets` that holds the group."""
     try:
         await done(session.broker.coordinators.when_ready)
     except KafkaesqueError:
@@ -28,18 +28,13 @@ async def handle(
     try:
         topic = session.broker.catalog.topics.get(OFFSETS_TOPIC)
         if topic is None:
-            raise NotCoordinator("there is no topic for offsets")
+            raise NotCoordinator("the topic for offsets does not exist")
         add = Add(
             transactional_id=request.transactional_id,
             producer=Producer(request.producer_id, request.producer_epoch),
             places=((topic.topic_id, partition_of(request.group_id, topic.partitions)),),
         )
-        await ask_transaction(
-            session,
-            request.transactional_id,
-            lambda machine, to, now, _: machine.add(add, to, now),
-            Added,
-        )
+        await ask_transaction(session, add)
     except KafkaesqueError as error:
         code = transactional_code_of(
             error,

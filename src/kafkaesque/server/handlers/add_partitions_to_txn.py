@@ -1,16 +1,16 @@
-"""AddPartitionsToTxn: partitions belong to a transaction from now on, or are verified to."""
+"""AddPartitionsToTxn: add partitions to a transaction, or verify that they belong to it."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.catalog import INTERNAL_TOPICS
-from kafkaesque.machines.transaction_commands import Add, Added, Producer, Verified, Verify
-from kafkaesque.machines.transaction_records import Place
-from kafkaesque.server.asking_transactions import ask_transaction
-from kafkaesque.server.errors import transactional_code_of
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import is_current
+from kafkaesque.machines.catalog.catalog import INTERNAL_TOPICS
+from kafkaesque.machines.transactions.transaction_commands import Add, Producer, Verify
+from kafkaesque.machines.transactions.transaction_records import Place
+from kafkaesque.server.answers.ask_coordinator import ask_transaction
+from kafkaesque.server.requests.callback_waits import is_current
+from kafkaesque.server.requests.errors import transactional_code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -32,7 +32,7 @@ Named: TypeAlias = tuple[str, int]
 async def handle(
     request: AddPartitionsToTxnRequest, version: int, session: Session
 ) -> AddPartitionsToTxnResponse:
-    """Take all partitions of a transaction or none."""
+    """Add all partitions of a transaction or none."""
     if version < MANY_SINCE:
         asked = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
@@ -97,12 +97,10 @@ async def _asked(
     wanted = tuple(places.values())
     if not asked.verify_only:
         add = Add(transactional_id=name, producer=producer, places=wanted)
-        await ask_transaction(session, name, lambda m, to, now, _: m.add(add, to, now), Added)
+        await ask_transaction(session, add)
         return dict.fromkeys(places, ErrorCode.NONE)
     verify = Verify(transactional_id=name, producer=producer, places=wanted)
-    verified = await ask_transaction(
-        session, name, lambda m, to, _, __: m.verify(verify, to), Verified
-    )
+    verified = await ask_transaction(session, verify)
     is_abortable = version >= ABORTABLE_SINCE
     refused = ErrorCode.TRANSACTION_ABORTABLE if is_abortable else ErrorCode.INVALID_TXN_STATE
     return {
@@ -114,7 +112,7 @@ async def _asked(
 def _places(
     topics: Sequence[AddPartitionsToTxnTopic], session: Session
 ) -> dict[Named, Place | None]:
-    """Return each partition that is named, None for those that do not exist."""
+    """Return each named partition, None for those that do not exist."""
     found: dict[Named, Place | None] = {}
     for topic in topics:
         known = session.broker.catalog.topics.get(topic.name)

@@ -1,13 +1,14 @@
-"""AlterConfigs: all settings of a topic or broker are replaced; the others get their default."""
+"""AlterConfigs: replace all settings of a topic or broker; the others get their defaults."""
 
 from functools import partial
 
-from kafkaesque.errors import InvalidRequest, InvalidSetting
-from kafkaesque.server.altering import altered
-from kafkaesque.server.broker_settings import replace_settings
-from kafkaesque.server.resources import ResourceType, check_unique
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out
+from kafkaesque.errors import InvalidSetting
+from kafkaesque.server.admin.broker_settings import replace_settings
+from kafkaesque.server.admin.config_changes import altered
+from kafkaesque.server.admin.resources import ResourceType, check_unique
+from kafkaesque.server.requests.callback_waits import carried_out
+from kafkaesque.server.requests.errors import InvalidRequest
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -19,7 +20,7 @@ from kafkaesque.wire.messages.alter_configs import (
 async def handle(
     request: AlterConfigsRequest, version: int, session: Session
 ) -> AlterConfigsResponse:
-    """Change each resource by itself, or only say whether it could be changed."""
+    """Change each resource independently, or only check that it could be changed."""
     alter = partial(_replace, session=session, is_dry_run=request.validate_only)
     return AlterConfigsResponse(
         responses=tuple(

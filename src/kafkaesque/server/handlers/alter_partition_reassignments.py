@@ -1,15 +1,16 @@
-"""AlterPartitionReassignments: partitions begin to move, or their moves are called off."""
+"""AlterPartitionReassignments: start or cancel partition moves."""
 
 from collections.abc import Sequence
 from functools import partial
 
-from kafkaesque.errors import InvalidAssignment, InvalidReplicas, KafkaesqueError, UnknownTopic
-from kafkaesque.machines.catalog import Catalog
-from kafkaesque.machines.catalog_moves import begin_moves
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.resources import check_not_in, repeated_in
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out
+from kafkaesque.errors import KafkaesqueError, UnknownTopic
+from kafkaesque.machines.catalog.catalog import Catalog
+from kafkaesque.machines.catalog.catalog_errors import InvalidAssignment, InvalidReplicas
+from kafkaesque.machines.catalog.catalog_moves import begin_moves
+from kafkaesque.server.admin.resources import check_not_in, repeated_in
+from kafkaesque.server.requests.callback_waits import carried_out
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.alter_partition_reassignments import (
@@ -26,7 +27,7 @@ _Move = tuple[bytes, int, Sequence[NodeId]]
 async def handle(
     request: AlterPartitionReassignmentsRequest, version: int, session: Session
 ) -> AlterPartitionReassignmentsResponse:
-    """Begin what can be begun, in one change of the catalog, and say of the rest why not."""
+    """Start all valid moves in one change of the catalog, and report errors for the rest."""
     catalog = session.broker.catalog
     wanted = [(topic.name, one) for topic in request.topics for one in topic.partitions]
     may_resize = request.allow_replication_factor_change
@@ -43,7 +44,7 @@ async def handle(
     if moves:
         try:
             await carried_out(partial(session.broker.move_partitions, moves))
-        except KafkaesqueError as error:  # another has changed the catalog meanwhile
+        except KafkaesqueError as error:  # the catalog has changed meanwhile
             errors = [error if found is None else found for found in errors]
     told = iter(errors)
     return AlterPartitionReassignmentsResponse(
@@ -63,20 +64,20 @@ async def handle(
 
 
 def _checked(catalog: Catalog, name: str, one: ReassignablePartition, *, may_resize: bool) -> _Move:
-    """Return the move that is asked for; raises what cannot be."""
+    """Return the requested move; raises if it is invalid."""
     topic = catalog.topic(name)
     index, nodes = one.partition_index, one.replicas
     if not 0 <= index < topic.partitions:
         raise UnknownTopic(f"topic {name} has no partition {index}")
     if nodes is not None and not nodes:
-        raise InvalidAssignment("a partition cannot be on no brokers at all")
+        raise InvalidAssignment("a partition needs at least one broker")
     if nodes is not None and not may_resize and len(nodes) != len(topic.replicas[index]):
         raise InvalidReplicas(
             f"partition {index} of topic {name} has {len(topic.replicas[index])} replicas, and "
-            f"{len(nodes)} brokers are named"
+            f"{len(nodes)} brokers are given"
         )
     move = topic.topic_id, index, nodes or ()
-    begin_moves(catalog, [move])  # only decides
+    begin_moves(catalog, [move])  # checks only
     return move
 
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Set
 
-from kafkaesque.errors import GroupError, UnknownGroup
-from kafkaesque.machines.consumer_commands import ConsumerMemberView, Place
-from kafkaesque.machines.group_commands import Described, GroupView
-from kafkaesque.server import operations
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.named_places import named_places
-from kafkaesque.server.session import Session
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.groups.consumer_commands import ConsumerMemberView, Place
+from kafkaesque.machines.groups.group_commands import DescribeGroups, GroupView
+from kafkaesque.machines.groups.group_errors import UnknownGroup
+from kafkaesque.server.answers import allowed_operations
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.answers.named_places import named_places
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeAssignment,
@@ -27,13 +28,13 @@ CONSUMER_MEMBER = 1
 async def handle(
     request: ConsumerGroupDescribeRequest, version: int, session: Session
 ) -> ConsumerGroupDescribeResponse:
-    """Describe each group by itself; for a classic one there is DescribeGroups."""
+    """Describe each group independently; classic groups need DescribeGroups."""
     names = dict.fromkeys(request.group_ids)
     groups = [await _describe(name, session) for name in names]
     if request.include_authorized_operations:
-        may = operations.ON_GROUPS
+        may = allowed_operations.ON_GROUPS
         groups = [
-            one if one.error_code else operations.added(one, authorized_operations=may)
+            one if one.error_code else allowed_operations.added(one, authorized_operations=may)
             for one in groups
         ]
     return ConsumerGroupDescribeResponse(groups=tuple(groups))
@@ -41,7 +42,7 @@ async def handle(
 
 async def _describe(name: str, session: Session) -> ConsumerGroupDescribeGroup:
     try:
-        found = await ask(session, name, lambda g, to, _: g.describe([name], to), Described)
+        found = await ask_group(session, name, DescribeGroups(groups=(name,)))
         if not found.groups or found.groups[0].consumers is None:
             raise UnknownGroup(f"there is no group {name} whose coordinator assigns")
     except GroupError as error:
@@ -79,7 +80,7 @@ def _member(one: ConsumerMemberView, session: Session) -> ConsumerGroupDescribeM
         rack_id=one.rack_id or None,
         member_epoch=one.epoch,
         client_id=one.client_id,
-        client_host=f"/{one.client_host}",  # as Java writes an address without a name
+        client_host=f"/{one.client_host}",  # as Java prints an address without a name
         subscribed_topic_names=one.names,
         subscribed_topic_regex=one.pattern or None,
         assignment=_assignment(one.assigned, session),

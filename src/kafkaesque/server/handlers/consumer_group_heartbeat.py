@@ -1,20 +1,19 @@
-"""ConsumerGroupHeartbeat: a member joins, is alive, lets go or goes, and is told what to read."""
+"""ConsumerGroupHeartbeat: join, stay, release partitions or leave; returns the assignment."""
 
 from collections import defaultdict
 from collections.abc import Set
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.consumer_commands import (
+from kafkaesque.machines.groups.consumer_commands import (
     AWAY,
     JOINING,
     ConsumerHeartbeat,
-    ConsumerTold,
     Place,
     TopicsKnown,
 )
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.session import Session
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,
@@ -25,24 +24,19 @@ from kafkaesque.wire.messages.consumer_group_heartbeat import (
 
 OWN_MEMBER_IDS_SINCE = 1
 NAME_CHARS_MAX = 249
-"""How much is kept of what a client calls itself."""
+"""Characters of a client id that are kept."""
 
 
 async def handle(
     request: ConsumerGroupHeartbeatRequest, version: int, session: Session
 ) -> ConsumerGroupHeartbeatResponse:
-    """Answer at once; nobody waits for others here, but for the next heartbeat."""
+    """Answer at once; members learn of each other's changes by their next heartbeats."""
     wrong = _wrong(request, version)
     if wrong:
         return _refused(request, ErrorCode.INVALID_REQUEST, wrong)
     command = _command(request, session)
     try:
-        told = await ask(
-            session,
-            request.group_id,
-            lambda g, to, now: g.consumer_heartbeat(command, to, now),
-            ConsumerTold,
-        )
+        told = await ask_group(session, request.group_id, command)
     except GroupError as error:
         return _refused(request, code_of(error), message_of(error))
     assigned = told.assigned
@@ -56,27 +50,27 @@ async def handle(
 
 
 def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str:
-    """Return what is wrong with a request; empty if nothing is."""
+    """Return why a request is invalid; empty if it is valid."""
     epoch = request.member_epoch
     is_subscribed = request.subscribed_topic_names or request.subscribed_topic_regex
     may_lack_id = version < OWN_MEMBER_IDS_SINCE and epoch == JOINING
     if not request.group_id:
-        return "a group has a name"
+        return "the group id must not be empty"
     if not request.member_id and not may_lack_id:
-        return "a member has an id"
+        return "the member id must not be empty"
     if request.instance_id == "":
-        return "an instance id is not empty"
+        return "the instance id must not be empty"
     if epoch < AWAY:
-        return "there is no such epoch"
+        return "unknown member epoch"
     if epoch == AWAY and request.instance_id is None:
-        return "only one with an instance id can go and keep its place"
+        return "only a member with an instance id can leave temporarily"
     if epoch == JOINING:
         if request.rebalance_timeout_ms <= 0:
-            return "who joins says how long it needs to stop reading"
+            return "a joining member must give a rebalance timeout"
         if request.topic_partitions is None or request.topic_partitions:
-            return "who joins reads nothing, and says so"
+            return "a joining member must send an empty list of partitions"
         if not is_subscribed:
-            return "who joins says what it wants to read"
+            return "a joining member must subscribe to topics"
     return ""
 
 

@@ -1,14 +1,15 @@
-"""CreatePartitions: topics grow; nothing that they hold moves."""
+"""CreatePartitions: add partitions to topics; existing records do not move."""
 
 from functools import partial
 
-from kafkaesque.errors import InvalidAssignment, KafkaesqueError
-from kafkaesque.server.assignments import check_assignments
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.places import nodes_of
-from kafkaesque.server.resources import check_not_in, repeated_in
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog.catalog_errors import InvalidAssignment
+from kafkaesque.server.admin.resources import check_not_in, repeated_in
+from kafkaesque.server.answers.assignments import check_assignments
+from kafkaesque.server.answers.broker_addresses import nodes_of
+from kafkaesque.server.requests.callback_waits import carried_out
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -21,7 +22,7 @@ from kafkaesque.wire.messages.create_partitions import (
 async def handle(
     request: CreatePartitionsRequest, version: int, session: Session
 ) -> CreatePartitionsResponse:
-    """Let each topic grow by itself, or only say whether it could."""
+    """Grow each topic independently, or only check that it could grow."""
     repeated = repeated_in(topic.name for topic in request.topics)
     results = []
     for name, topic in {topic.name: topic for topic in request.topics}.items():
@@ -39,13 +40,13 @@ async def handle(
 
 async def _grow(topic: CreatePartitionsTopic, session: Session, *, is_dry_run: bool) -> None:
     broker = session.broker
-    broker.catalog.add_partitions(topic.name, topic.count)  # only decides
+    broker.catalog.add_partitions(topic.name, topic.count)  # checks only
     assignment: tuple[tuple[int, ...], ...] = ()
     if topic.assignments is not None:
         added = topic.count - broker.catalog.topic(topic.name).partitions
         if len(topic.assignments) != added:
             raise InvalidAssignment(
-                f"{added} partitions are added, {len(topic.assignments)} are assigned"
+                f"{added} partitions are added, but {len(topic.assignments)} are assigned"
             )
         assignment = tuple(one.broker_ids for one in topic.assignments)
         check_assignments(assignment, nodes_of(broker))

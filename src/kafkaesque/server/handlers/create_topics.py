@@ -1,23 +1,23 @@
-"""CreateTopics: new topics, each by itself."""
+"""CreateTopics: create topics independently."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.changes import REPLICATION
-from kafkaesque.errors import (
-    InvalidAssignment,
-    InvalidReplicas,
-    InvalidRequest,
-    InvalidSetting,
-    KafkaesqueError,
+from kafkaesque.broker.cluster.catalog_changes import REPLICATION
+from kafkaesque.errors import InvalidSetting, KafkaesqueError
+from kafkaesque.machines.catalog.catalog_errors import InvalidAssignment, InvalidReplicas
+from kafkaesque.server.admin.resources import (
+    check_not_in,
+    check_unique,
+    repeated_in,
+    settings_of_new,
 )
-from kafkaesque.server.assignments import check_assignments
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.places import nodes_of
-from kafkaesque.server.resources import check_not_in, check_unique, repeated_in, settings_of_new
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out, together
+from kafkaesque.server.answers.assignments import check_assignments
+from kafkaesque.server.answers.broker_addresses import nodes_of
+from kafkaesque.server.requests.callback_waits import carried_out, together
+from kafkaesque.server.requests.errors import InvalidRequest, code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -35,7 +35,7 @@ DEFAULT = -1
 async def handle(
     request: CreateTopicsRequest, version: int, session: Session
 ) -> CreateTopicsResponse:
-    """Create what can be created, and say of the rest why not."""
+    """Create all valid topics, and report errors for the rest."""
     repeated = repeated_in(topic.name for topic in request.topics)
 
     async def created(topic: CreatableTopic) -> CreatableTopicResult:
@@ -90,13 +90,15 @@ async def _create(
 
 
 def _partitions(topic: CreatableTopic, default: int, nodes: Sequence[NodeId]) -> int:
-    """Return how many partitions are wanted; raises what cannot be had on these brokers."""
+    """Return the partition count; raises if these brokers cannot hold the topic."""
     if topic.assignments:
         if topic.num_partitions != DEFAULT or topic.replication_factor != DEFAULT:
-            raise InvalidRequest("who assigns replicas by hand names no numbers of them")
+            raise InvalidRequest(
+                "give an assignment or numbers of partitions and replicas, not both"
+            )
         indexes = sorted(assignment.partition_index for assignment in topic.assignments)
         if indexes != list(range(len(indexes))):
-            raise InvalidAssignment("partitions are assigned from 0 on, each of them once")
+            raise InvalidAssignment("assign partitions from 0 upwards, each once")
         check_assignments([a.broker_ids for a in topic.assignments], nodes)
         return len(indexes)
     wanted = topic.replication_factor

@@ -1,10 +1,10 @@
-"""DecideBatch: which transactions make up a batch, decided once and for all."""
+"""DecideBatch: decide once and for all which transactions form a batch."""
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transaction_commands import BatchDecided, DecideBatch, Producer
-from kafkaesque.server.asking_transactions import ask_sink
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.transactions.transaction_commands import DecideBatch, Producer
+from kafkaesque.server.answers.ask_coordinator import ask_sink
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.decide_batch import DecideBatchRequest, DecideBatchResponse
 
@@ -12,7 +12,7 @@ from kafkaesque.wire.messages.decide_batch import DecideBatchRequest, DecideBatc
 async def handle(
     request: DecideBatchRequest, version: int, session: Session
 ) -> DecideBatchResponse:
-    """Decide, and answer when all partitions know, or that they do not yet: then to ask again."""
+    """Decide, and answer once all partitions know, or with a code to retry until they do."""
     command = DecideBatch(
         query=request.query,
         sink=request.sink,
@@ -24,13 +24,7 @@ async def handle(
         },
     )
     try:
-        decided = await ask_sink(
-            session,
-            request.query,
-            request.sink,
-            lambda machine, to, now, _: machine.decide(command, to, now),
-            BatchDecided,
-        )
+        decided = await ask_sink(session, command)
     except KafkaesqueError as error:
         return DecideBatchResponse(error_code=code_of(error), error_message=message_of(error))
     return DecideBatchResponse(

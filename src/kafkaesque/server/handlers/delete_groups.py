@@ -1,10 +1,10 @@
-"""DeleteGroups: the end of consumer groups that have no members, and of their offsets."""
+"""DeleteGroups: delete consumer groups without members, and their offsets."""
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group_commands import Deleted
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.groups.group_commands import DeleteGroup
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -16,7 +16,7 @@ from kafkaesque.wire.messages.delete_groups import (
 async def handle(
     request: DeleteGroupsRequest, version: int, session: Session
 ) -> DeleteGroupsResponse:
-    """Delete each group by itself."""
+    """Delete each group independently."""
     results = [await _delete(name, session) for name in request.groups_names]
     return DeleteGroupsResponse(results=tuple(results))
 
@@ -24,7 +24,7 @@ async def handle(
 async def _delete(name: str, session: Session) -> DeletableGroupResult:
     code = ErrorCode.NONE
     try:
-        await ask(session, name, lambda g, to, _: g.delete(name, to), Deleted)
+        await ask_group(session, name, DeleteGroup(group=name))
     except GroupError as error:
         code = code_of(error)
     return DeletableGroupResult(group_id=name, error_code=code)

@@ -1,11 +1,11 @@
-"""DeleteRecords: the records before an offset are forgotten."""
+"""DeleteRecords: delete the records before an offset."""
 
 from functools import partial
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.requests.callback_waits import done
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -21,7 +21,7 @@ _NO_OFFSET = -1
 async def handle(
     request: DeleteRecordsRequest, version: int, session: Session
 ) -> DeleteRecordsResponse:
-    """Trim each partition by itself, and tell its first offset."""
+    """Trim each partition independently, and report its first offset."""
     topics = []
     for topic in request.topics:
         results = [await _trim(topic.name, partition, session) for partition in topic.partitions]

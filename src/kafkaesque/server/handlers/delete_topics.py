@@ -1,13 +1,13 @@
-"""DeleteTopics: the end of topics, each by itself, by name or by id."""
+"""DeleteTopics: delete topics independently, by name or by id."""
 
 from collections.abc import Set
 from functools import partial
 
-from kafkaesque.errors import InvalidRequest, KafkaesqueError
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.resources import check_not_in, repeated_in
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out, together
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.server.admin.resources import check_not_in, repeated_in
+from kafkaesque.server.requests.callback_waits import carried_out, together
+from kafkaesque.server.requests.errors import InvalidRequest, code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.delete_topics import (
@@ -21,7 +21,7 @@ from kafkaesque.wire.messages.delete_topics import (
 async def handle(
     request: DeleteTopicsRequest, version: int, session: Session
 ) -> DeleteTopicsResponse:
-    """Delete what can be deleted, and say of the rest why not; the files go later."""
+    """Delete all valid topics, and report errors for the rest; the files are removed later."""
     named = (DeleteTopicState(name=name, topic_id=NO_UUID) for name in request.topic_names)
     wanted = [*request.topics, *named]
     repeated = repeated_in(_key(topic) for topic in wanted)
@@ -38,7 +38,7 @@ async def _delete(
     try:
         check_not_in(repeated, _key(topic), "topic")
         if name is not None and topic_id != NO_UUID:
-            raise InvalidRequest("a topic is deleted by its name or by its id, not by both")
+            raise InvalidRequest("give the topic's name or its id, not both")
         found = catalog.topic_of_id(topic_id) if name is None else catalog.topic(name)
         name, topic_id = found.name, found.topic_id
         await carried_out(partial(session.broker.delete_topic, name))

@@ -1,8 +1,8 @@
-"""DescribeCluster: who the brokers are."""
+"""DescribeCluster: the brokers of the cluster."""
 
-from kafkaesque.server import operations
-from kafkaesque.server.places import absent, controller, places
-from kafkaesque.server.session import Session
+from kafkaesque.server.answers import allowed_operations
+from kafkaesque.server.answers.broker_addresses import absent, controller, places
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -16,7 +16,7 @@ BROKERS = 1
 async def handle(
     request: DescribeClusterRequest, version: int, session: Session
 ) -> DescribeClusterResponse:
-    """Name the brokers; there are no controllers apart from them."""
+    """List the brokers; there are no separate controllers."""
     broker = session.broker
     cluster_id = broker.cluster_id or ""
     if request.endpoint_type != BROKERS:
@@ -34,8 +34,8 @@ async def handle(
         endpoint_type=BROKERS,
         cluster_id=cluster_id,
         controller_id=controller(broker),
-        cluster_authorized_operations=operations.told(
-            request.include_cluster_authorized_operations, operations.ON_THE_CLUSTER
+        cluster_authorized_operations=allowed_operations.told(
+            request.include_cluster_authorized_operations, allowed_operations.ON_THE_CLUSTER
         ),
         brokers=tuple(
             DescribeClusterBroker(

@@ -1,25 +1,25 @@
-"""DescribeConfigs: every setting of topics and of this broker, and where its value comes from."""
+"""DescribeConfigs: settings of topics, brokers, loggers and groups, with their sources."""
 
 from collections.abc import Sequence
 
-from kafkaesque.errors import InvalidRequest, KafkaesqueError
-from kafkaesque.server.broker_settings import (
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.server.admin.broker_settings import (
     broker_settings,
     check_is_this,
     settings_of_all,
     settings_of_other,
 )
-from kafkaesque.server.draining import node_named
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.listening import shown
-from kafkaesque.server.loggers import logger_settings
-from kafkaesque.server.resources import (
+from kafkaesque.server.admin.drain_setting import node_named
+from kafkaesque.server.admin.loggers import logger_settings
+from kafkaesque.server.admin.resources import (
     ResourceType,
     Setting,
     described,
     group_settings,
 )
-from kafkaesque.server.session import Session
+from kafkaesque.server.requests.addresses import shown
+from kafkaesque.server.requests.errors import InvalidRequest, code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -34,8 +34,8 @@ from kafkaesque.wire.messages.describe_configs import (
 async def handle(
     request: DescribeConfigsRequest, version: int, session: Session
 ) -> DescribeConfigsResponse:
-    """Describe each resource by itself; one that is unknown does not spoil the others."""
-    # Each resource once, however often it is named: settings take far more than their owner's name.
+    """Describe each resource independently; an unknown one does not fail the others."""
+    # Each resource once, however often it is named: settings take far more bytes than a name.
     resources = {(one.resource_type, one.resource_name): one for one in request.resources}
     return DescribeConfigsResponse(
         results=tuple(_describe(resource, request, session) for resource in resources.values())
@@ -64,7 +64,7 @@ def _describe(
         configs=tuple(
             _result(setting, request)
             for setting in settings
-            if not wanted or setting.name in wanted  # clients send null and nothing for "all"
+            if not wanted or setting.name in wanted  # clients send null or an empty list for "all"
         ),
     )
 
@@ -78,7 +78,7 @@ def _settings(resource: DescribeConfigsResource, session: Session) -> Sequence[S
             return settings_of_all(session.broker)
         case ResourceType.BROKER:
             node = node_named(name, session.broker)
-            if node != session.broker.node:  # the rest only that broker itself can tell
+            if node != session.broker.node:  # only that broker itself knows the rest
                 return settings_of_other(session.broker, node)
             return broker_settings(session.broker, shown(session.host, session.port))
         case ResourceType.BROKER_LOGGER:
@@ -87,7 +87,7 @@ def _settings(resource: DescribeConfigsResource, session: Session) -> Sequence[S
         case ResourceType.GROUP:
             return group_settings(session.broker.config.groups)
         case other:
-            raise InvalidRequest(f"there are no settings of resource type {other}")
+            raise InvalidRequest(f"resource type {other} has no settings")
 
 
 def _result(setting: Setting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

@@ -2,17 +2,18 @@
 
 from msgspec.structs import replace
 
-from kafkaesque.errors import GroupError, UnknownGroup
-from kafkaesque.machines.consumer_commands import ConsumerView
-from kafkaesque.machines.consumer_group import ConsumerGroupState
-from kafkaesque.machines.group_commands import Described, GroupView, MemberView
-from kafkaesque.machines.group_life import GroupState
-from kafkaesque.machines.subscription import encode_assignment, encode_subscription
-from kafkaesque.server import operations
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.named_places import named_places
-from kafkaesque.server.session import Session
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.groups.consumer_commands import ConsumerView
+from kafkaesque.machines.groups.consumer_group import ConsumerGroupState
+from kafkaesque.machines.groups.group_commands import DescribeGroups, GroupView, MemberView
+from kafkaesque.machines.groups.group_errors import UnknownGroup
+from kafkaesque.machines.groups.group_life import GroupState
+from kafkaesque.machines.groups.subscription import encode_assignment, encode_subscription
+from kafkaesque.server.answers import allowed_operations
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.answers.named_places import named_places
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_groups import (
     DescribedGroup,
@@ -27,14 +28,14 @@ MISSING_IS_ERROR_SINCE = 6
 async def handle(
     request: DescribeGroupsRequest, version: int, session: Session
 ) -> DescribeGroupsResponse:
-    """Describe each group by itself; one that is not there is dead."""
-    # Each group once, however often it is named: its members may say megabytes of themselves.
+    """Describe each group independently; an unknown one is reported as dead."""
+    # Each group once, however often it is named: its members' metadata may take megabytes.
     names = dict.fromkeys(request.groups)
     groups = [await _describe(name, version, session) for name in names]
     if request.include_authorized_operations:
-        may = operations.ON_GROUPS
+        may = allowed_operations.ON_GROUPS
         groups = [
-            one if one.error_code else operations.added(one, authorized_operations=may)
+            one if one.error_code else allowed_operations.added(one, authorized_operations=may)
             for one in groups
         ]
     return DescribeGroupsResponse(groups=tuple(groups))
@@ -42,7 +43,7 @@ async def handle(
 
 async def _describe(name: str, version: int, session: Session) -> DescribedGroup:
     try:
-        found = await ask(session, name, lambda g, to, _: g.describe([name], to), Described)
+        found = await ask_group(session, name, DescribeGroups(groups=(name,)))
     except GroupError as error:
         return _without_members(name, "", code_of(error), message_of(error))
     if found.groups and found.groups[0].consumers is not None:
@@ -56,9 +57,9 @@ async def _describe(name: str, version: int, session: Session) -> DescribedGroup
 
 
 def _in_old_form(view: GroupView, consumers: ConsumerView, session: Session) -> GroupView:
-    """Show a group whose coordinator assigns to those who know classic ones only.
+    """Show a group whose coordinator assigns to clients that know only classic groups.
 
-    Kafka tells them that there is none; whoever looks after a cluster wants to see it.
+    Kafka reports it as missing; operators want to see it.
     """
     is_settled = view.state != ConsumerGroupState.RECONCILING
     return replace(
@@ -92,7 +93,7 @@ def _described(view: GroupView) -> DescribedGroup:
                 member_id=one.member_id,
                 group_instance_id=one.instance_id,
                 client_id=one.client_id,
-                client_host=f"/{one.client_host}",  # as Java writes an address without a name
+                client_host=f"/{one.client_host}",  # as Java prints an address without a name
                 member_metadata=one.metadata,
                 member_assignment=one.assignment,
             )

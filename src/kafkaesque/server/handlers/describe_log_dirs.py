@@ -1,11 +1,12 @@
-"""DescribeLogDirs: how large partitions are, and how much room there is."""
+"""DescribeLogDirs: the sizes of partitions, and the free disk space."""
 
 from collections.abc import Iterator
 
-from kafkaesque.broker.partition import Partition
-from kafkaesque.broker.topics import Slot
-from kafkaesque.errors import NotFilled, PartitionOffline
-from kafkaesque.server.session import Session
+from kafkaesque.broker.cluster.topics import Slot
+from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.broker.partition.partition_errors import NotFilled
+from kafkaesque.broker.replication.failures import PartitionOffline
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -19,9 +20,9 @@ from kafkaesque.wire.messages.describe_log_dirs import (
 async def handle(
     request: DescribeLogDirsRequest, version: int, session: Session
 ) -> DescribeLogDirsResponse:
-    """Tell of the one folder that there is; partitions that are not there are left out.
+    """Describe the single data folder; unknown partitions are left out.
 
-    If some are damaged, a second folder that failed names them: `kafkaesque doctor` reads it.
+    Damaged partitions are listed in a second, failed folder: `kafkaesque doctor` reads it.
     """
     total, usable = session.broker.space()
     result = DescribeLogDirsResult(
@@ -34,7 +35,7 @@ async def handle(
     damaged = tuple(_damaged(request, session))
     if not damaged:
         return DescribeLogDirsResponse(results=(result,))
-    # Kafka tells of a folder that failed so; what is damaged here has its place in the other, too.
+    # Kafka reports a failed folder like this; damaged partitions appear in the first folder too.
     failed = DescribeLogDirsResult(
         error_code=ErrorCode.KAFKA_STORAGE_ERROR,
         log_dir=f"{session.broker.data_folder} (damaged)",

@@ -1,11 +1,11 @@
-"""DescribeProducers: who writes to a partition, and where open transactions begin.
+"""DescribeProducers: a partition's producers, and where their open transactions start.
 
-Every replica answers, as in Kafka; one that follows says what it knows to be committed.
+Every replica answers, as in Kafka; a follower reports what it knows to be committed.
 """
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.session import Session
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -19,7 +19,7 @@ from kafkaesque.wire.messages.describe_producers import (
 async def handle(
     request: DescribeProducersRequest, version: int, session: Session
 ) -> DescribeProducersResponse:
-    """Look at each partition by itself; each once, however often it is named."""
+    """Describe each partition independently, and once, however often it is named."""
     return DescribeProducersResponse(
         topics=tuple(
             TopicResponse(

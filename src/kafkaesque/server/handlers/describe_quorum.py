@@ -1,9 +1,9 @@
-"""DescribeQuorum: the group of the catalog, told by its leader whoever is asked."""
+"""DescribeQuorum: the catalog's group; any broker gets the answer from its leader."""
 
-from kafkaesque.broker.broker import CATALOG_GROUP
-from kafkaesque.broker.quorum import Member, Quorum, quorum_of
+from kafkaesque.broker.catalog_quorum import Member, Quorum, quorum_of
 from kafkaesque.errors import LinkError
-from kafkaesque.server.session import Session
+from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
+from kafkaesque.server.requests.session import Session
 from kafkaesque.types import Offset
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -18,7 +18,7 @@ from kafkaesque.wire.messages.describe_quorum import (
 )
 
 METADATA_TOPIC = "__cluster_metadata"
-"""What Kafka calls the log of the cluster's metadata; it has one partition."""
+"""Kafka's name for the cluster metadata log; it has one partition."""
 
 NO_LEADER_TEXT = "the catalog has no leader now"
 
@@ -26,7 +26,7 @@ NO_LEADER_TEXT = "the catalog has no leader now"
 async def handle(
     request: DescribeQuorumRequest, version: int, session: Session
 ) -> DescribeQuorumResponse:
-    """Tell of the group if it is led here, else ask its leader."""
+    """Describe the group if this broker leads it, else forward to its leader."""
     quorum = quorum_of(session.broker)
     if quorum is not None:
         return _answer(request, quorum, session)

@@ -1,16 +1,16 @@
-"""DescribeTopicPartitions: topics in the order of their names, a page at a time."""
+"""DescribeTopicPartitions: topics in order of their names, in pages."""
 
 from collections.abc import Collection
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.cluster.topics import Slot
 from kafkaesque.broker.presence import present
-from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import UnknownTopic
-from kafkaesque.machines.catalog import Topic
-from kafkaesque.server import operations
-from kafkaesque.server.partition_facts import facts_of
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import is_current
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.server.answers import allowed_operations
+from kafkaesque.server.answers.partition_facts import facts_of
+from kafkaesque.server.requests.callback_waits import is_current
+from kafkaesque.server.requests.session import Session
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -23,13 +23,13 @@ from kafkaesque.wire.messages.describe_topic_partitions import (
 )
 
 PARTITIONS_MAX = 2000
-"""Of one page, whatever is asked for: Kafka's own limit."""
+"""Partitions of one page, whatever is requested: Kafka's own limit."""
 
 
 async def handle(
     request: DescribeTopicPartitionsRequest, version: int, session: Session
 ) -> DescribeTopicPartitionsResponse:
-    """Describe the topics asked for, all if none is named, from the cursor on."""
+    """Describe the requested topics, all if none is named, starting at the cursor."""
     broker = session.broker
     names = sorted({topic.name for topic in request.topics}) or list(broker.topics.names)
     is_sure = all(name in broker.catalog.topics for name in names) or await is_current(broker)
@@ -84,7 +84,7 @@ def _describe(
         name=name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        topic_authorized_operations=operations.ON_TOPICS,  # asked for or not, as Kafka
+        topic_authorized_operations=allowed_operations.ON_TOPICS,  # requested or not, as in Kafka
         partitions=partitions,
     )
     return found, first + count < len(slots)

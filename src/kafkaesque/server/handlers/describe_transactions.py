@@ -1,13 +1,13 @@
-"""DescribeTransactions: how far transactions are, and what they wrote to."""
+"""DescribeTransactions: the states of transactions, and the partitions that they wrote to."""
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transaction_commands import Described
-from kafkaesque.machines.transaction_errors import UnknownTransactionalId
-from kafkaesque.machines.transaction_records import Transaction
-from kafkaesque.server.asking_transactions import ask_transactions
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.named_places import named_places
-from kafkaesque.server.session import Session
+from kafkaesque.machines.transactions.transaction_commands import DescribeTransactions
+from kafkaesque.machines.transactions.transaction_errors import UnknownTransactionalId
+from kafkaesque.machines.transactions.transaction_records import Transaction
+from kafkaesque.server.answers.ask_coordinator import ask_coordinator
+from kafkaesque.server.answers.named_places import named_places
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -29,16 +29,10 @@ async def handle(
 async def _state(name: str, session: Session) -> TransactionState:
     try:
         coordinator = session.broker.transactions.coordinators.of(name)
-        described = await ask_transactions(
-            session,
-            coordinator,
-            name,
-            lambda machine, to, _, __: machine.describe([name], to, lambda _: True),
-            Described,
-        )
+        described = await ask_coordinator(session, coordinator, DescribeTransactions(names=(name,)))
         known = described.transactions.get(name)
         if known is None:
-            raise UnknownTransactionalId("nothing is known of this transactional id")
+            raise UnknownTransactionalId("unknown transactional id")
     except KafkaesqueError as error:
         return TransactionState(
             error_code=code_of(error),
@@ -63,7 +57,7 @@ async def _state(name: str, session: Session) -> TransactionState:
 
 
 def _topics(known: Transaction, session: Session) -> tuple[TopicData, ...]:
-    """Return the partitions by name; topics that were deleted meanwhile are left out."""
+    """Return the partitions by name; topics deleted meanwhile are left out."""
     return tuple(
         TopicData(topic=name, partitions=indexes)
         for _, name, indexes in named_places(known.places, session)

@@ -1,8 +1,8 @@
-"""ElectLeaders: partitions are handed to their preferred leaders, by whoever leads them now.
+"""ElectLeaders: hand partitions over from their current to their preferred leaders.
 
-A partition elects its leader by itself, and nobody can appoint one. What can be asked for is that
-its leader hands over to the preferred one. An unclean election would make a leader of a replica
-that lacks what was acknowledged: there is none.
+A partition elects its leader on its own; no broker can appoint one. A request can only make the
+leader hand over to the preferred one. Unclean elections are refused, because the new leader would
+lack acknowledged records.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from enum import IntEnum
 from msgspec import Struct
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.topics import group_of
 from kafkaesque.errors import LinkError, RaftError
-from kafkaesque.machines.catalog import Topic
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import WAIT_MS_MAX
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.catalog.group_names import group_of
+from kafkaesque.server.requests.callback_waits import WAIT_MS_MAX
+from kafkaesque.server.requests.session import Session
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.elect_leaders import (
@@ -31,14 +31,14 @@ LOOK_EVERY_MS = 20
 
 
 class Election(IntEnum):
-    """Kafka's numbers for the kinds of elections."""
+    """Kafka's numbers for election types."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class _Wanted(Struct):
-    """One partition that was asked for, and what became of it."""
+    """One requested partition, and its result."""
 
     name: str
     index: int
@@ -53,9 +53,9 @@ class _Wanted(Struct):
 async def handle(
     request: ElectLeadersRequest, version: int, session: Session
 ) -> ElectLeadersResponse:
-    """Have every partition handed over that can be, and wait until that shows here.
+    """Hand over every partition that can be, and wait until this broker sees the new leaders.
 
-    With no time to wait it is answered when the handing over has begun.
+    With a timeout of 0 the response comes as soon as the handovers have started.
     """
     broker = session.broker
     wanted = _wanted(request, broker)
@@ -64,7 +64,7 @@ async def handle(
     begun = [one for some in handed.values() for one in some if one.code is ErrorCode.NONE]
     if request.timeout_ms > 0:
         await _wait(begun, min(request.timeout_ms, WAIT_MS_MAX), session)
-    if request.topic_partitions is None:  # then Kafka tells only of those with an election
+    if request.topic_partitions is None:  # then Kafka reports only those with an election
         wanted = [one for one in wanted if one.code is not ErrorCode.ELECTION_NOT_NEEDED]
     return ElectLeadersResponse(replica_election_results=tuple(_results(wanted)))
 
@@ -86,12 +86,12 @@ def _wanted(request: ElectLeadersRequest, broker: Broker) -> list[_Wanted]:
 def _sorted_out(
     wanted: Iterable[_Wanted], election: int, broker: Broker
 ) -> dict[NodeId, list[_Wanted]]:
-    """Return which partitions can be handed over, by who leads them; refuse the others."""
+    """Return the partitions that can be handed over, by leader; refuse the others."""
     handed: dict[NodeId, list[_Wanted]] = {}
     for one in wanted:
         topic, index = one.topic, one.index
         if topic is None or not 0 <= index < topic.partitions:
-            one.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
+            one.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "unknown partition")
             continue
         leader = broker.partition_leader(topic, index).node
         preferred = topic.preferred(index)
@@ -99,21 +99,21 @@ def _sorted_out(
         if election == Election.UNCLEAN and not is_led:
             one.refuse(
                 ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-                "an unclean election would lose what was acknowledged: bring its brokers back, "
+                "an unclean election would lose acknowledged records: bring its brokers back, "
                 "or if they are gone for good see `kafkaesque cluster recover`",
             )
         elif election not in (Election.PREFERRED, Election.UNCLEAN):
-            one.refuse(ErrorCode.INVALID_REQUEST, f"there is no election of type {election}")
+            one.refuse(ErrorCode.INVALID_REQUEST, f"unknown election type {election}")
         elif is_led and (election == Election.UNCLEAN or leader == preferred):
-            one.refuse(ErrorCode.ELECTION_NOT_NEEDED, f"broker {leader} leads it already")
+            one.refuse(ErrorCode.ELECTION_NOT_NEEDED, f"broker {leader} already leads it")
         elif leader is None or not is_led:
             one.refuse(
-                ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "nobody leads it who could hand over"
+                ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "it has no leader that could hand over"
             )
         elif preferred not in broker.leaders.in_sync(group_of(topic, index)):
             one.refuse(
                 ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-                f"broker {preferred} is its preferred leader, and not in sync",
+                f"its preferred leader, broker {preferred}, is not in sync",
             )
         else:
             handed.setdefault(leader, []).append(one)
@@ -137,13 +137,12 @@ def _transfer(one: _Wanted, broker: Broker) -> None:
     try:
         if replica is not None:
             replica.transfer(one.topic.preferred(one.index))
-            broker.flush()
     except RaftError as error:
         one.refuse(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, f"it cannot be handed over: {error}")
 
 
 async def _ask(leader: NodeId, some: Sequence[_Wanted], session: Session) -> None:
-    """Have another broker hand over what it leads."""
+    """Make another broker hand over partitions that it leads."""
     by_topic: dict[str, list[int]] = {}
     for one in some:
         by_topic.setdefault(one.name, []).append(one.index)
@@ -170,13 +169,13 @@ async def _ask(leader: NodeId, some: Sequence[_Wanted], session: Session) -> Non
         return
     for one in some:
         found = told.get((one.name, one.index))
-        # Who led it has handed over by itself meanwhile: then there is nothing to refuse.
+        # Its leader has handed over on its own meanwhile: then there is nothing to refuse.
         if found is not None and found.error_code != ErrorCode.ELECTION_NOT_NEEDED:
             one.code, one.text = ErrorCode(found.error_code), found.error_message
 
 
 async def _wait(begun: Sequence[_Wanted], wait_ms: int, session: Session) -> None:
-    """Wait until all are led as they should be; whatever is not in time is told as such."""
+    """Wait until the preferred leaders lead; the rest get a timeout error."""
     left = list(begun)
     for _ in range(wait_ms // LOOK_EVERY_MS + 1):
         left = [one for one in left if not _is_led(one, session.broker)]

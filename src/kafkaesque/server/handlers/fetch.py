@@ -1,11 +1,11 @@
-"""Fetch: hand out committed batches as they lie in the log, waiting for more if asked to."""
+"""Fetch: return committed batches as stored in the log, and wait for more on request."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from kafkaesque.broker.fetch_errors import FetchSessionError
-from kafkaesque.broker.fetch_sessions import (
+from kafkaesque.broker.fetch import Share, bytes_waiting, find_shares, read_shares
+from kafkaesque.broker.partition.fetch_sessions import (
     FINAL_EPOCH,
     FULL_EPOCH,
     NO_SESSION,
@@ -15,14 +15,14 @@ from kafkaesque.broker.fetch_sessions import (
     TopicRef,
     Want,
 )
-from kafkaesque.broker.fetching import Share, bytes_waiting, find_shares, read_shares
-from kafkaesque.broker.nearby import nearby
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.hints import Hints
-from kafkaesque.server.session import Session
-from kafkaesque.server.stepping import Moment
-from kafkaesque.server.stopping import Stopping
-from kafkaesque.server.waiting import WAIT_MS_MAX
+from kafkaesque.broker.partition.partition_errors import FetchSessionError
+from kafkaesque.broker.rack_reads import nearby
+from kafkaesque.server.answers.leader_hints import Hints
+from kafkaesque.server.requests.callback_waits import WAIT_MS_MAX
+from kafkaesque.server.requests.coroutine_runner import Moment
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
+from kafkaesque.server.requests.stop_signal import Stopping
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.fetch import (
     AbortedTransaction,
@@ -36,7 +36,7 @@ from kafkaesque.wire.messages.fetch import (
 )
 
 IDS_SINCE = 13
-"""From this version on topics are named by their ids alone."""
+"""From this version topics are named by id alone."""
 
 READ_COMMITTED = 1
 NO_DIVERGENCE = EpochEndOffset()
@@ -45,7 +45,7 @@ NO_REPLICA = -1
 
 
 async def handle(request: FetchRequest, version: int, session: Session) -> FetchResponse:
-    """Read; if that is less than wanted, wait for more or for the time given, and read again."""
+    """Read; with less data than requested, wait for more or the timeout, and read again."""
     broker = session.broker
     wants = _wants(request, uses_ids=version >= IDS_SINCE)
     is_full = request.session_epoch in (FULL_EPOCH, FINAL_EPOCH)
@@ -54,7 +54,7 @@ async def handle(request: FetchRequest, version: int, session: Session) -> Fetch
     except FetchSessionError as error:
         return FetchResponse(error_code=code_of(error), responses=())
     wanted = wants if is_full or memory is None else memory.wants()
-    # Which transactions are decided only the leader knows.
+    # Only the leader knows which transactions are decided.
     is_nearby_enough = request.isolation_level != READ_COMMITTED
     near = nearby(broker, request.rack_id) if is_nearby_enough else None
     shares = find_shares(broker, wanted, near)
@@ -62,14 +62,14 @@ async def handle(request: FetchRequest, version: int, session: Session) -> Fetch
     if memory is None:
         return _answer(shares, request, NO_SESSION, Hints(session))
     if not is_full and memory.epoch != request.session_epoch:
-        # Another request of the same session overtook this one, as none of a client's should.
+        # Another request of the same session overtook this one, which clients must avoid.
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, responses=())
     news = [share for share in shares if _is_news(share, memory)]
     return _answer(shares if is_full else news, request, memory.session_id, Hints(session))
 
 
 def _wants(request: FetchRequest, *, uses_ids: bool) -> list[Want]:
-    """Return what the request asks for; of a partition that is named twice the last counts."""
+    """Return the requested reads; of a partition named twice the last one counts."""
     wants: dict[Place, Want] = {}
     for topic in request.topics:
         ref: TopicRef = topic.topic_id if uses_ids else topic.topic
@@ -88,7 +88,7 @@ def _wants(request: FetchRequest, *, uses_ids: bool) -> list[Want]:
 def _session(
     request: FetchRequest, wants: Sequence[Want], sessions: FetchSessions, *, uses_ids: bool
 ) -> FetchSession | None:
-    """Return the session that the request opens or goes on with; None if it wants none."""
+    """Return the session that the request opens or continues; None if it wants none."""
     if request.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
         if request.session_id != NO_SESSION:
             sessions.close(request.session_id)
@@ -111,7 +111,7 @@ def _forgotten(request: FetchRequest, *, uses_ids: bool) -> Iterable[Place]:
 
 
 def _is_news(share: Share, memory: FetchSession) -> bool:
-    """Note in the session what its consumer is told; return whether it need be told at all."""
+    """Record in the session what the consumer learns; return whether anything is new."""
     place = share.want.place
     if share.error is not None:
         memory.failed(place)
@@ -124,7 +124,7 @@ def _is_news(share: Share, memory: FetchSession) -> bool:
 
 
 async def _read(shares: Sequence[Share], request: FetchRequest, session: Session) -> None:
-    """Read as soon as there is as much as the client wants to wait for, or its time is up."""
+    """Read once there are `min_bytes`, or at the timeout."""
     wanted = min(request.max_bytes, session.broker.config.fetch.answer_bytes_max)
     bytes_max = session.untaken.fitting(wanted)
     bytes_min = min(request.min_bytes, bytes_max)
@@ -138,7 +138,7 @@ async def _read(shares: Sequence[Share], request: FetchRequest, session: Session
     while await _more(shares, deadline, session.stopping):
         bytes_max = session.untaken.fitting(wanted)
         bytes_min = min(request.min_bytes, bytes_max)
-        # What was read is read again each time: not before it can be enough.
+        # Each pass reads everything again, so wait until it can be enough.
         if bytes_min > 1 and bytes_waiting(shares) < bytes_min:
             continue
         if _is_enough(shares, bytes_min, bytes_max, only_stable=only_stable):
@@ -151,7 +151,7 @@ async def _read(shares: Sequence[Share], request: FetchRequest, session: Session
 def _is_enough(
     shares: Sequence[Share], bytes_min: int, bytes_max: int, *, only_stable: bool
 ) -> bool:
-    """Read; return whether that is worth an answer. What is wrong is told without delay."""
+    """Read; return whether that is worth a response. Errors are reported without delay."""
     total = read_shares(shares, bytes_max, only_stable=only_stable)
     if total >= bytes_min:
         return True
@@ -165,14 +165,14 @@ def _is_enough(
 
 
 async def _more(shares: Sequence[Share], deadline: float, stopping: Stopping) -> bool:
-    """Wait until some partition has more; return whether that was before the deadline.
+    """Wait until some partition has more; return False at the deadline.
 
-    A broker that is told to stop waits no more.
+    A stopping broker does not wait.
     """
     loop = asyncio.get_running_loop()
     if deadline <= loop.time() or stopping.is_begun:
         return False
-    more: Moment[bool] = Moment()  # to call `Moment[bool]` costs a microsecond more
+    more: Moment[bool] = Moment()  # calling `Moment[bool]` costs a microsecond more
     wake, give_up = partial(more.come, value=True), partial(more.come, value=False)
     partitions = [share.partition for share in shares if share.partition is not None]
     for partition in partitions:

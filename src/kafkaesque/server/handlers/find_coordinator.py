@@ -1,13 +1,13 @@
-"""FindCoordinator: who coordinates a group or a transactional id; their topic comes to be by it."""
+"""FindCoordinator: the coordinator of a group or transactional id; creates their topic."""
 
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC
-from kafkaesque.broker.transactions import STATE_TOPIC
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC
+from kafkaesque.broker.coordination.transactions import STATE_TOPIC
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.places import places
-from kafkaesque.server.sending_on import send_on_if_cut_off
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import done
+from kafkaesque.server.answers.broker_addresses import places
+from kafkaesque.server.answers.redirects import send_on_if_cut_off
+from kafkaesque.server.requests.callback_waits import done
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.find_coordinator import (
     Coordinator,
@@ -24,7 +24,7 @@ TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: STATE_TOPIC}
 async def handle(
     request: FindCoordinatorRequest, version: int, session: Session
 ) -> FindCoordinatorResponse:
-    """Name who leads the partition that holds a group or a transactional id."""
+    """Return the leader of the partition that holds a group or a transactional id."""
     code, message = await _readiness(request.key_type, session)
     send_on_if_cut_off(session)
     topic = TOPICS.get(request.key_type, OFFSETS_TOPIC)
@@ -45,7 +45,7 @@ async def handle(
 
 async def _readiness(key_type: int, session: Session) -> tuple[ErrorCode, str | None]:
     if key_type not in TOPICS:
-        return ErrorCode.INVALID_REQUEST, f"there are no coordinators of kind {key_type}"
+        return ErrorCode.INVALID_REQUEST, f"unknown kind of coordinator {key_type}"
     broker = session.broker
     is_group = key_type == GROUP
     try:
@@ -54,7 +54,7 @@ async def _readiness(key_type: int, session: Session) -> tuple[ErrorCode, str | 
         else:
             await done(broker.transactions.coordinators.when_ready)
     except KafkaesqueError as error:
-        # Whatever it is, it may pass, and this is the code on which clients ask again.
+        # Any such error may be transient, and clients retry on this code.
         message = f"{code_of(error).name}: {message_of(error)}"
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, message
     return ErrorCode.NONE, None
@@ -69,7 +69,7 @@ def _coordinator(
         found = next((one for one in places(session) if one.node == node), None)
         if found is None:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            message = "nobody leads the partition that holds this key"
+            message = "the partition that holds this key has no leader"
     return Coordinator(
         key=key,
         node_id=-1 if found is None else found.node,

@@ -1,10 +1,10 @@
 """Heartbeat: a member of a consumer group is alive, and learns whether its generation holds."""
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group_commands import Alive, Heartbeat, Identity
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.groups.group_commands import Heartbeat, Identity
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -17,9 +17,7 @@ async def handle(request: HeartbeatRequest, version: int, session: Session) -> H
         member=Identity(member_id=request.member_id, instance_id=request.group_instance_id),
     )
     try:
-        await ask(
-            session, request.group_id, lambda g, to, now: g.heartbeat(command, to, now), Alive
-        )
+        await ask_group(session, request.group_id, command)
     except GroupError as error:
         return HeartbeatResponse(error_code=code_of(error))
     return HeartbeatResponse(error_code=ErrorCode.NONE)

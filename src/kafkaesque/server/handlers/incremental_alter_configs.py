@@ -1,18 +1,19 @@
-"""IncrementalAlterConfigs: single settings of topics, brokers and loggers change."""
+"""IncrementalAlterConfigs: change single settings of topics, brokers and loggers."""
 
 from collections.abc import Mapping
 from functools import partial
 
 from kafkaesque.broker.broker import Answer, Broker
-from kafkaesque.errors import InvalidRequest, InvalidSetting
-from kafkaesque.server.altering import altered
-from kafkaesque.server.broker_settings import alter_broker, check_is_this
-from kafkaesque.server.loggers import alter_loggers
-from kafkaesque.server.operation import Operation, edited
-from kafkaesque.server.resources import ResourceType, check_unique
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out
-from kafkaesque.topic_settings import CleanupPolicy, kind_of, resolve, value_text
+from kafkaesque.errors import InvalidSetting
+from kafkaesque.server.admin.broker_settings import alter_broker, check_is_this
+from kafkaesque.server.admin.config_changes import altered
+from kafkaesque.server.admin.config_operation import Operation, edited
+from kafkaesque.server.admin.loggers import alter_loggers
+from kafkaesque.server.admin.resources import ResourceType, check_unique
+from kafkaesque.server.requests.callback_waits import carried_out
+from kafkaesque.server.requests.errors import InvalidRequest
+from kafkaesque.server.requests.session import Session
+from kafkaesque.topic_settings import CleanupPolicy, resolve, topic_setting, value_text
 from kafkaesque.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -25,7 +26,7 @@ from kafkaesque.wire.messages.incremental_alter_configs import (
 async def handle(
     request: IncrementalAlterConfigsRequest, version: int, session: Session
 ) -> IncrementalAlterConfigsResponse:
-    """Change each resource by itself, or only say whether it could be changed."""
+    """Change each resource independently, or only check that it could be changed."""
     alter = partial(_alter, session=session, is_dry_run=request.validate_only)
     return IncrementalAlterConfigsResponse(
         responses=tuple(
@@ -54,14 +55,14 @@ async def _alter(resource: AlterConfigsResource, *, session: Session, is_dry_run
         case ResourceType.TOPIC:
             pass
         case other:
-            raise InvalidRequest(f"there are no settings of resource type {other}")
+            raise InvalidRequest(f"resource type {other} has no settings")
     if is_dry_run:
         settings = changed(broker.catalog.topic(name).settings, resource.configs, broker)
         broker.catalog.set_settings(name, settings)
         return
 
     def change(answer: Answer) -> None:
-        before = broker.catalog.topic(name).settings  # anew each time: others change them, too
+        before = broker.catalog.topic(name).settings  # each time: others change them too
         after = changed(before, resource.configs, broker)
         broker.set_settings(name, after, answer, expected=before)
 
@@ -74,7 +75,7 @@ def changed(
     """Return settings after the changes; raises InvalidRequest, InvalidSetting."""
     after = dict(settings)
     for change in changes:
-        kind = kind_of(change.name)
+        kind = topic_setting(change.name).kind
         if change.config_operation == Operation.DELETE:
             after.pop(change.name, None)
             continue
@@ -85,9 +86,9 @@ def changed(
                 after[change.name] = change.value
             case Operation.APPEND | Operation.SUBTRACT as operation:
                 if kind not in (CleanupPolicy, str):
-                    raise InvalidSetting(f"{change.name} is no list to add to or to take from")
+                    raise InvalidSetting(f"{change.name} is not a list")
                 now = value_text(resolve(after, broker.live.defaults), change.name)
                 after[change.name] = edited(now, change.value, Operation(operation))
             case other:
-                raise InvalidRequest(f"there is no operation {other} on settings")
+                raise InvalidRequest(f"unknown operation {other} on settings")
     return after

@@ -1,15 +1,13 @@
-"""InitProducerId: an identity for idempotent and for transactional producers."""
+"""InitProducerId: an identity for idempotent and transactional producers."""
 
 import asyncio
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.group_commands import Now
-from kafkaesque.machines.transaction_commands import Decision, Init, Inited, Producer, ReplyTo
-from kafkaesque.machines.transactions import Transactions
-from kafkaesque.server.asking_transactions import ask_transaction
-from kafkaesque.server.errors import transactional_code_of
-from kafkaesque.server.sending_on import send_on_if_cut_off
-from kafkaesque.server.session import Session
+from kafkaesque.machines.transactions.transaction_commands import Init, Producer
+from kafkaesque.server.answers.ask_coordinator import ask_transaction
+from kafkaesque.server.answers.redirects import send_on_if_cut_off
+from kafkaesque.server.requests.errors import transactional_code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -17,7 +15,7 @@ from kafkaesque.wire.messages.init_producer_id import (
 )
 
 EPOCH_MAX = (1 << 15) - 2
-"""As in Kafka, the last epoch is left free; a producer that reaches this one gets another id."""
+"""As in Kafka, the last epoch is unused; a producer that reaches this one gets a new id."""
 
 FENCED_SINCE = 4
 
@@ -25,7 +23,7 @@ FENCED_SINCE = 4
 async def handle(
     request: InitProducerIdRequest, version: int, session: Session
 ) -> InitProducerIdResponse:
-    """Give a new id, or raise the epoch of the one that a producer has (KIP-360)."""
+    """Assign a new id, or raise the epoch of a producer's id (KIP-360)."""
     if request.transactional_id is not None:
         return await _transactional(request, request.transactional_id, version, session)
     if _was_given(request, session) and 0 <= request.producer_epoch < EPOCH_MAX:
@@ -44,8 +42,8 @@ async def handle(
     given = await future
     if isinstance(given, KafkaesqueError):
         send_on_if_cut_off(session)
-        # Whatever it is, it passes; and of the codes that say so this is the one at which all
-        # clients ask again, where aiokafka gives up at any other.
+        # Every such error is transient; this is the one transient code on which all clients retry,
+        # where aiokafka gives up at any other.
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=given, producer_epoch=0)
 
@@ -53,24 +51,19 @@ async def handle(
 async def _transactional(
     request: InitProducerIdRequest, name: str, version: int, session: Session
 ) -> InitProducerIdResponse:
-    """Let a producer have the transactional id; whoever had it before is fenced."""
+    """Assign the transactional id to a producer, and fence its previous owner."""
     expected = None
     if request.producer_id >= 0 and request.producer_epoch >= 0:
         expected = Producer(request.producer_id, request.producer_epoch)
-
-    def question(machine: Transactions, to: ReplyTo, now: Now, fresh_id: int) -> Decision:
-        command = Init(
-            transactional_id=name,
-            timeout_ms=request.transaction_timeout_ms,
-            expected=expected,
-            fresh_id=fresh_id,
-            is_two_phase=request.enable2_pc,
-            keeps_prepared=request.keep_prepared_txn,
-        )
-        return machine.init(command, to, now)
-
+    command = Init(
+        transactional_id=name,
+        timeout_ms=request.transaction_timeout_ms,
+        expected=expected,
+        is_two_phase=request.enable2_pc,
+        keeps_prepared=request.keep_prepared_txn,
+    )
     try:
-        inited = await ask_transaction(session, name, question, Inited, owns=True)
+        inited = await ask_transaction(session, command)
     except KafkaesqueError as error:
         knows_fenced = version >= FENCED_SINCE
         return _refused(

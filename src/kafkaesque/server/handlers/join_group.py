@@ -1,11 +1,12 @@
 """JoinGroup: become a member of a consumer group's next generation; waits for the others."""
 
-from kafkaesque.errors import GroupError, MemberIdRequired
-from kafkaesque.machines.consumer_commands import TopicsKnown
-from kafkaesque.machines.group_commands import Join, Joined, Protocol
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.errors import GroupError
+from kafkaesque.machines.groups.consumer_commands import TopicsKnown
+from kafkaesque.machines.groups.group_commands import Join, Protocol
+from kafkaesque.machines.groups.group_errors import MemberIdRequired
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.join_group import (
     JoinGroupRequest,
@@ -18,16 +19,14 @@ MEMBER_IDS_SINCE = 4
 NULL_PROTOCOL_SINCE = 7
 SKIP_ASSIGNMENT_SINCE = 9
 NAME_CHARS_MAX = 249
-"""How much of what a client, or an instance, calls itself goes into the ids of members."""
+"""Characters of a client id or instance id that go into member ids."""
 
 
 async def handle(request: JoinGroupRequest, version: int, session: Session) -> JoinGroupResponse:
-    """Join, and answer once the generation is there."""
+    """Join, and answer once the generation is formed."""
     command = _command(request, version, session)
     try:
-        joined = await ask(
-            session, request.group_id, lambda g, to, now: g.join(command, to, now), Joined
-        )
+        joined = await ask_group(session, request.group_id, command)
     except GroupError as error:
         given = error.member_id if isinstance(error, MemberIdRequired) else request.member_id
         return JoinGroupResponse(

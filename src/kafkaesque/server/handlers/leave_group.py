@@ -1,10 +1,10 @@
-"""LeaveGroup: members leave a consumer group, each by itself."""
+"""LeaveGroup: members leave a consumer group independently."""
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group_commands import Identity, Leave, Left
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.groups.group_commands import Identity, Leave
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -16,7 +16,7 @@ MANY_MEMBERS_SINCE = 3
 
 
 async def handle(request: LeaveGroupRequest, version: int, session: Session) -> LeaveGroupResponse:
-    """Let them go; before version 3 there is one member, whose error is the answer's."""
+    """Remove the members; before version 3 there is one, whose error is the response's."""
     many = version >= MANY_MEMBERS_SINCE
     leaving = (
         tuple(
@@ -28,9 +28,7 @@ async def handle(request: LeaveGroupRequest, version: int, session: Session) -> 
     )
     command = Leave(group=request.group_id, members=leaving)
     try:
-        left = await ask(
-            session, request.group_id, lambda g, to, now: g.leave(command, to, now), Left
-        )
+        left = await ask_group(session, request.group_id, command)
     except GroupError as error:
         return LeaveGroupResponse(error_code=code_of(error))
     codes = [ErrorCode.NONE if error is None else code_of(error) for error in left.failures]

@@ -1,11 +1,11 @@
-"""ListConfigResources: the topics and brokers, which are what has settings here."""
+"""ListConfigResources: the topics, brokers and loggers, which have settings."""
 
 from collections.abc import Iterator
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.server.places import nodes_of
-from kafkaesque.server.resources import ResourceType
-from kafkaesque.server.session import Session
+from kafkaesque.server.admin.resources import ResourceType
+from kafkaesque.server.answers.broker_addresses import nodes_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_config_resources import (
     ConfigResource,
@@ -14,13 +14,13 @@ from kafkaesque.wire.messages.list_config_resources import (
 )
 
 CLIENT_METRICS = ResourceType.CLIENT_METRICS
-"""All that version 0 asks for; nobody can subscribe to clients' metrics here, so there are none."""
+"""All that version 0 requests; client metrics subscriptions do not exist here."""
 
 
 async def handle(
     request: ListConfigResourcesRequest, version: int, session: Session
 ) -> ListConfigResourcesResponse:
-    """Name the resources of the kinds asked for, of all kinds if none is named."""
+    """List the resources of the requested kinds; by default all."""
     wanted = {CLIENT_METRICS} if version == 0 else set(request.resource_types) or set(ResourceType)
     if not wanted <= set(ResourceType):
         return ListConfigResourcesResponse(

@@ -1,10 +1,10 @@
 """ListGroups: every consumer group that this broker coordinates."""
 
 from kafkaesque.errors import GroupError, NotCoordinator
-from kafkaesque.machines.group_commands import Described, GroupView
-from kafkaesque.server.asking import ask_coordinator
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.groups.group_commands import DescribeGroups, GroupView
+from kafkaesque.server.answers.ask_coordinator import ask_coordinator
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_groups import (
     ListedGroup,
@@ -19,17 +19,17 @@ CONSUMER = "consumer"
 
 
 async def handle(request: ListGroupsRequest, version: int, session: Session) -> ListGroupsResponse:
-    """List the groups in the states and of the types asked for; without any, all."""
+    """List the groups in the requested states and of the requested types; by default all."""
     types = {name.lower() for name in request.types_filter}
     states = {name.lower() for name in request.states_filter}
     listed: list[ListedGroup] = []
     for coordinator in session.broker.coordinators.all:
+        if coordinator.is_loading:
+            return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=())
         if not coordinator.is_hosted:
-            continue  # whoever leads its partition lists these groups
+            continue  # the partition's leader lists these groups
         try:
-            found = await ask_coordinator(
-                session, coordinator, lambda g, to, _: g.describe(None, to), Described
-            )
+            found = await ask_coordinator(session, coordinator, DescribeGroups(groups=None))
         except NotCoordinator:
             if coordinator.is_hosted:  # it is about to hand over, and answers again in a moment
                 return ListGroupsResponse(

@@ -1,13 +1,13 @@
-"""ListOffsets: the offset at either end of a partition, or at a time."""
+"""ListOffsets: the offset at either end of a partition, or at a timestamp."""
 
 import asyncio
 
-from kafkaesque.broker.partition import Partition
+from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.resources import repeated_in
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import is_current
+from kafkaesque.server.admin.resources import repeated_in
+from kafkaesque.server.requests.callback_waits import is_current
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -32,7 +32,7 @@ SINCE = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The version in which each value came to stand for something that is no time."""
+"""The version in which each special value was introduced."""
 
 UNKNOWN = -1, -1
 READ_COMMITTED = 1
@@ -42,9 +42,9 @@ NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 async def handle(
     request: ListOffsetsRequest, version: int, session: Session
 ) -> ListOffsetsResponse:
-    """Look up each partition by itself; one that cannot be found does not spoil the others.
+    """Look up each partition independently; an unknown one does not fail the others.
 
-    One that is named twice is refused, as Kafka does: each lookup by time may take a while.
+    A partition named twice is refused, as in Kafka: each lookup by time may take a while.
     """
     repeated = repeated_in(
         (t.name, p.partition_index) for t in request.topics for p in t.partitions
@@ -62,16 +62,16 @@ async def handle(
                 continue
             if asked.timestamp >= 0:
                 if has_looked:
-                    await asyncio.sleep(0)  # others have their turn between lookups by time
+                    await asyncio.sleep(0)  # other work runs between lookups by time
                 has_looked = True
             answer = _answer(topic.name, asked, request.isolation_level, version, session)
             if not is_sure and topic.name not in session.broker.catalog.topics:
-                answer = _refused(asked, NOT_LEADER)  # whoever leads it knows it
+                answer = _refused(asked, NOT_LEADER)  # its leader knows it
             found.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
         if any(one.error_code == NOT_LEADER for one in found):
-            # aiokafka asks the same broker again and again until its metadata is five minutes
-            # old (`Fetcher._update_fetch_positions`), kafka-python 3.0 as fast as it can, unless
+            # aiokafka asks the same broker again and again until its metadata is five minutes old
+            # (`Fetcher._update_fetch_positions`), and kafka-python 3.0 as fast as it can, unless
             # they lose the connection.
             session.dismiss()
     return ListOffsetsResponse(topics=tuple(topics))
@@ -114,6 +114,6 @@ def _look_up(partition: Partition, timestamp_ms: int, end: int) -> tuple[int, in
         case _ if timestamp_ms == GREATEST_TIMESTAMP:
             return partition.newest_time(end) or UNKNOWN
         case _ if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-            return UNKNOWN  # everything lies on this disk
+            return UNKNOWN  # everything is on local disk
         case _:
             return partition.find_time(timestamp_ms, end) or UNKNOWN

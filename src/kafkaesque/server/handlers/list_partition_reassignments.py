@@ -1,9 +1,9 @@
-"""ListPartitionReassignments: the moves that are under way, from this broker's catalog."""
+"""ListPartitionReassignments: the moves in progress, from this broker's catalog."""
 
 from collections.abc import Iterator
 
-from kafkaesque.machines.catalog import Topic
-from kafkaesque.server.session import Session
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -16,7 +16,7 @@ from kafkaesque.wire.messages.list_partition_reassignments import (
 async def handle(
     request: ListPartitionReassignmentsRequest, version: int, session: Session
 ) -> ListPartitionReassignmentsResponse:
-    """Tell of the partitions that are being moved; those that are not are left out."""
+    """List the partitions being moved; others are left out."""
     known = session.broker.catalog.topics
     wanted: dict[str, set[int] | None] = dict.fromkeys(sorted(known))
     if request.topics is not None:
@@ -36,7 +36,7 @@ async def handle(
 
 
 def _moves(topic: Topic, indexes: set[int] | None) -> Iterator[OngoingPartitionReassignment]:
-    """Tell of each move as Kafka does: where it leads comes first, then those who are to go."""
+    """Describe each move as Kafka does: the target replicas first, then those to be removed."""
     for index, move in sorted(topic.moves.items()):
         if indexes is not None and index not in indexes:
             continue

@@ -3,11 +3,11 @@
 import asyncio
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transaction_commands import Described
-from kafkaesque.machines.transaction_records import State, Transaction
-from kafkaesque.server.asking_transactions import ask_transactions
-from kafkaesque.server.errors import message_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.transactions.transaction_commands import DescribeTransactions
+from kafkaesque.machines.transactions.transaction_records import State, Transaction
+from kafkaesque.server.answers.ask_coordinator import ask_coordinator
+from kafkaesque.server.requests.errors import message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_prepared import (
     ListPreparedRequest,
@@ -19,25 +19,22 @@ from kafkaesque.wire.messages.list_prepared import (
 async def handle(
     request: ListPreparedRequest, version: int, session: Session
 ) -> ListPreparedResponse:
-    """List those of all coordinators here, or of these ids as far as they are here."""
+    """List those of all local coordinators, or those of the given ids."""
     names = request.transactional_ids
+    command = DescribeTransactions(
+        names=None if names is None else tuple(names), states=frozenset({State.PREPARED})
+    )
     found: dict[str, Transaction] = {}
     for coordinator in session.broker.transactions.coordinators.all:
         if not coordinator.is_hosted:
             continue
         try:
-            described = await ask_transactions(
-                session,
-                coordinator,
-                "",
-                lambda machine, to, _, __: machine.describe(names, to, _is_prepared),
-                Described,
-            )
+            described = await ask_coordinator(session, coordinator, command)
         except KafkaesqueError as error:
             code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             return ListPreparedResponse(error_code=code, error_message=message_of(error))
         found |= described.transactions
-        await asyncio.sleep(0)  # others have their turn between coordinators
+        await asyncio.sleep(0)  # other work runs between coordinators
     limit_ms = session.broker.config.transactions.prepared_ms_max
     return ListPreparedResponse(
         error_code=ErrorCode.NONE,
@@ -54,7 +51,3 @@ async def handle(
             for name, known in sorted(found.items())
         ),
     )
-
-
-def _is_prepared(known: Transaction) -> bool:
-    return known.state is State.PREPARED

@@ -3,10 +3,10 @@
 import asyncio
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transaction_commands import Described
-from kafkaesque.machines.transaction_records import NO_TIME, State, Transaction
-from kafkaesque.server.asking_transactions import ask_transactions
-from kafkaesque.server.session import Session
+from kafkaesque.machines.transactions.transaction_commands import DescribeTransactions
+from kafkaesque.machines.transactions.transaction_records import State, Transaction
+from kafkaesque.server.answers.ask_coordinator import ask_coordinator
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_transactions import (
     ListTransactionsRequest,
@@ -20,32 +20,31 @@ STATES = {state.value for state in State}
 async def handle(
     request: ListTransactionsRequest, version: int, session: Session
 ) -> ListTransactionsResponse:
-    """List what is wanted of all coordinators here.
+    """List matching transactions of all local coordinators.
 
-    A pattern is refused: one can be written that takes for ever to match.
+    A pattern is refused: some patterns take forever to match.
     """
     if request.transactional_id_pattern:
         return _refused(ErrorCode.INVALID_REGULAR_EXPRESSION)
     unknown = tuple(name for name in request.state_filters if name not in STATES)
-    now_ms = session.broker.now_ms()
+    states, producers = request.state_filters, request.producer_id_filters
+    command = DescribeTransactions(
+        states=frozenset(map(State, STATES.intersection(states))) if states else None,
+        producer_ids=frozenset(producers) if producers else None,
+        older_than_ms=request.duration_filter,
+    )
     found: dict[str, Transaction] = {}
     for coordinator in session.broker.transactions.coordinators.all:
+        if coordinator.is_loading:
+            return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         if not coordinator.is_hosted:
             continue
         try:
-            described = await ask_transactions(
-                session,
-                coordinator,
-                "",
-                lambda machine, to, _, __: machine.describe(
-                    None, to, lambda known: _is_wanted(known, request, now_ms)
-                ),
-                Described,
-            )
+            described = await ask_coordinator(session, coordinator, command)
         except KafkaesqueError:
             return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         found |= described.transactions
-        await asyncio.sleep(0)  # others have their turn between coordinators
+        await asyncio.sleep(0)  # other work runs between coordinators
     return ListTransactionsResponse(
         error_code=ErrorCode.NONE,
         unknown_state_filters=unknown,
@@ -58,17 +57,6 @@ async def handle(
             for name, known in sorted(found.items())
         ),
     )
-
-
-def _is_wanted(known: Transaction, request: ListTransactionsRequest, now_ms: int) -> bool:
-    states, producers = request.state_filters, request.producer_id_filters
-    if states and known.state.value not in states:
-        return False
-    if producers and known.producer_id not in producers:
-        return False
-    if request.duration_filter < 0:
-        return True
-    return known.began_ms != NO_TIME and now_ms - known.began_ms > request.duration_filter
 
 
 def _refused(code: ErrorCode) -> ListTransactionsResponse:

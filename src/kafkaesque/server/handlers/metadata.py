@@ -1,24 +1,24 @@
-"""Metadata: where topics live; a topic that is asked for by name may come to be by it."""
+"""Metadata: where topics are; a named topic may be created by the request."""
 
 from collections.abc import Collection, Iterable
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.broker.cluster.topics import Slot
 from kafkaesque.broker.presence import is_cut_off, present
-from kafkaesque.broker.topics import Slot
 from kafkaesque.errors import (
     KafkaesqueError,
     OutcomeUnknown,
     RaftError,
     TopicExists,
 )
-from kafkaesque.machines.catalog import Topic
-from kafkaesque.server import operations
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.partition_facts import facts_of, led, slots_of
-from kafkaesque.server.places import all_places, controller
-from kafkaesque.server.sending_on import send_on_if_cut_off
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import is_current, topic_created
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.server.answers import allowed_operations
+from kafkaesque.server.answers.broker_addresses import all_places, controller
+from kafkaesque.server.answers.partition_facts import facts_of, led, slots_of
+from kafkaesque.server.answers.redirects import send_on_if_cut_off
+from kafkaesque.server.requests.callback_waits import is_current, topic_created
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.types import NodeId
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -32,24 +32,24 @@ from kafkaesque.wire.messages.metadata import (
 )
 
 NULL_NAMES_SINCE = 12
-"""Before this version an answer has no way to leave the name out."""
+"""Before this version a response cannot omit the name."""
 
 
 async def handle(request: MetadataRequest, version: int, session: Session) -> MetadataResponse:
-    """Describe the topics asked for; all of them if none is named."""
+    """Describe the requested topics; all if none is named."""
     broker = session.broker
-    # Before version 1 an empty list meant all topics, since then null does.
+    # Before version 1 an empty list meant all topics; since then null does.
     wants_all = request.topics is None or (version == 0 and not request.topics)
     if wants_all:
-        # As committed: consumers that match names take a topic that is listed for one that exists,
-        # and one that is not listed for deleted.
+        # As committed: consumers with patterns treat a listed topic as existing, and an unlisted
+        # one as deleted.
         committed = broker.committed_catalog.machine
         topics = [_describe(topic, session) for topic in committed.topics.values()]
     else:
         assert request.topics is not None
         may_create = request.allow_auto_topic_creation and broker.config.auto_create_topics
         no_name = None if version >= NULL_NAMES_SINCE else ""
-        # Each topic once, however often it is named: an answer may be far larger than its question.
+        # Each topic once, however often it is named: a response may be far larger than its request.
         wanted_once = {
             one.topic_id if one.name is None else one.name: one for one in request.topics
         }
@@ -57,7 +57,7 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
         is_sure = not _may_be_missing(all_wanted, may_create, broker) or await is_current(broker)
         found = [await _find(one, session, may_create, no_name, is_sure) for one in all_wanted]
         topics = await _led(found, session)
-        if topics:  # who asks for all, or for none, looks around, and may stay
+        if topics:  # a client that asks for all or none may stay
             send_on_if_cut_off(session)
     may_tell = request.include_topic_authorized_operations
     session.controller_told()
@@ -69,8 +69,8 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
         cluster_id=broker.cluster_id,
         controller_id=controller(broker),
         topics=tuple(topics) if not may_tell else tuple(map(_with_operations, topics)),
-        cluster_authorized_operations=operations.told(
-            request.include_cluster_authorized_operations, operations.ON_THE_CLUSTER
+        cluster_authorized_operations=allowed_operations.told(
+            request.include_cluster_authorized_operations, allowed_operations.ON_THE_CLUSTER
         ),
     )
 
@@ -78,7 +78,7 @@ async def handle(request: MetadataRequest, version: int, session: Session) -> Me
 def _with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
     if topic.error_code:
         return topic
-    return operations.added(topic, topic_authorized_operations=operations.ON_TOPICS)
+    return allowed_operations.added(topic, topic_authorized_operations=allowed_operations.ON_TOPICS)
 
 
 def _may_be_missing(
@@ -86,7 +86,7 @@ def _may_be_missing(
     may_create: bool,  # noqa: FBT001
     broker: Broker,
 ) -> bool:
-    """Whether any of these would be said not to exist; those that come to be by it are not."""
+    """Whether any of these would be reported missing; topics that the request creates are not."""
     catalog = broker.catalog
     return any(
         catalog.topic_by_id(one.topic_id) is None
@@ -99,7 +99,7 @@ def _may_be_missing(
 async def _led(
     topics: list[MetadataResponseTopic], session: Session
 ) -> list[MetadataResponseTopic]:
-    """Wait for leaders where there are none, and describe those topics again then."""
+    """Wait for missing leaders, then describe those topics again."""
     broker = session.broker
     vacant = {one.topic_id for one in topics if any(p.error_code for p in one.partitions)}
     if not vacant or is_cut_off(broker):
@@ -118,7 +118,7 @@ async def _find(
     no_name: str | None,
     is_sure: bool,  # noqa: FBT001
 ) -> MetadataResponseTopic:
-    """Describe a topic; if this broker is not `is_sure`, none is said not to exist."""
+    """Describe a topic; report none as missing unless this broker `is_sure`."""
     later = ErrorCode.LEADER_NOT_AVAILABLE
     catalog = session.broker.catalog
     if wanted.name is None:
@@ -135,14 +135,14 @@ async def _find(
             count = session.broker.config.partitions_default
             await topic_created(session.broker, wanted.name, count, {})
         except TopicExists:
-            pass  # another client asked for it at the same time
+            pass  # another client created it at the same time
         except (RaftError, OutcomeUnknown):
-            # Nobody leads the catalog just now. librdkafka takes any other code for the end of it.
+            # The catalog has no leader now. librdkafka treats any other code as final.
             return _missing(wanted.name, NO_UUID, later)
         except KafkaesqueError as error:
             return _missing(wanted.name, NO_UUID, code_of(error))
     made = session.broker.catalog.topics.get(wanted.name)
-    if made is None:  # and deleted again
+    if made is None:  # it was deleted again
         return _missing(wanted.name, NO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return _describe(made, session)
 
@@ -151,8 +151,8 @@ def _describe(topic: Topic, session: Session) -> MetadataResponseTopic:
     broker = session.broker
     committed = broker.committed_catalog.machine.topic_by_id(topic.topic_id)
     if committed is None:
-        # Decided on but not committed: nobody is told its id, for the name may still lead to the
-        # one that was deleted before it.
+        # Decided but not committed: no client learns its id yet, because the name may still lead to
+        # a deleted predecessor.
         return _missing(topic.name, NO_UUID, ErrorCode.LEADER_NOT_AVAILABLE)
     there = present(broker)
     return MetadataResponseTopic(

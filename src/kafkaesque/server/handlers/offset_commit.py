@@ -1,14 +1,14 @@
-"""OffsetCommit: a group's positions, kept under the ids of their topics."""
+"""OffsetCommit: a group's offsets, stored by topic id."""
 
 from msgspec import Struct
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.catalog import Topic
-from kafkaesque.machines.group_commands import Commit, Committed, Identity
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import is_current
+from kafkaesque.machines.catalog.catalog import Topic
+from kafkaesque.machines.groups.group_commands import Commit, Identity
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.requests.callback_waits import is_current
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -37,7 +37,7 @@ class _Share(Struct, kw_only=True):
 async def handle(
     request: OffsetCommitRequest, version: int, session: Session
 ) -> OffsetCommitResponse:
-    """Keep what belongs to partitions that exist; the rest is refused one by one."""
+    """Store offsets of existing partitions; refuse the others individually."""
     is_sure = all(_find(one, version, session) for one in request.topics)
     is_sure = is_sure or await is_current(session.broker)
     shares = [(topic, _shares(topic, version, session, is_sure)) for topic in request.topics]
@@ -57,9 +57,7 @@ async def handle(
         ),
     )
     try:
-        committed = await ask(
-            session, request.group_id, lambda g, to, now: g.commit(command, to, now), Committed
-        )
+        committed = await ask_group(session, request.group_id, command)
         for share in good:
             if share.place in committed.refused:
                 share.code = ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -88,7 +86,7 @@ def _shares(
     if found is None:
         by_id = version >= TOPIC_IDS_SINCE
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if not is_sure:  # the client shall ask again
+        if not is_sure:  # the client must retry
             unknown = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return [_Share(asked=one, topic_id=b"", code=unknown) for one in topic.partitions]
     return [
@@ -102,7 +100,7 @@ def _shares(
 
 
 def _check_partition(topic: Topic, index: int) -> ErrorCode:
-    """The coordinator need not hold the partition: that it exists is enough."""
+    """Check that the partition exists; the coordinator need not hold it."""
     is_there = 0 <= index < topic.partitions
     return ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -1,10 +1,10 @@
-"""OffsetDelete: offsets that a group no longer needs, unless a member reads their topic."""
+"""OffsetDelete: delete a group's offsets, unless a member reads their topic."""
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group_commands import Deleted, TopicPartition
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.groups.group_commands import Deleted, DeleteOffsets, TopicPartition
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -17,7 +17,7 @@ from kafkaesque.wire.messages.offset_delete import (
 async def handle(
     request: OffsetDeleteRequest, version: int, session: Session
 ) -> OffsetDeleteResponse:
-    """Delete what can be deleted, and say of the rest why not."""
+    """Delete all valid offsets, and report errors for the rest."""
     places = {
         (topic.name, one.partition_index): _place(topic.name, one.partition_index, session)
         for topic in request.topics
@@ -25,11 +25,10 @@ async def handle(
     }
     wanted = [(name, at) for (name, _), at in places.items() if not isinstance(at, ErrorCode)]
     try:
-        deleted = await ask(
+        deleted = await ask_group(
             session,
             request.group_id,
-            lambda g, to, _: g.delete_offsets(request.group_id, wanted, to),
-            Deleted,
+            DeleteOffsets(group=request.group_id, places=tuple(wanted)),
         )
     except GroupError as error:
         return OffsetDeleteResponse(error_code=code_of(error), topics=())

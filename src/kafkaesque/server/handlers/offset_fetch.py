@@ -1,17 +1,17 @@
-"""OffsetFetch: where groups are, for some partitions or for all of which they have committed."""
+"""OffsetFetch: committed offsets of groups, for given partitions or for all."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group_commands import Fetched, Identity, TopicPartition
-from kafkaesque.machines.group_records import CommittedOffset
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.named_places import named_places
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import is_current
+from kafkaesque.machines.groups.group_commands import FetchOffsets, Identity, TopicPartition
+from kafkaesque.machines.groups.group_records import CommittedOffset
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.answers.named_places import named_places
+from kafkaesque.server.requests.callback_waits import is_current
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
 from kafkaesque.wire.messages.offset_fetch import (
@@ -44,9 +44,9 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 async def handle(
     request: OffsetFetchRequest, version: int, session: Session
 ) -> OffsetFetchResponse:
-    """Look up each group by itself.
+    """Look up each group independently.
 
-    Who reads committed records alone is not given an offset that an open transaction is to change.
+    With `require_stable`, an offset that an open transaction is about to change is not returned.
     """
     is_strict = request.require_stable
     if version >= MANY_GROUPS_SINCE:
@@ -93,9 +93,8 @@ async def _group(
     code, offsets = ErrorCode.NONE, {}
     unstable: frozenset[TopicPartition] = frozenset()
     try:
-        fetched = await ask(
-            session, group, lambda g, to, _: g.fetch(group, to, member, epoch), Fetched
-        )
+        command = FetchOffsets(group=group, member=member, epoch=epoch)
+        fetched = await ask_group(session, group, command)
         offsets = fetched.offsets
         unstable = fetched.unstable if is_strict else unstable
     except GroupError as error:
@@ -103,7 +102,7 @@ async def _group(
     if code is not ErrorCode.NONE and version >= GROUP_ERROR_SINCE:
         return OffsetFetchResponseGroup(group_id=group, topics=(), error_code=code)
     if not await _knows_all(offsets, asked, version, session):
-        # Without an offset a consumer would begin anew: it shall ask again instead.
+        # Without an offset a consumer would start over: it must retry instead.
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if version >= GROUP_ERROR_SINCE:
             return OffsetFetchResponseGroup(group_id=group, topics=(), error_code=code)
@@ -121,7 +120,7 @@ async def _knows_all(
     version: int,
     session: Session,
 ) -> bool:
-    """Whether each topic that is not in this broker's catalog surely does not exist."""
+    """Whether each topic missing from this broker's catalog surely does not exist."""
     catalog = session.broker.catalog
     if asked is None:
         is_known = all(catalog.topic_by_id(topic_id) for topic_id, _ in offsets)
@@ -133,7 +132,7 @@ async def _knows_all(
 
 
 def _all(offsets: Offsets, session: Session) -> list[_Wanted]:
-    """Return everything that was committed, but for topics that are gone."""
+    """Return all committed offsets, except those of deleted topics."""
     return [
         _Wanted(name=name, topic_id=topic_id, is_known=True, partitions=indexes)
         for topic_id, name, indexes in named_places(offsets, session)
@@ -195,7 +194,7 @@ def _partition(
 def _old_form(
     topic: OffsetFetchResponseTopics, group_code: int, version: int
 ) -> OffsetFetchResponseTopic:
-    """Before version 2 an error of the group is told for every partition."""
+    """Convert to the old form; before version 2 a group's error is repeated per partition."""
     is_spread = version < GROUP_ERROR_SINCE
     return OffsetFetchResponseTopic(
         name=topic.name,

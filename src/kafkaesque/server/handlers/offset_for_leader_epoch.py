@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch: where a term ended, so that a client sees whether its log was cut."""
+"""OffsetForLeaderEpoch: where a term ended, so that a client detects a truncated log."""
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -16,7 +16,7 @@ from kafkaesque.wire.messages.offset_for_leader_epoch import (
 async def handle(
     request: OffsetForLeaderEpochRequest, version: int, session: Session
 ) -> OffsetForLeaderEpochResponse:
-    """Look up each partition by itself; one that cannot be found does not spoil the others."""
+    """Look up each partition independently; an unknown one does not fail the others."""
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
@@ -29,12 +29,12 @@ async def handle(
 
 
 def _answer(topic: str, asked: OffsetForLeaderPartition, session: Session) -> EpochEndOffset:
-    """An answer without an epoch says that the log knows of none so old."""
+    """Look up one term; a result without an epoch means that the log has none so old."""
     try:
         partition = session.broker.partition(topic, asked.partition)
         partition.check_term(asked.current_leader_epoch)
         found = None
-        # A term that is yet to come has no end, and the newest one here would pass for its end.
+        # A future term has no end, and the newest term here would pass for it.
         if 0 <= asked.leader_epoch <= partition.term:
             found = partition.end_of_term(asked.leader_epoch)
     except KafkaesqueError as error:

@@ -1,28 +1,23 @@
-"""Produce: append what producers send, and answer when it is as safe as they asked for."""
+"""Produce: append batches, and answer when they are as safe as requested."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
-from kafkaesque.broker.fetch_sessions import TopicRef
-from kafkaesque.broker.partition import Appended
-from kafkaesque.broker.transactions import Writing
-from kafkaesque.broker.watermark import Outcome
-from kafkaesque.errors import (
-    InvalidAcks,
-    InvalidTopic,
-    KafkaesqueError,
-    MalformedBatch,
-    RecordsRefused,
-    UnknownTopic,
-)
-from kafkaesque.machines.catalog import INTERNAL_TOPICS
-from kafkaesque.server.errors import message_of, produce_code_of
-from kafkaesque.server.hints import Hints
-from kafkaesque.server.pending import Pending
-from kafkaesque.server.session import Session
-from kafkaesque.server.stepping import Moment
+from kafkaesque.broker.coordination.transactions import Writing
+from kafkaesque.broker.partition.fetch_sessions import TopicRef
+from kafkaesque.broker.partition.partition import Appended
+from kafkaesque.broker.partition.partition_errors import RecordsRefused
+from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.errors import InvalidTopic, KafkaesqueError, UnknownTopic
+from kafkaesque.machines.catalog.catalog import INTERNAL_TOPICS
+from kafkaesque.record.errors import MalformedBatch
+from kafkaesque.server.answers.leader_hints import Hints
+from kafkaesque.server.requests.coroutine_runner import Moment
+from kafkaesque.server.requests.errors import InvalidAcks, message_of, produce_code_of
+from kafkaesque.server.requests.pending_answer import Pending
+from kafkaesque.server.requests.session import Session
 from kafkaesque.types import Buffer
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.kinds import NO_UUID
@@ -45,17 +40,17 @@ ACKS_LEADER = 1
 ACKS_ALL = -1
 
 ABORTABLE_SINCE = 11
-"""From this version on a client knows that it can abort and go on."""
+"""From this version a client knows that it can abort and continue."""
 
 ADDS_SINCE = 12
-"""From this version on a partition belongs to a transaction by being written to (KIP-890)."""
+"""From this version a write adds the partition to its transaction (KIP-890)."""
 
 RECORD_ERRORS_MAX = 100
-"""Refused records that an answer names; a batch may hold a million."""
+"""Refused records that a response lists; a batch may hold a million."""
 
 
 class Share:
-    """What one partition was sent: refused, or appended and waiting for its fate."""
+    """One partition's data: refused, or appended and waiting for its outcome."""
 
     __slots__ = ("append_time_ms", "error", "first_offset", "index", "offset", "outcome")
 
@@ -69,15 +64,15 @@ class Share:
 
 
 Shares: TypeAlias = Sequence[tuple[str, bytes, Sequence[Share]]]
-"""By topic: its name and id, one of which is known, and what its partitions were sent."""
+"""By topic: its name and id, one of which is known, and its partitions' shares."""
 
 
 class Producing(Pending, Generic[T]):
-    """One request, from the append until its batches are as safe as it asked for, and its answer.
+    """One request, from the append until its batches are as safe as requested, and its response.
 
-    An `Awaited` of whatever `finish` makes of the answer. It holds on to nothing of what was sent,
-    and its shares not to it: who waits for a commit may wait for long, and a cycle would keep the
-    whole request until the collector comes.
+    An `Awaited` of the result of `finish`. It keeps no reference to the request data, and its
+    shares none to it: a commit may take long, and a cycle would keep the whole request in memory
+    until garbage collection.
     """
 
     __slots__ = ("_acks", "_finish", "_left", "_session", "_topics", "_version")
@@ -93,7 +88,7 @@ class Producing(Pending, Generic[T]):
         self._version = version
         self._session = session
         self._finish = finish
-        self._left = 1  # for the appending itself, so that it is not over in the middle of it
+        self._left = 1  # for the append itself, so that it cannot complete halfway
         self._acks = request.acks
         self._topics: Shares = ()
 
@@ -106,24 +101,24 @@ class Producing(Pending, Generic[T]):
             for topic in request.topic_data
         ]
         if writer is not None and self._acks != ACKS_NONE:
-            self._acks = ACKS_ALL  # a transaction's records must be there when it is committed
+            self._acks = ACKS_ALL  # a transaction's records must exist when it commits
         if self._acks == ACKS_ALL:
             self._one_done()
         else:
             self.is_done = True
 
     def answer(self) -> T:
-        """Return the answer, as finished."""
+        """Return the finished response."""
         return self._finish(self.response())
 
     def response(self) -> ProduceResponse | None:
-        """Return the answer: what is known of each batch by now; None where none is wanted."""
+        """Return the response with each batch's current state; None for acks=0."""
         if self._acks == ACKS_NONE:
             return None
         return response_of(self._topics, self._acks, self._version, self._session)
 
     def _one_done(self) -> None:
-        """Learn that there is one thing less to wait for."""
+        """Count down the outcomes to wait for."""
         self._left -= 1
         if self._left == 0:
             self._end()
@@ -133,7 +128,7 @@ class Producing(Pending, Generic[T]):
         acks = self._acks
         try:
             if not ACKS_ALL <= acks <= ACKS_LEADER:
-                raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
+                raise InvalidAcks(f"acks must be -1, 0 or 1, not {acks}")
             name = name_of(topic, self._session)
             partition = self._session.broker.topics.partition(name, data.index)
             self._left += 1
@@ -147,29 +142,29 @@ class Producing(Pending, Generic[T]):
                 self._left -= 1
                 raise
         except KafkaesqueError as error:
-            share.error = error.with_traceback(None)  # which would hold on to the batch, and itself
+            share.error = error.with_traceback(None)  # it would keep the batch in memory
             return share
         share.offset, share.append_time_ms = appended
         share.first_offset = partition.first_offset
         return share
 
     def _decided(self, share: Share, outcome: Outcome) -> None:
-        """Learn what became of a batch."""
+        """Receive the outcome of a batch."""
         share.outcome = outcome
         self._one_done()
 
     def _write(
         self, transactional_id: str, topic: TopicProduceData, data: PartitionProduceData
     ) -> Share:
-        """Append for a producer with a transactional id, whose coordinator may have to be asked."""
+        """Append for a transactional producer; its coordinator may be asked first."""
         share = Share(data.index)
         acks, broker = self._acks, self._session.broker
         try:
             if not ACKS_ALL <= acks <= ACKS_LEADER:
-                raise InvalidAcks(f"acks is -1, 0 or 1, not {acks}")
+                raise InvalidAcks(f"acks must be -1, 0 or 1, not {acks}")
             name = name_of(topic, self._session)
             partition = broker.topics.partition(name, data.index)
-            share.first_offset = partition.first_offset  # also for some errors clients look at it
+            share.first_offset = partition.first_offset  # clients read it with some errors too
             batches = _whole(data.records)
             self._left += 1
             writing = Writing(
@@ -191,7 +186,7 @@ class Producing(Pending, Generic[T]):
         return share
 
     def _written(self, share: Share, found: Appended | KafkaesqueError) -> None:
-        """Learn where the batch of a transaction is, or why it is not there."""
+        """Receive the position of a transaction's batch, or its error."""
         if isinstance(found, KafkaesqueError):
             share.error = found.with_traceback(None)
             self._one_done()
@@ -205,10 +200,10 @@ def begin(
     session: Session,
     finish: Callable[[ProduceResponse | None], T],
 ) -> Producing[T]:
-    """Append at once, in the order of the request; what acks=all asks for is to be waited for.
+    """Append at once, in the order of the request; only acks=all leaves something to wait for.
 
-    Every weaker setting is answered as soon as the batch is written; acks=0 gets no answer. The
-    caller sees to it that the broker is flushed after that.
+    Weaker settings are answered once the batch is written; acks=0 gets no response. The caller must
+    flush the broker afterwards.
     """
     producing = Producing(request, version, session, finish)
     producing.append(request)
@@ -216,7 +211,7 @@ def begin(
 
 
 def response_of(topics: Shares, acks: int, version: int, session: Session) -> ProduceResponse:
-    """Return the answer: what is known of each batch by now."""
+    """Return the response with each batch's current state."""
     hints = Hints(session)
     return ProduceResponse(
         responses=tuple(
@@ -241,11 +236,10 @@ def response_of(topics: Shares, acks: int, version: int, session: Session) -> Pr
 
 
 async def handle(request: ProduceRequest, version: int, session: Session) -> ProduceResponse | None:
-    """Do the same for one who can wait."""
+    """Like `begin`, for a caller that can wait."""
     producing = begin(request, version, session, _as_it_is)
-    session.broker.flush()
     if not producing.is_done:
-        done: Moment[None] = Moment()  # to call `Moment[None]` costs a microsecond more
+        done: Moment[None] = Moment()  # calling `Moment[None]` costs a microsecond more
         now = asyncio.get_running_loop().time()
         producing.when_done(partial(done.come, None), now)
         try:
@@ -261,7 +255,7 @@ def _as_it_is(response: ProduceResponse | None) -> ProduceResponse | None:
 
 def _whole(records: Buffer | None) -> memoryview:
     if not records:
-        raise MalformedBatch("a request to produce must bring records")
+        raise MalformedBatch("a Produce request must contain records")
     return records if isinstance(records, memoryview) else memoryview(records)
 
 
@@ -270,7 +264,7 @@ def name_of(topic: TopicProduceData, session: Session) -> str:
     name = topic.name
     if not name:
         if topic.topic_id == NO_UUID:
-            raise UnknownTopic("no topic is named")
+            raise UnknownTopic("the request names no topic")
         name = session.broker.catalog.topic_of_id(topic.topic_id).name
     if name in INTERNAL_TOPICS:
         raise InvalidTopic(f"{name} holds the broker's own state and cannot be written to")
@@ -293,17 +287,18 @@ def _answer(
             current_leader=_leader(topic, share.index, code, hints),
         )
     if acks == ACKS_ALL and share.outcome is not Outcome.COMMITTED:
-        code, message = ErrorCode.REQUEST_TIMED_OUT, "not committed in the time given"
+        code, message = ErrorCode.REQUEST_TIMED_OUT, "not committed within the timeout"
         if share.outcome is Outcome.DELETED:
             code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted meanwhile"
         elif share.outcome is Outcome.UNKNOWN:
-            # NOT_LEADER_OR_FOLLOWER would say that nothing was written (KAFKA-13574), and the next
-            # leader may have it. Whoever repeats it here learns from the answer to that who leads.
+            # NOT_LEADER_OR_FOLLOWER would mean that nothing was written (KAFKA-13574), but the next
+            # leader may have the batch. A client that retries here learns the new leader from that
+            # response.
             code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             message = "leadership was lost meanwhile; it may yet be committed"
         elif share.outcome is Outcome.TOO_FEW:
             code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-            message = "too few replicas are in sync by now; it may yet be committed"
+            message = "too few replicas are in sync now; it may yet be committed"
         return PartitionProduceResponse(
             index=share.index,
             error_code=code,

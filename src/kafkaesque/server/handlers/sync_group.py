@@ -1,16 +1,16 @@
-"""SyncGroup: the leader brings everybody's assignment, the others wait for theirs."""
+"""SyncGroup: the group leader sends all assignments, the others wait for theirs."""
 
 from kafkaesque.errors import GroupError
-from kafkaesque.machines.group_commands import Identity, Sync, Synced
-from kafkaesque.server.asking import ask
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.groups.group_commands import Identity, Sync
+from kafkaesque.server.answers.ask_coordinator import ask_group
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 async def handle(request: SyncGroupRequest, version: int, session: Session) -> SyncGroupResponse:
-    """Answer with the member's assignment once the leader has brought it."""
+    """Return the member's assignment once the leader has sent it."""
     command = Sync(
         group=request.group_id,
         generation=request.generation_id,
@@ -20,9 +20,7 @@ async def handle(request: SyncGroupRequest, version: int, session: Session) -> S
         assignments=tuple((one.member_id, bytes(one.assignment)) for one in request.assignments),
     )
     try:
-        synced = await ask(
-            session, request.group_id, lambda g, to, now: g.sync(command, to, now), Synced
-        )
+        synced = await ask_group(session, request.group_id, command)
     except GroupError as error:
         return SyncGroupResponse(error_code=code_of(error), assignment=b"")
     return SyncGroupResponse(

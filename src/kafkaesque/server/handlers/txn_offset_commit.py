@@ -1,25 +1,20 @@
-"""TxnOffsetCommit: a group's positions that hold once a transaction is committed."""
+"""TxnOffsetCommit: a group's offsets that take effect when a transaction commits."""
 
-from kafkaesque.broker.coordinators import OFFSETS_TOPIC, partition_of
-from kafkaesque.broker.transaction_ports import Check
+from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
+from kafkaesque.broker.partition.transaction_ports import Check
 from kafkaesque.errors import KafkaesqueError, NotCoordinator
-from kafkaesque.machines.group_commands import (
+from kafkaesque.machines.groups.group_commands import (
     Commit,
     Committed,
-    Decision,
     Identity,
-    Now,
-    ReplyTo,
     TransactionalCommit,
 )
-from kafkaesque.machines.groups import Groups
-from kafkaesque.machines.transaction_commands import Producer
-from kafkaesque.machines.transaction_errors import TransactionUnverified
-from kafkaesque.server.asking import ask_coordinator
-from kafkaesque.server.asking_transactions import checked_at_desk
-from kafkaesque.server.errors import transactional_code_of
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import is_current
+from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_errors import TransactionUnverified
+from kafkaesque.server.answers.ask_coordinator import ask_coordinator, ask_desk
+from kafkaesque.server.requests.callback_waits import is_current
+from kafkaesque.server.requests.errors import transactional_code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -39,7 +34,7 @@ Codes = dict[tuple[str, int], ErrorCode]
 async def handle(
     request: TxnOffsetCommitRequest, version: int, session: Session
 ) -> TxnOffsetCommitResponse:
-    """Keep the offsets aside until the transaction ends, if it may commit for this group."""
+    """Hold the offsets until the transaction ends, if it may commit for this group."""
     codes: Codes = {}
     catalog = session.broker.catalog
     is_known = all(topic.name in catalog.topics for topic in request.topics)
@@ -87,7 +82,7 @@ async def _committed(
     coordinator = broker.coordinators.of(request.group_id)
     topic = broker.catalog.topics.get(OFFSETS_TOPIC)
     if topic is None:
-        raise NotCoordinator("there is no topic for offsets")
+        raise NotCoordinator("the topic for offsets does not exist")
     producer_id = request.producer_id
     check = Check(
         transactional_id=request.transactional_id,
@@ -97,17 +92,14 @@ async def _committed(
     )
     guard = coordinator.guards.begin(producer_id)
     try:
-        number = await checked_at_desk(session, check)
-    finally:  # also when the client hangs up meanwhile
+        number = await ask_desk(session, check)
+    finally:  # also when the client disconnects
         is_fresh = coordinator.guards.end(producer_id, guard)
-
-    def question(groups: Groups, to: ReplyTo, now: Now) -> Decision:
-        command = TransactionalCommit(commit=commit, producer_id=producer_id)
-        return groups.commit_in_transaction(command, to, now)
 
     if not is_fresh or coordinator.has_ended(producer_id, number):
         raise TransactionUnverified("the transaction has ended meanwhile")
-    return await ask_coordinator(session, coordinator, question, Committed)
+    command = TransactionalCommit(commit=commit, producer_id=producer_id)
+    return await ask_coordinator(session, coordinator, command)
 
 
 def _found(

@@ -1,11 +1,11 @@
-"""UnregisterBroker: a broker that holds nothing is removed from the cluster, for good."""
+"""UnregisterBroker: remove a broker that holds nothing from the cluster, for good."""
 
 from functools import partial
 
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out
+from kafkaesque.server.requests.callback_waits import carried_out
+from kafkaesque.server.requests.errors import code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -16,7 +16,7 @@ from kafkaesque.wire.messages.unregister_broker import (
 async def handle(
     request: UnregisterBrokerRequest, version: int, session: Session
 ) -> UnregisterBrokerResponse:
-    """Remove the broker, or say what it still holds."""
+    """Remove the broker, or report what it still holds."""
     code, message = ErrorCode.NONE, None
     try:
         await carried_out(partial(session.broker.remove_broker, request.broker_id))

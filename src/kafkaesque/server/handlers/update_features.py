@@ -1,12 +1,12 @@
-"""UpdateFeatures: the cluster works at other levels from now on; all change, or none."""
+"""UpdateFeatures: change the cluster's feature levels, all or none."""
 
 from functools import partial
 
-from kafkaesque.errors import InvalidRequest, KafkaesqueError
-from kafkaesque.machines.features import finalize
-from kafkaesque.server.errors import code_of, message_of
-from kafkaesque.server.session import Session
-from kafkaesque.server.waiting import carried_out
+from kafkaesque.errors import KafkaesqueError
+from kafkaesque.machines.catalog.features import finalize
+from kafkaesque.server.requests.callback_waits import carried_out
+from kafkaesque.server.requests.errors import InvalidRequest, code_of, message_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.update_features import (
     FeatureUpdateKey,
@@ -16,7 +16,7 @@ from kafkaesque.wire.messages.update_features import (
 )
 
 UPGRADE, SAFE_DOWNGRADE = 1, 2
-"""Kafka's third kind loses what was written at the higher level; there is none here."""
+"""Kafka's third kind, unsafe downgrade, would lose data written at the higher level."""
 
 FEATURES_MAX = 100
 
@@ -24,7 +24,7 @@ FEATURES_MAX = 100
 async def handle(
     request: UpdateFeaturesRequest, version: int, session: Session
 ) -> UpdateFeaturesResponse:
-    """Finalise the levels, or say why not; to validate only is to decide and not to write."""
+    """Finalize the levels, or report the error; with `validate_only`, check without writing."""
     code, message = ErrorCode.NONE, None
     try:
         await _update(request, session)
@@ -44,10 +44,10 @@ async def _update(request: UpdateFeaturesRequest, session: Session) -> None:
     updates = request.feature_updates
     levels = {one.feature: one.max_version_level for one in updates}
     if not updates or len(levels) != len(updates) or len(updates) > FEATURES_MAX:
-        raise InvalidRequest(f"name 1 to {FEATURES_MAX} features, each of them once")
+        raise InvalidRequest(f"name 1 to {FEATURES_MAX} features, each once")
     lowered = [one for one in updates if _may_lower(one)]
     if lowered and len(lowered) != len(updates):
-        raise InvalidRequest("features are raised or lowered, not both at a time")
+        raise InvalidRequest("raise features or lower them, not both at once")
     broker = session.broker
     catalog = broker.catalog
     can_lower = bool(lowered)
@@ -58,5 +58,5 @@ async def _update(request: UpdateFeaturesRequest, session: Session) -> None:
 
 def _may_lower(update: FeatureUpdateKey) -> bool:
     if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE):
-        raise InvalidRequest(f"{update.feature} is not lowered where that loses what was written")
+        raise InvalidRequest(f"{update.feature} cannot be lowered where that loses data")
     return update.allow_downgrade or update.upgrade_type == SAFE_DOWNGRADE

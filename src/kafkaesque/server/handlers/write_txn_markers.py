@@ -1,14 +1,14 @@
-"""WriteTxnMarkers: the end of transactions, written into partitions that are led here."""
+"""WriteTxnMarkers: write the ends of transactions into partitions that this broker leads."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from kafkaesque.broker.transaction_ports import Marker
+from kafkaesque.broker.partition.transaction_ports import Marker
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transaction_commands import Producer
-from kafkaesque.machines.transaction_records import Place
-from kafkaesque.server.errors import code_of
-from kafkaesque.server.session import Session
+from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_records import Place
+from kafkaesque.server.requests.errors import code_of
+from kafkaesque.server.requests.session import Session
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -76,7 +76,6 @@ async def _written(
             all_told.set_result(None)
 
     session.broker.transactions.write(marker, places, tell)
-    session.broker.flush()
     await all_told
     return told
 

@@ -5,12 +5,12 @@
        └─────> dead letters ──> topic
 
 A session ends when its visitor does nothing for a while. It is written once, when no earlier event
-can come any more; counters are written anew whenever they change.
+can arrive any more; counters are rewritten whenever they change.
 """
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from kafkaesque.spark.pipelines.activity_events import (
     KINDS,
@@ -48,7 +48,7 @@ _SESSION = ("user", "started_at", "ended_at", "events", *_COUNTS, "stage")
 
 
 def jobs(spark: "SparkSession", place: Place, settings: ActivitySettings) -> list[Job]:
-    """Prepare the three queries; the topics must be there."""
+    """Prepare the three queries; the topics must exist."""
 
     def rows(query: str) -> "DataFrame":
         return judged(read_topic(spark, place, settings.topic, query=query), _SCHEMA, _FAULTS)
@@ -93,7 +93,7 @@ def counters(events: "DataFrame") -> "DataFrame":
 
 
 def funnel_increments(finished: "DataFrame") -> "DataFrame":
-    """Return how many of these sessions came how far, by the hour in which they began."""
+    """Return how many of these sessions reached each step, by the hour in which they started."""
     hour = F.date_trunc("hour", F.timestamp_millis("started_at"))
     reached = {
         "clicked": F.col("stage").isin("click", "cart", "buy"),

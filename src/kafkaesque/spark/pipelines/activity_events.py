@@ -1,4 +1,4 @@
-"""Visitors of a shop, made up from a seed: the events of the pipeline `activity`."""
+"""Generates visitors of a shop from a seed: the events of the pipeline `activity`."""
 
 import json
 import random
@@ -12,14 +12,14 @@ KINDS = ("search", "click", "cart", "buy")
 """What a visitor can do, from the first step to the last."""
 
 SECONDS_OF_A_WINDOW = 60
-"""How long a counter counts."""
+"""The window of a counter."""
 
 _WEIGHTS = (35, 50, 10, 5)
 _ITEMS = 200
 _VISITORS = 60
 _AT_ONCE = 8
 _ARRIVAL_MS = 5 * 60_000
-"""After this much time four visitors leave and four others come."""
+"""After this time four visitors leave and four others come."""
 _PACE_MS = 4_000
 _DISORDER_MS = 5_000
 _BROKEN = ('{"user": "visitor-1", "kind"', '{"user":"visitor-1","kind":"stare","at":1}', "hello")
@@ -27,12 +27,12 @@ _BROKEN = ('{"user": "visitor-1", "kind"', '{"user":"visitor-1","kind":"stare","
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityTimes:
-    """When a session ends, and how late an event may come."""
+    """When a session ends, and how late events may arrive."""
 
     gap_s: int = 600
-    """A session ends when its visitor does nothing for so long."""
+    """A session ends when its visitor does nothing for this long."""
     lateness_s: int = 60
-    """Events that come later than this after others are left out."""
+    """Events that arrive later than this after others are dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +63,14 @@ class ActivitySettings(PipelineSettings):
 
     @property
     def times(self) -> ActivityTimes:
-        """When a session ends, and how late an event may come."""
+        """When a session ends, and how late events may arrive."""
         return ActivityTimes(gap_s=self.gap_s, lateness_s=self.lateness_s)
 
 
 def generate(
     seed: int, count: int, start_ms: int, broken_share: float = 0.01
 ) -> Iterator[Message[Event]]:
-    """Yield messages whose times rise but for a little disorder; the same seed, the same ones."""
+    """Yield messages in almost rising order of time; the same seed yields the same messages."""
     chance = random.Random(seed)
     at_ms = start_ms
     for _ in range(count):

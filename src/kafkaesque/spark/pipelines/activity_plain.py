@@ -1,4 +1,4 @@
-"""What the pipeline `activity` must find, computed in plain Python: the judge of its results."""
+"""Computes the expected results of the pipeline `activity` in plain Python."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -30,8 +30,8 @@ class Session:
 def sessions(events: Iterable[Event], times: ActivityTimes) -> list[Session]:
     """Return the sessions that are over, by user and start.
 
-    A session is over when the newest event of all is later than its end by the gap and by how late
-    an event may be.
+    A session is over when the newest event is later than its end by the gap plus the allowed
+    lateness.
     """
     by_user: defaultdict[str, list[Event]] = defaultdict(list)
     newest_ms = 0

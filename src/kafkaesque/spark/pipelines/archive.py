@@ -1,14 +1,14 @@
 """A topic as files: every record with its key, value, headers, timestamp, partition and offset.
 
-A micro-batch that is repeated replaces what it wrote, so every record is there once.
+A repeated micro-batch replaces what it wrote, so every record is there once.
 """
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.pipelines.archive_settings import ArchiveSettings
 from kafkaesque.spark.pipelines.blocks import Job, Place, each_batch, read_topic, write_table
 
@@ -21,7 +21,7 @@ _FORMATS = ("parquet", "delta")
 
 
 def jobs(spark: "SparkSession", place: Place, settings: ArchiveSettings) -> list[Job]:
-    """Prepare the query; the topic must be there."""
+    """Prepare the query; the topic must exist."""
     check_format(settings.format)
     records = read_topic(spark, place, settings.topic, query="archive", headers=True)
     by_day = records.withColumn(_DAY, F.to_date("timestamp"))
@@ -37,13 +37,13 @@ def jobs(spark: "SparkSession", place: Place, settings: ArchiveSettings) -> list
 
 
 def check_format(name: str) -> None:
-    """Raise BadOption unless archives can have this format."""
+    """Raise BadOption unless this is a format of archives."""
     if name not in _FORMATS:
-        raise BadOption(f"format is {name!r}, and can be {' or '.join(_FORMATS)}")
+        raise BadOption(f"format is {name!r}, but must be {' or '.join(_FORMATS)}")
 
 
 def write_delta(rows: "DataFrame", path: Path, batch: int) -> None:
-    """Append a micro-batch to a Delta table, unless the table has it already.
+    """Append a micro-batch to a Delta table, unless the table already has it.
 
     The rows pass through this process, so a micro-batch must fit into its memory.
     """

@@ -7,7 +7,7 @@ from kafkaesque.spark.pipelines.settings import PipelineSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveSettings(PipelineSettings):
-    """What is archived, and how."""
+    """What to archive, and how."""
 
     topic: str = "clicks"
     format: str = "parquet"
@@ -16,16 +16,16 @@ class ArchiveSettings(PipelineSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings(PipelineSettings):
-    """Which archive goes where."""
+    """Which archive to replay, and where to."""
 
     topic: str = "clicks-again"
-    """The topic that is filled; it is made if it is not there, and keeps records for ever."""
+    """The topic to fill; it is created if it does not exist, and keeps records forever."""
     archive: str = "pipelines/archive"
     """The folder of the pipeline `archive`."""
     format: str = "parquet"
-    """`parquet` or `delta`, as it was archived."""
+    """`parquet` or `delta`, as in the archive."""
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """None: it makes its topic itself, with as many partitions as the archive has."""
+        """None: it creates its topic itself, with as many partitions as the archive has."""
         return ()

@@ -1,4 +1,4 @@
-"""Every pipeline by its name; what needs Spark is imported only when one is run."""
+"""Every pipeline by its name; modules that need Spark are imported only to run one."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from kafkaesque.spark.pipelines.settings import PipelineSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """One pipeline: what it does, its settings, what makes up its data, and where its code is."""
+    """One pipeline: its summary, its settings, its test data, and its module."""
 
     name: str
     summary: str
     settings: type[PipelineSettings]
     generate: Callable[[int, int, int], Iterator[Message[Any]]] | None
-    """From a seed, how many, and the first time in milliseconds; None if it reads no topic."""
+    """Takes seed, count and first time in milliseconds; None if the pipeline reads no topic."""
 
     @property
     def topic(self) -> str:
-        """The topic that it reads unless it is told otherwise."""
+        """The topic that it reads by default."""
         return self.settings().topic
 
     @property
@@ -73,13 +73,13 @@ PIPELINES: Mapping[str, Pipeline] = {
         ),
         Pipeline(
             name="suggestions",
-            summary="products that are seen together, as a stream; --set mode=batch counts anew",
+            summary="products that are seen together, as a stream; --set mode=batch starts afresh",
             settings=suggestions_events.SuggestionsSettings,
             generate=suggestions_events.generate,
         ),
         Pipeline(
             name="archive",
-            summary="a topic to Parquet or Delta by day, byte by byte",
+            summary="a topic to Parquet or Delta by day, unchanged",
             settings=archive_settings.ArchiveSettings,
             generate=activity_events.generate,
         ),
@@ -91,4 +91,4 @@ PIPELINES: Mapping[str, Pipeline] = {
         ),
     )
 }
-"""All of them, in the order of the list."""
+"""All pipelines, in the order of the list."""

@@ -1,15 +1,15 @@
-"""A database's state, rebuilt from the log of its changes, as it was at any offset or time.
+"""Rebuilds a database's state, at any offset or time, from the log of its changes.
 
-Changes of one row must lie in one partition, as they do if its table and id are the key. The last
+Changes of one row must be in one partition, as they are if its table and id are the key. The last
 one before the chosen point counts, by its offset.
 """
 
 import json
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.pipelines.blocks import (
     Done,
     Job,
@@ -34,7 +34,7 @@ _FAULTS = {
 
 
 def jobs(spark: "SparkSession", place: Place, settings: CommitlogSettings) -> list[Job]:
-    """Prepare the one batch query; it writes the table `state` anew."""
+    """Prepare the one batch query; it rewrites the table `state`."""
 
     def rebuild() -> Done:
         rows = judged(changes(spark, place, settings), _SCHEMA, _FAULTS).persist()
@@ -49,10 +49,10 @@ def jobs(spark: "SparkSession", place: Place, settings: CommitlogSettings) -> li
 
 
 def changes(spark: "SparkSession", place: Place, settings: CommitlogSettings) -> "DataFrame":
-    """Return the records up to the chosen point; raises BadOption if two are chosen."""
+    """Return the records up to the chosen point; raises BadOption if there are two."""
     options: dict[str, str] = {}
     if settings.until_offsets and settings.until_ms:
-        raise BadOption("until_offsets and until_ms name two points: leave one out")
+        raise BadOption("until_offsets and until_ms contradict each other: give only one")
     if settings.until_ms:
         options["endingTimestamp"] = str(settings.until_ms)
     if settings.until_offsets:
@@ -61,7 +61,7 @@ def changes(spark: "SparkSession", place: Place, settings: CommitlogSettings) ->
 
 
 def state(rows: "DataFrame") -> "DataFrame":
-    """Return the rows that are there after all changes: `table`, `id`, and `row` as JSON."""
+    """Return the rows that exist after all changes: `table`, `id`, and `row` as JSON."""
     last = F.max_by(F.struct("event.op", "event.row"), "offset").alias("last")
     newest = rows.where("reason is null").groupBy("event.table", "event.id").agg(last)
     return newest.where("last.op = 'upsert'").select("table", "id", "last.row")
@@ -71,4 +71,4 @@ def _offsets(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise BadOption(f'until_offsets is {text!r}, and must look like {{"0":10}}') from error
+        raise BadOption(f'until_offsets is {text!r}, but must look like {{"0":10}}') from error

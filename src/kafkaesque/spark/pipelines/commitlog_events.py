@@ -1,4 +1,4 @@
-"""A small database and what changes in it, made up from a seed: the log of `commitlog`."""
+"""Generates a small database and its changes from a seed: the log of `commitlog`."""
 
 import json
 import random
@@ -15,19 +15,19 @@ _BROKEN = ('{"op":"upsert"', '{"op":"truncate","table":"accounts","id":"1"}', "[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitlogSettings(PipelineSettings):
-    """The names of the topics, and the point that the state is rebuilt at."""
+    """The names of the topics, and the point at which the state is rebuilt."""
 
     topic: str = "commitlog"
     dead_letter_topic: str = "commitlog-dead-letters"
     until_offsets: str = ""
-    """Where to stop, exclusive, as `{"0":10,"1":25}`; empty is the end."""
+    """Where to stop, exclusive, as `{"0":10,"1":25}`; empty means the end."""
     until_ms: int = 0
-    """Stop at the first record that is not before this time; 0 is the end."""
+    """Stop at the first record at or after this time; 0 means the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One row as it is from now on; None if it is gone."""
+    """The new contents of one row; None if it was deleted."""
 
     table: str
     id: str
@@ -37,7 +37,7 @@ class Change:
 def generate(
     seed: int, count: int, _start_ms: int, broken_share: float = 0.01
 ) -> Iterator[Message[Change]]:
-    """Yield changes in the order in which the database made them; the same seed, the same ones."""
+    """Yield changes in the order of the database; the same seed yields the same changes."""
     chance = random.Random(seed)
     for number in range(count):
         if is_broken(chance, broken_share):

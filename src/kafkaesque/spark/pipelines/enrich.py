@@ -1,15 +1,15 @@
-"""Orders with what is known about them: their products, and their payments.
+"""Enriches orders with their products, and joins them with their payments.
 
     products (compacted) ──> table ─┐
     orders ─────────────────────────┴──> enriched orders; those of unknown products: dead letters
     orders, payments ──> orders that were paid in time
 
-A product is taken as it is when its order is read, so a price that changes later changes nothing.
+A product is used as it was when its order is read, so later price changes have no effect.
 """
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from kafkaesque.spark.pipelines.blocks import (
     Job,
@@ -43,7 +43,7 @@ _PAYMENT_FAULTS = {"the payment is not whole": "event.order is null or event.at 
 
 
 def jobs(spark: "SparkSession", place: Place, settings: EnrichSettings) -> list[Job]:
-    """Prepare both queries; the topics must be there."""
+    """Prepare both queries; the topics must exist."""
     products = TopicTable(spark, place, settings.products_topic)
     out = Output(topic=settings.enriched_topic, key="order", table="enriched")
 
@@ -62,7 +62,7 @@ def jobs(spark: "SparkSession", place: Place, settings: EnrichSettings) -> list[
 
 
 def with_products(rows: "DataFrame", products: "DataFrame") -> "DataFrame":
-    """Add name and price to each order; one whose product is unknown gets a reason."""
+    """Add name and price to each order; an order of an unknown product gets a reason."""
     told = F.from_json(F.col("value").cast("string"), _PRODUCT)
     known = products.select(F.col("key").cast("string").alias("sold"), told.alias("told"))
     joined = rows.join(F.broadcast(known), F.col("event.product") == F.col("sold"), "left")

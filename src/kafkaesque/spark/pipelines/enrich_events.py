@@ -1,4 +1,4 @@
-"""Orders, products and payments, made up from a seed: the events of the pipeline `enrich`."""
+"""Generates orders, products and payments from a seed: the events of the pipeline `enrich`."""
 
 import json
 import random
@@ -26,19 +26,19 @@ class EnrichSettings(PipelineSettings):
     paid_topic: str = "orders-paid"
     dead_letter_topic: str = "enrich-dead-letters"
     payment_s: int = 600
-    """A payment counts if it comes within this time after its order."""
+    """A payment counts if it is made within this time after its order."""
     lateness_s: int = 180
-    """Orders and payments that come later than this after others are left out."""
+    """Orders and payments that arrive later than this after others are dropped."""
 
     @property
     def compacted(self) -> frozenset[str]:
-        """Of a product the last record counts."""
+        """The topic of products, in which the last record of a key counts."""
         return frozenset({self.products_topic})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Somebody wants something."""
+    """An order of a product."""
 
     order: str
     product: str
@@ -48,7 +48,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """What a product is called and costs; without a name it is no longer sold."""
+    """The name and price of a product; without a name it is no longer sold."""
 
     product: str
     name: str | None
@@ -57,7 +57,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
-    """Somebody paid."""
+    """A payment of an order."""
 
     order: str
     cents: int
@@ -67,7 +67,7 @@ class Payment:
 def generate(
     seed: int, count: int, start_ms: int, broken_share: float = 0.01
 ) -> Iterator[Message[Order | Product | Payment]]:
-    """Yield all products first, then orders with their payments; the same seed, the same ones."""
+    """Yield all products, then orders with their payments; the same seed yields the same ones."""
     chance = random.Random(seed)
     yield from products(seed)
     at_ms = start_ms
@@ -88,7 +88,7 @@ def generate(
 
 
 def products(seed: int) -> Iterator[Message[Order | Product | Payment]]:
-    """Yield a record for each product; an even seed drops some, each has its own prices."""
+    """Yield a record for each product; an even seed drops some, and each has its own prices."""
     chance = random.Random(seed)
     for number in range(_PRODUCTS):
         is_sold = seed % 2 == 1 or chance.random() < _PAID_SHARE

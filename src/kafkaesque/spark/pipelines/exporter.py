@@ -1,31 +1,31 @@
-"""How the queries of a pipeline fare, for Prometheus."""
+"""Exports the numbers of a pipeline's queries to Prometheus."""
 
 from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from kafkaesque.spark.pipelines.running import Fare
+from kafkaesque.spark.pipelines.query_runner import Fare
 
 _HOST = "127.0.0.1"
 _GAUGES: dict[str, tuple[str, Callable[[Fare], float]]] = {
     "rows": ("Rows read since the start.", lambda one: one.rows),
     "rows_per_second": ("Rows per second in the last micro-batch.", lambda one: one.rows_per_s),
-    "lag_offsets": ("Offsets that are still to be read.", lambda one: one.lag),
-    "state_rows": ("Rows that the query remembers.", lambda one: one.state_rows),
+    "lag_offsets": ("Offsets still to read.", lambda one: one.lag),
+    "state_rows": ("Rows in the query's state.", lambda one: one.state_rows),
     "state_bytes": ("Memory of its state store.", lambda one: one.state_bytes),
     "batch_milliseconds": ("Time of the last micro-batch.", lambda one: one.batch_ms),
 }
 
 
 class Exporter:
-    """Serves the last fares that it was told."""
+    """Serves the latest numbers."""
 
     def __init__(self) -> None:
         self._fares: Sequence[Fare] = ()
 
     def tell(self, fares: Sequence[Fare]) -> None:
-        """Remember how the queries fare now."""
+        """Remember the current numbers of the queries."""
         self._fares = list(fares)
 
     def collect(self) -> Iterable[Metric]:
@@ -37,7 +37,7 @@ class Exporter:
             yield gauge
 
     def serve(self, port: int) -> None:
-        """Answer on a port of this machine until the process ends."""
+        """Serve on a local port until the process ends."""
         registry = CollectorRegistry()
         registry.register(self)
         start_http_server(port, _HOST, registry)

@@ -1,4 +1,4 @@
-"""The formats of log lines that the pipeline `logs` reads, each as columns of one form.
+"""The log formats that the pipeline `logs` reads, each converted to the same columns.
 
 Sources: nginx's and Apache's `combined`, RFC 3164, RFC 5424, and JSON objects with the usual names.
 The columns: `at` in milliseconds, `format`, `host`, `program`, `level` (debug, info, warning or
@@ -25,9 +25,9 @@ _LEVELS = {
 
 
 def line_of(text: "Column", sender: "Column", received: "Column") -> "Column":
-    """Return the line as a struct; null if it is of no known format.
+    """Return the line as a struct; null if its format is unknown.
 
-    `sender` is the host if the line names none, and `received` gives the year that RFC 3164 lacks.
+    `sender` is the host if the line names none; `received` gives the year that RFC 3164 lacks.
     """
     return (
         F.when(text.rlike(_COMBINED), _combined(text, sender))
@@ -75,10 +75,10 @@ def _rfc5424(text: "Column", received: "Column") -> "Column":
 
 def _rfc3164(text: "Column", received: "Column") -> "Column":
     _, priority, time, host, program, process, message = _groups(text, _RFC3164, 6)
-    # Two spaces stand before a day of one digit.
+    # A one-digit day has two spaces before it.
     said = F.concat_ws(" ", F.year(received).cast("string"), F.regexp_replace(time, " +", " "))
     this_year = F.try_to_timestamp(said, F.lit("yyyy MMM d HH:mm:ss"))
-    # A line of December that came in January would lie in the future.
+    # A December line that arrives in January would be in the future.
     is_last_year = this_year > received + F.expr("interval 1 day")
     sent = F.when(is_last_year, this_year - F.expr("interval 1 year")).otherwise(this_year)
     parts = {

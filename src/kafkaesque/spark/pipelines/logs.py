@@ -1,8 +1,8 @@
-"""Log lines of many sources, brought into one form: into a topic, and into a table by day."""
+"""Converts log lines of many sources to one form: in a topic, and in a table by day."""
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from kafkaesque.spark.pipelines.blocks import (
     Job,
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 _FAULTS = {
     "there is no value": "value is null",
-    "the line is of no known format": "event is null",
-    "the time cannot be read": "event.at is null",
+    "the format of the line is unknown": "event is null",
+    "the time is not readable": "event.at is null",
 }
 
 
 def jobs(spark: "SparkSession", place: Place, settings: LogsSettings) -> list[Job]:
-    """Prepare the one query; the topics must be there."""
+    """Prepare the one query; the topics must exist."""
     out = Output(topic=settings.lines_topic, key="host", table="lines", by=("day",))
 
     def write(rows: "DataFrame", batch: int) -> None:
@@ -44,7 +44,7 @@ def jobs(spark: "SparkSession", place: Place, settings: LogsSettings) -> list[Jo
 
 
 def judged_lines(records: "DataFrame") -> "DataFrame":
-    """Add `event`, what a record's line says, and `reason`, what is wrong with it."""
+    """Add `event`, the parsed line, and `reason`, its fault if any."""
     text, sender = F.col("value").cast("string"), F.col("key").cast("string")
     lines = records.withColumn("event", line_of(text, sender, F.col("timestamp")))
     return with_reason(lines, _FAULTS)

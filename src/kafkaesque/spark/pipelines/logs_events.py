@@ -1,4 +1,4 @@
-"""Log lines of several formats, made up from a seed: the lines of the pipeline `logs`."""
+"""Generates log lines of several formats from a seed: the lines of the pipeline `logs`."""
 
 import json
 import random
@@ -36,7 +36,7 @@ class LogsSettings(PipelineSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What every line comes to, whatever wrote it."""
+    """The expected result of a line, whatever its format."""
 
     at: int
     format: str
@@ -49,7 +49,7 @@ class Line:
 def generate(
     seed: int, count: int, start_ms: int, broken_share: float = 0.01
 ) -> Iterator[Message[Line]]:
-    """Yield lines of all formats; the same seed, the same ones."""
+    """Yield lines of all formats; the same seed yields the same lines."""
     chance = random.Random(seed)
     makers = (_combined, _rfc3164, _rfc5424, _json)
     at_ms = start_ms

@@ -1,4 +1,4 @@
-"""What the generators of test data make."""
+"""The output of the generators of test data."""
 
 import random
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Generic[T]):
-    """A record to send, and the truth behind it: None if it is broken on purpose."""
+    """A record to send, and the truth behind it: None if it is deliberately broken."""
 
     key: str
     value: str | None
     event: T | None
     to: str = "topic"
-    """The setting that names its topic."""
+    """The setting that holds its topic."""
 
 
 def is_broken(chance: random.Random, share: float) -> bool:
-    """Return whether the next message is to be a broken one."""
+    """Return whether the next message should be broken."""
     return chance.random() < share
 
 

@@ -1,8 +1,8 @@
-"""Services' metrics as windows: count, sum, extremes and percentiles, each when it is over."""
+"""Aggregates services' metrics in windows: count, sum, extremes and percentiles, when over."""
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from kafkaesque.spark.pipelines.blocks import (
     Job,
@@ -30,11 +30,11 @@ _FAULTS = {
 }
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _ACCURACY = 10_000
-"""Percentiles are exact up to about half as many samples in a window, and near it beyond."""
+"""Percentiles are exact up to about half this many samples per window, and close beyond."""
 
 
 def jobs(spark: "SparkSession", place: Place, settings: MetricsSettings) -> list[Job]:
-    """Prepare the two queries; the topics must be there."""
+    """Prepare the two queries; the topics must exist."""
 
     def rows(query: str) -> "DataFrame":
         return judged(read_topic(spark, place, settings.topic, query=query), _SCHEMA, _FAULTS)
@@ -50,7 +50,7 @@ def jobs(spark: "SparkSession", place: Place, settings: MetricsSettings) -> list
 
 
 def windows(samples: "DataFrame", seconds: int) -> "DataFrame":
-    """Return what the samples of each service and metric came to in each window."""
+    """Return the aggregates of each service and metric in each window."""
     window = F.window("time", f"{seconds} seconds").alias("window")
     shares = [
         F.percentile_approx("value", share, _ACCURACY).alias(name)

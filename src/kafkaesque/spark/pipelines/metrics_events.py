@@ -1,4 +1,4 @@
-"""Services that report their numbers, made up from a seed: the samples of `metrics`."""
+"""Generates services that report their numbers from a seed: the samples of `metrics`."""
 
 import json
 import random
@@ -28,9 +28,9 @@ class MetricsSettings(PipelineSettings):
     windows_topic: str = "metrics-windows"
     dead_letter_topic: str = "metrics-dead-letters"
     window_s: int = 60
-    """How long a window is."""
+    """The length of a window."""
     lateness_s: int = 30
-    """Samples that come later than this after others are left out."""
+    """Samples that arrive later than this after others are dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Sample:
 def generate(
     seed: int, count: int, start_ms: int, broken_share: float = 0.01
 ) -> Iterator[Message[Sample]]:
-    """Yield samples whose times rise but for a little disorder; the same seed, the same ones."""
+    """Yield samples in almost rising order of time; the same seed yields the same samples."""
     chance = random.Random(seed)
     at_ms = start_ms
     for _ in range(count):

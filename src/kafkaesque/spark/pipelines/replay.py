@@ -1,12 +1,13 @@
-"""An archive back into a topic: each record to its partition, in its order, with its timestamp."""
+"""Writes an archive back to a topic, with partitions, order and timestamps kept."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from kafkaesque.client.admin import Admin
-from kafkaesque.errors import BadOption, TopicExists
+from kafkaesque.errors import TopicExists
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.pipelines.archive import TABLE, check_format
 from kafkaesque.spark.pipelines.archive_settings import ReplaySettings
 from kafkaesque.spark.pipelines.blocks import Done, Job, Place, write_topic
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _KEPT = ("key", "value", "headers", "partition", "timestamp")
 _FOR_EVER = {"retention.ms": "-1"}
-"""Else records with old timestamps would go at once."""
+"""Otherwise records with old timestamps would be deleted at once."""
 
 
 def jobs(spark: "SparkSession", place: Place, settings: ReplaySettings) -> list[Job]:
@@ -29,7 +30,7 @@ def jobs(spark: "SparkSession", place: Place, settings: ReplaySettings) -> list[
         if not found["count"]:
             return Done(name="replay", rows=0)
         _create(place.bootstrap, settings.topic, found["last"] + 1)
-        # One task has a partition as a whole, so that its order is that of the archive.
+        # One task handles a whole partition, so that its order is that of the archive.
         ordered = records.repartition("partition").sortWithinPartitions("partition", "offset")
         write_topic(ordered.select(*_KEPT), place, settings.topic, {"keepTimestamps": "true"})
         return Done(name="replay", rows=found["count"])
@@ -42,7 +43,7 @@ def archived(spark: "SparkSession", settings: ReplaySettings) -> "DataFrame":
     check_format(settings.format)
     path = Path(settings.archive).absolute() / "tables" / TABLE
     if not path.is_dir():
-        raise BadOption(f"archive is {settings.archive!r}, and no archive is there")
+        raise BadOption(f"archive is {settings.archive!r}, but no archive is there")
     if settings.format == "parquet":
         return spark.read.parquet(str(path))
     from deltalake import DeltaTable
@@ -58,5 +59,5 @@ def _create(bootstrap: str, topic: str, partitions: int) -> None:
             there = len(admin.topics.describe(topic).partitions)
             if there < partitions:
                 raise BadOption(
-                    f"topic {topic} has {there} partitions, and the archive {partitions}"
+                    f"topic {topic} has {there} partitions, but the archive {partitions}"
                 ) from None

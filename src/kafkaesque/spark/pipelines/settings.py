@@ -1,24 +1,24 @@
-"""The settings of a pipeline: typed, with defaults, and given as `name=value`."""
+"""The settings of a pipeline: typed, with defaults, and set by `name=value`."""
 
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 
 _TOPIC = "topic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """What every pipeline's settings have: fields named `topic` or `..._topic` name topics."""
+    """The base of all pipelines' settings: fields `topic` or `..._topic` name topics."""
 
     topic: str = ""
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Every topic that must be there before it runs, the one that it reads first."""
+        """Every topic that must exist before it runs, with the one that it reads first."""
         names = [one.name for one in dataclasses.fields(self)]
         return tuple(
             getattr(self, name) for name in names if name == _TOPIC or name.endswith(f"_{_TOPIC}")
@@ -34,13 +34,13 @@ S = TypeVar("S", bound=PipelineSettings)
 
 
 def parse_settings(kind: type[S], words: Sequence[str]) -> S:
-    """Return the settings with some of them set by `name=value`; raises BadOption."""
+    """Return the settings with those of `words` (`name=value`) set; raises BadOption."""
     fields = {one.name: one for one in dataclasses.fields(kind)}
     given: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or name not in fields:
-            raise BadOption(f"{word!r} sets nothing: there is {', '.join(sorted(fields))}")
+            raise BadOption(f"{word!r} sets nothing: the settings are {', '.join(sorted(fields))}")
         given[name] = _value(name, text, type(fields[name].default))
     return kind(**given)
 
@@ -52,4 +52,4 @@ def _value(name: str, text: str, kind: type[object]) -> object:
     try:
         return int(text) if kind is int else float(text)
     except ValueError:
-        raise BadOption(f"{name} is {text!r}, and must be a number") from None
+        raise BadOption(f"{name} is {text!r}, but must be a number") from None

@@ -1,16 +1,16 @@
-"""Products that are seen together more often than chance would have it, and what to suggest.
+"""Products that are seen together more often than by chance, and what to suggest.
 
-The lift of two products is how often they were seen in one visit, over how often they would be if
-they had nothing to do with each other. The batch counts the whole topic; the stream keeps what it
-counted and adds what is new, and both come to the same.
+The lift of two products is how often they were seen in one visit, divided by how often they would
+be if they were independent. The batch counts the whole topic; the stream keeps its counts and adds
+new views; both get the same result.
 """
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from kafkaesque.errors import BadOption
+from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.pipelines.blocks import (
     Done,
     Job,
@@ -41,9 +41,9 @@ _PAIRS = "product string, other string, visits bigint"
 
 
 def jobs(spark: "SparkSession", place: Place, settings: SuggestionsSettings) -> list[Job]:
-    """Prepare the stream, or the batch query; the topics must be there."""
+    """Prepare the stream, or the batch query; the topics must exist."""
     if settings.mode not in ("stream", "batch"):
-        raise BadOption(f"mode is {settings.mode!r}, and can be stream or batch")
+        raise BadOption(f"mode is {settings.mode!r}, but must be stream or batch")
     out = Output(topic=settings.suggestions_topic, key="product")
     if settings.mode == "batch":
         return [lambda: _count_all(spark, place, settings, out)]
@@ -69,7 +69,7 @@ def jobs(spark: "SparkSession", place: Place, settings: SuggestionsSettings) -> 
 
 
 def new_pairs(seen: "DataFrame", fresh: "DataFrame") -> "DataFrame":
-    """Return in how many visits two products are together now and were not before."""
+    """Return, for each two products, in how many visits they are newly together."""
     known = fresh.withColumn("is_new", F.lit(1)).unionByName(seen.withColumn("is_new", F.lit(0)))
     other = known.select("visit", F.col("product").alias("other"), F.col("is_new").alias("is_too"))
     together = known.join(other, "visit").where("product != other and is_new + is_too > 0")
@@ -77,7 +77,7 @@ def new_pairs(seen: "DataFrame", fresh: "DataFrame") -> "DataFrame":
 
 
 def suggested(seen: "DataFrame", pairs: "DataFrame", settings: SuggestionsSettings) -> "DataFrame":
-    """Return, for each product, the others of the highest lift, the best first."""
+    """Return, for each product, those with the highest lift, best first."""
     visits = seen.agg(F.countDistinct("visit").alias("all_visits"))
     alone = seen.groupBy("product").agg(F.count("*").alias("own"))
     others = alone.select(F.col("product").alias("other"), F.col("own").alias("of_other"))

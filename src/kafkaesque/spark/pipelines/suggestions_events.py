@@ -1,4 +1,4 @@
-"""Visitors who look at products, made up from a seed: the views of the pipeline `suggestions`."""
+"""Generates visitors who look at products from a seed: the views of `suggestions`."""
 
 import json
 import random
@@ -23,21 +23,21 @@ class SuggestionsSettings(PipelineSettings):
     suggestions_topic: str = "suggestions"
     dead_letter_topic: str = "suggestions-dead-letters"
     mode: str = "stream"
-    """`stream` goes on from what it counted, `batch` counts the whole topic anew."""
+    """`stream` continues from its counts, `batch` counts the whole topic from scratch."""
     top: int = 5
-    """How many are suggested for each product."""
+    """Suggestions per product."""
     visits_min: int = 2
-    """Two products were seen together in so many visits at least."""
+    """Minimum number of visits with both products."""
 
     @property
     def compacted(self) -> frozenset[str]:
-        """Of a product the last record counts."""
+        """The topic of suggestions, in which the last record of a key counts."""
         return frozenset({self.suggestions_topic})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Somebody looked at a product."""
+    """A view of a product."""
 
     visit: str
     product: str
@@ -46,7 +46,7 @@ class View:
 def generate(
     seed: int, count: int, _start_ms: int, broken_share: float = 0.01
 ) -> Iterator[Message[View]]:
-    """Yield views of visitors who each prefer some products; the same seed, the same ones."""
+    """Yield views of visitors who each prefer some products; equal seeds yield equal views."""
     chance = random.Random(seed)
     for number in range(count):
         if is_broken(chance, broken_share):

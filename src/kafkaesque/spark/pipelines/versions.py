@@ -1,7 +1,7 @@
-"""Tables that are written anew when a micro-batch changes them, and never in place.
+"""Tables that are rewritten when a micro-batch changes them, never in place.
 
-A micro-batch reads the newest version before its own and writes its own; repeated, it does the same
-again. The folder must be one that the driver sees as its own files.
+A micro-batch reads the newest version before its own and writes its own; a repetition does the
+same. The folder must be in the driver's own file system.
 """
 
 import json
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from kafkaesque.spark.pipelines.blocks import Place
 
 _KEPT = 3
-"""Versions that stay: the newest, the one that it was made from, and one for who reads it now."""
+"""Versions kept: the newest, the one that it was made from, and one for current readers."""
 _WRITTEN = "_SUCCESS"
 _OFFSETS = "_offsets.json"
 
 
 class Versions:
-    """The versions of one table, by the number of the micro-batch that wrote each."""
+    """The versions of one table, by the number of the micro-batch that wrote them."""
 
     def __init__(self, spark: "SparkSession", path: Path) -> None:
         self._spark = spark
@@ -35,7 +35,7 @@ class Versions:
         return next((path for number, path in self._all() if number < batch), None)
 
     def newest(self) -> "DataFrame":
-        """Return the table as it is now; there must be one."""
+        """Return the current table; there must be one."""
         return self._spark.read.parquet(str(self._all()[0][1]))
 
     def read(self, path: Path | None, schema: str) -> "DataFrame":
@@ -45,7 +45,7 @@ class Versions:
         return self._spark.read.schema(schema).parquet(str(path))
 
     def write(self, frame: "DataFrame", batch: int) -> Path:
-        """Write the version of a micro-batch, and remove those that nobody needs any more."""
+        """Write the version of a micro-batch, and remove those that are no longer needed."""
         path = self._path / f"version={batch}"
         frame.write.mode("overwrite").parquet(str(path))
         for _, old in self._all()[_KEPT:]:
@@ -53,7 +53,7 @@ class Versions:
         return path
 
     def _all(self) -> list[tuple[int, Path]]:
-        """Return the versions that are whole, the newest first."""
+        """Return the complete versions, newest first."""
         found = [
             (int(path.name.partition("=")[2]), path)
             for path in self._path.glob("version=*")
@@ -72,8 +72,8 @@ class TopicTable:
         self._versions = Versions(spark, place.table(topic))
 
     def refreshed(self, batch: int) -> "DataFrame":
-        """Return keys and values as the topic has them now; a null value removed its key."""
-        from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+        """Return the topic's current keys and values; a null value removed its key."""
+        from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
         from kafkaesque.spark.pipelines.blocks import read_whole
 
@@ -89,7 +89,7 @@ class TopicTable:
         options = {
             "startingOffsets": json.dumps({self._topic: starts}),
             "endingOffsets": json.dumps({self._topic: ends}),
-            "failOnDataLoss": "false",  # compaction removes what is not the last of its key
+            "failOnDataLoss": "false",  # compaction removes all but the last of a key
         }
         changes = read_whole(self._spark, self._place, self._topic, options)
         newest = changes.groupBy("key").agg(F.max_by(F.struct("value"), "offset").alias("last"))

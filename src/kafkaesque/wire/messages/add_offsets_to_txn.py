@@ -18,7 +18,7 @@ class AddOffsetsToTxnRequest:
 
 @message(API)
 class AddOffsetsToTxnResponse:
-    """The coordinator says whether the group belongs to the transaction now."""
+    """The coordinator says whether the group now belongs to the transaction."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

@@ -64,7 +64,7 @@ class AddPartitionsToTxnResult:
 
 @message(API)
 class AddPartitionsToTxnResponse:
-    """The coordinator says which partitions belong to the transactions now."""
+    """The coordinator says which partitions now belong to the transactions."""
 
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, Since(4)] = 0

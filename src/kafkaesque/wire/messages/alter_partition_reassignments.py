@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: partitions move between brokers, or do so no more."""
+"""AlterPartitionReassignments: starts moves of partitions between brokers, or calls them off."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ class ReassignableTopic:
 
 @message(API)
 class AlterPartitionReassignmentsRequest:
-    """A client says which brokers are to hold partitions."""
+    """A client says which brokers should hold partitions."""
 
     timeout_ms: Int32 = 60_000
     allow_replication_factor_change: Annotated[bool, Since(1)] = True
@@ -52,7 +52,7 @@ class ReassignableTopicResponse:
 
 @message(API)
 class AlterPartitionReassignmentsResponse:
-    """The broker says which moves are begun, or called off."""
+    """The broker says which moves were started or called off."""
 
     throttle_time_ms: Int32 = 0
     allow_replication_factor_change: Annotated[bool, Since(1)] = True

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: passwords changed."""
+"""AlterUserScramCredentials: changes passwords."""
 
 from kafkaesque.wire.kinds import Int8, Int16, Int32
 from kafkaesque.wire.message import Api, message, struct

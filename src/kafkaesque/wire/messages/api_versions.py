@@ -45,7 +45,7 @@ class FinalizedFeatureKey:
 
 @message(API)
 class ApiVersionsResponse:
-    """The broker lists the APIs and versions that the broker serves."""
+    """The broker lists the APIs and versions that it serves."""
 
     error_code: Int16
     api_keys: tuple[ApiVersion, ...]

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: what consumer groups look like."""
+"""ConsumerGroupDescribe: the state of consumer groups."""
 
 from typing import Annotated
 
@@ -66,7 +66,7 @@ class ConsumerGroupDescribeGroup:
 
 @message(API)
 class ConsumerGroupDescribeResponse:
-    """The broker gives the state and the members of groups."""
+    """The broker returns the state and members of groups."""
 
     throttle_time_ms: Int32 = 0
     groups: tuple[ConsumerGroupDescribeGroup, ...]

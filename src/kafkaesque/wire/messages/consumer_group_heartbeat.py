@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: how members of a consumer group join, stay, learn their part and go."""
+"""ConsumerGroupHeartbeat: how members of a consumer group join, stay, get assigned and leave."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ class ConsumerGroupHeartbeatRequestTopicPartitions:
 
 @message(API)
 class ConsumerGroupHeartbeatRequest:
-    """A member says that it is alive, and what of it has changed; null or -1 is as before."""
+    """A member reports that it is alive, and its changes; null or -1 means unchanged."""
 
     group_id: str
     member_id: str
@@ -49,7 +49,7 @@ class ConsumerGroupHeartbeatAssignment:
 
 @message(API)
 class ConsumerGroupHeartbeatResponse:
-    """The broker tells a member its epoch, and its assignment if that has changed."""
+    """The broker returns the member's epoch, and its assignment if that has changed."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

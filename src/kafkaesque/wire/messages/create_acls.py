@@ -1,4 +1,4 @@
-"""CreateAcls: new access rules."""
+"""CreateAcls: creates access rules."""
 
 from kafkaesque.wire.kinds import Int8, Int16, Int32
 from kafkaesque.wire.message import Api, message, struct
@@ -21,7 +21,7 @@ class AclCreation:
 
 @message(API)
 class CreateAclsRequest:
-    """A client brings new access rules."""
+    """A client creates access rules."""
 
     creations: tuple[AclCreation, ...]
 
@@ -36,7 +36,7 @@ class AclCreationResult:
 
 @message(API)
 class CreateAclsResponse:
-    """The broker says which access rules were taken."""
+    """The broker says which access rules were created."""
 
     throttle_time_ms: Int32 = 0
     results: tuple[AclCreationResult, ...]

@@ -1,4 +1,4 @@
-"""CreatePartitions: more partitions."""
+"""CreatePartitions: adds partitions to topics."""
 
 from kafkaesque.wire.kinds import Int16, Int32
 from kafkaesque.wire.message import Api, message, struct

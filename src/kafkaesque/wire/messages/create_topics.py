@@ -1,4 +1,4 @@
-"""CreateTopics: new topics."""
+"""CreateTopics: creates topics."""
 
 from typing import Annotated
 
@@ -37,7 +37,7 @@ class CreatableTopic:
 
 @message(API)
 class CreateTopicsRequest:
-    """A client asks for new topics."""
+    """A client creates topics."""
 
     topics: tuple[CreatableTopic, ...]
     timeout_ms: Int32 = 60000
@@ -71,7 +71,7 @@ class CreatableTopicResult:
 
 @message(API)
 class CreateTopicsResponse:
-    """The broker says which topics were made."""
+    """The broker says which topics were created."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[CreatableTopicResult, ...]

@@ -2,9 +2,8 @@
 
 from kafkaesque.wire.kinds import Int16, Int32, Int64
 from kafkaesque.wire.message import Api, message, struct
-from kafkaesque.wire.private_keys import DECIDE_BATCH
 
-API = Api(key=DECIDE_BATCH, name="DecideBatch", first=0, last=0, flexible_since=0)
+API = Api(key=20_003, name="DecideBatch", first=0, last=0, flexible_since=0)
 
 
 @struct
@@ -18,7 +17,7 @@ class DecidedTransaction:
 
 @message(API)
 class DecideBatchRequest:
-    """A driver has a batch committed that consists of these prepared transactions."""
+    """A driver commits a batch that consists of these prepared transactions."""
 
     query: str
     sink: str
@@ -29,7 +28,7 @@ class DecideBatchRequest:
 
 @message(API)
 class DecideBatchResponse:
-    """What is decided of the batch, by this request or before; all partitions know of it."""
+    """The decision on the batch, by this request or an earlier one; all partitions know of it."""
 
     error_code: Int16
     error_message: str | None = None

@@ -1,4 +1,4 @@
-"""DeleteAcls: the end of access rules."""
+"""DeleteAcls: deletes access rules."""
 
 from kafkaesque.wire.kinds import Int8, Int16, Int32
 from kafkaesque.wire.message import Api, message, struct
@@ -21,7 +21,7 @@ class DeleteAclsFilter:
 
 @message(API)
 class DeleteAclsRequest:
-    """A client asks to delete the access rules that match patterns."""
+    """A client deletes the access rules that match patterns."""
 
     filters: tuple[DeleteAclsFilter, ...]
 

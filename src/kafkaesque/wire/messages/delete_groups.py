@@ -1,4 +1,4 @@
-"""DeleteGroups: the end of groups."""
+"""DeleteGroups: deletes groups."""
 
 from kafkaesque.wire.kinds import Int16, Int32
 from kafkaesque.wire.message import Api, message, struct
@@ -8,7 +8,7 @@ API = Api(key=42, name="DeleteGroups", first=0, last=2, flexible_since=2)
 
 @message(API)
 class DeleteGroupsRequest:
-    """A client asks to delete groups."""
+    """A client deletes groups."""
 
     groups_names: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: records dropped by hand."""
+"""DeleteRecords: deletes the oldest records of partitions."""
 
 from kafkaesque.wire.kinds import Int16, Int32, Int64
 from kafkaesque.wire.message import Api, message, struct
@@ -24,7 +24,7 @@ class DeleteRecordsTopic:
 
 @message(API)
 class DeleteRecordsRequest:
-    """A client asks to drop the records before given offsets."""
+    """A client deletes the records before given offsets."""
 
     topics: tuple[DeleteRecordsTopic, ...]
     timeout_ms: Int32
@@ -49,7 +49,7 @@ class DeleteRecordsTopicResult:
 
 @message(API)
 class DeleteRecordsResponse:
-    """The broker gives the new first offset of each partition."""
+    """The broker returns the new first offset of each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[DeleteRecordsTopicResult, ...]

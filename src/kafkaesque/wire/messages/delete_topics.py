@@ -1,4 +1,4 @@
-"""DeleteTopics: the end of topics."""
+"""DeleteTopics: deletes topics."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ class DeleteTopicState:
 
 @message(API)
 class DeleteTopicsRequest:
-    """A client asks to delete topics."""
+    """A client deletes topics."""
 
     topics: Annotated[tuple[DeleteTopicState, ...], Since(6)] = ()
     topic_names: Annotated[tuple[str, ...], Until(5)] = ()

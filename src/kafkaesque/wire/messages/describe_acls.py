@@ -1,4 +1,4 @@
-"""DescribeAcls: access rules as they are."""
+"""DescribeAcls: the existing access rules."""
 
 from kafkaesque.wire.kinds import Int8, Int16, Int32
 from kafkaesque.wire.message import Api, message, struct

@@ -1,10 +1,9 @@
-"""DescribeBatch: what is decided of a batch. Our own, not Kafka's."""
+"""DescribeBatch: the decision on a batch. Our own, not Kafka's."""
 
 from kafkaesque.wire.kinds import Int16, Int64
 from kafkaesque.wire.message import Api, message
-from kafkaesque.wire.private_keys import DESCRIBE_BATCH
 
-API = Api(key=DESCRIBE_BATCH, name="DescribeBatch", first=0, last=0, flexible_since=0)
+API = Api(key=20_004, name="DescribeBatch", first=0, last=0, flexible_since=0)
 
 
 @message(API)
@@ -18,7 +17,7 @@ class DescribeBatchRequest:
 
 @message(API)
 class DescribeBatchResponse:
-    """The decision, if there is one; partitions may still have to be told of it."""
+    """The decision, if there is one; some partitions may not know of it yet."""
 
     error_code: Int16
     error_message: str | None = None

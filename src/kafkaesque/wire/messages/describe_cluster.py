@@ -1,4 +1,4 @@
-"""DescribeCluster: who the brokers are."""
+"""DescribeCluster: the brokers of the cluster."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ API = Api(key=60, name="DescribeCluster", first=0, last=2, flexible_since=0)
 
 @message(API)
 class DescribeClusterRequest:
-    """A client asks who the brokers are."""
+    """A client asks for the brokers."""
 
     include_cluster_authorized_operations: bool
     endpoint_type: Annotated[Int8, Since(1)] = 1
@@ -30,7 +30,7 @@ class DescribeClusterBroker:
 
 @message(API)
 class DescribeClusterResponse:
-    """The broker names the brokers and the controller."""
+    """The broker lists the brokers and names the controller."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

@@ -1,4 +1,4 @@
-"""DescribeConfigs: settings as they are."""
+"""DescribeConfigs: the current settings."""
 
 from typing import Annotated
 
@@ -62,7 +62,7 @@ class DescribeConfigsResult:
 
 @message(API)
 class DescribeConfigsResponse:
-    """The broker lists settings, their values and where they come from."""
+    """The broker lists settings, their values and their sources."""
 
     throttle_time_ms: Int32 = 0
     results: tuple[DescribeConfigsResult, ...]

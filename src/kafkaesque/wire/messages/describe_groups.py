@@ -1,4 +1,4 @@
-"""DescribeGroups: what groups look like."""
+"""DescribeGroups: the state of classic groups."""
 
 from typing import Annotated
 
@@ -44,7 +44,7 @@ class DescribedGroup:
 
 @message(API)
 class DescribeGroupsResponse:
-    """The broker gives the state and the members of groups."""
+    """The broker returns the state and members of groups."""
 
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     groups: tuple[DescribedGroup, ...]

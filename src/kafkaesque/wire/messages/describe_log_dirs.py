@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how much lies where."""
+"""DescribeLogDirs: how much disk space partitions take."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ class DescribableLogDirTopic:
 
 @message(API)
 class DescribeLogDirsRequest:
-    """A client asks how much room partitions take; null asks for all of them."""
+    """A client asks how much space partitions take; null asks for all of them."""
 
     topics: tuple[DescribableLogDirTopic, ...] | None
 
@@ -54,7 +54,7 @@ class DescribeLogDirsResult:
 
 @message(API)
 class DescribeLogDirsResponse:
-    """The broker says how large its partitions are, and how much room there is."""
+    """The broker returns the sizes of its partitions, and the free space."""
 
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, Since(3)] = 0

@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to a partition, and since which offset a transaction is open."""
+"""DescribeProducers: the producers of a partition, and where their open transactions start."""
 
 from kafkaesque.wire.kinds import Int16, Int32, Int64
 from kafkaesque.wire.message import Api, message, struct
@@ -16,7 +16,7 @@ class TopicRequest:
 
 @message(API)
 class DescribeProducersRequest:
-    """A client asks what is known of the producers of partitions."""
+    """A client asks for the producers of partitions."""
 
     topics: tuple[TopicRequest, ...]
 
@@ -53,7 +53,7 @@ class TopicResponse:
 
 @message(API)
 class DescribeProducersResponse:
-    """The broker tells of the producers of partitions."""
+    """The broker lists the producers of partitions."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[TopicResponse, ...]

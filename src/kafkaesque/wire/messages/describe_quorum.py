@@ -1,4 +1,4 @@
-"""DescribeQuorum: who keeps the cluster's metadata, and how far each of them is."""
+"""DescribeQuorum: the replicas of the cluster's metadata, and how far each of them is."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ class QuorumTopicRequest:
 
 @message(API)
 class DescribeQuorumRequest:
-    """A client asks how the group of the cluster's metadata does."""
+    """A client asks for the state of the metadata's group."""
 
     topics: tuple[QuorumTopicRequest, ...]
 
@@ -82,7 +82,7 @@ class QuorumNode:
 
 @message(API)
 class DescribeQuorumResponse:
-    """The leader of the metadata names the voters, the observers and what each of them has."""
+    """The metadata's leader lists the voters and observers, and how far each of them is."""
 
     error_code: Int16
     error_message: Annotated[str | None, Since(2)] = None

@@ -67,7 +67,7 @@ class ResponseCursor:
 
 @message(API)
 class DescribeTopicPartitionsResponse:
-    """The broker gives a page of topics and their partitions."""
+    """The broker returns a page of topics and their partitions."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...]

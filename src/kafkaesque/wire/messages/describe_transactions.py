@@ -1,4 +1,4 @@
-"""DescribeTransactions: how far transactions are, and what they wrote to."""
+"""DescribeTransactions: the state of transactions, and the partitions they wrote to."""
 
 from kafkaesque.wire.kinds import Int16, Int32, Int64
 from kafkaesque.wire.message import Api, message, struct
@@ -37,7 +37,7 @@ class TransactionState:
 
 @message(API)
 class DescribeTransactionsResponse:
-    """The coordinator tells of transactions."""
+    """The coordinator describes transactions."""
 
     throttle_time_ms: Int32 = 0
     transaction_states: tuple[TransactionState, ...]

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: who has a password."""
+"""DescribeUserScramCredentials: which users have a password."""
 
 from kafkaesque.wire.kinds import Int8, Int16, Int32
 from kafkaesque.wire.message import Api, message, struct

@@ -1,4 +1,4 @@
-"""ElectLeaders: partitions are led by their preferred leaders again."""
+"""ElectLeaders: makes preferred leaders lead their partitions again."""
 
 from typing import Annotated
 
@@ -44,7 +44,7 @@ class ElectLeadersTopicResult:
 
 @message(API)
 class ElectLeadersResponse:
-    """The broker says which partitions have their preferred leader now."""
+    """The broker says which partitions now have their preferred leader."""
 
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, Since(1)] = 0

@@ -1,4 +1,4 @@
-"""EndTxn: commit or abort."""
+"""EndTxn: commits or aborts a transaction."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class EndTxnRequest:
 
 @message(API)
 class EndTxnResponse:
-    """The coordinator says that the end is decided, and with which epoch to go on."""
+    """The coordinator confirms that the end is decided, and returns the next epoch."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

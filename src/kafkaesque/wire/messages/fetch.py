@@ -1,4 +1,4 @@
-"""Fetch: how records go out."""
+"""Fetch: how clients read records."""
 
 from typing import Annotated
 
@@ -147,7 +147,7 @@ class NodeEndpoint:
 
 @message(API)
 class FetchResponse:
-    """The broker brings record batches of partitions."""
+    """The broker returns record batches of partitions."""
 
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, Since(7)] = 0

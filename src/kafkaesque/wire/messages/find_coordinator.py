@@ -1,4 +1,4 @@
-"""FindCoordinator: who coordinates a group or a transaction."""
+"""FindCoordinator: which broker coordinates a group or a transaction."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ class Coordinator:
 
 @message(API)
 class FindCoordinatorResponse:
-    """The broker names the coordinating brokers."""
+    """The broker names the coordinators."""
 
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     coordinators: Annotated[tuple[Coordinator, ...], Since(4)] = ()

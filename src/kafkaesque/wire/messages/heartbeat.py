@@ -10,7 +10,7 @@ API = Api(key=12, name="Heartbeat", first=0, last=4, flexible_since=4)
 
 @message(API)
 class HeartbeatRequest:
-    """A client says that a member is alive."""
+    """A member reports that it is alive."""
 
     group_id: str
     generation_id: Int32

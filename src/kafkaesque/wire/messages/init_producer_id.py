@@ -22,7 +22,7 @@ class InitProducerIdRequest:
 
 @message(API)
 class InitProducerIdResponse:
-    """The broker gives a producer id and its epoch."""
+    """The broker returns a producer id and its epoch."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

@@ -19,7 +19,7 @@ class MemberIdentity:
 
 @message(API)
 class LeaveGroupRequest:
-    """A client takes members out of a classic group."""
+    """A client removes members from a classic group."""
 
     group_id: str
     members: Annotated[tuple[MemberIdentity, ...], Since(3)] = ()

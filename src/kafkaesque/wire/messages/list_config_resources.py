@@ -1,4 +1,4 @@
-"""ListConfigResources: what has settings. Version 0 was ListClientMetricsResources."""
+"""ListConfigResources: resources with settings. Version 0 was ListClientMetricsResources."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ class ConfigResource:
 
 @message(API)
 class ListConfigResourcesResponse:
-    """The broker names them."""
+    """The broker lists these resources."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

@@ -1,4 +1,4 @@
-"""ListGroups: which groups there are."""
+"""ListGroups: the groups of a coordinator."""
 
 from typing import Annotated
 
@@ -28,7 +28,7 @@ class ListedGroup:
 
 @message(API)
 class ListGroupsResponse:
-    """The broker lists the groups that the broker coordinates."""
+    """The broker lists the groups that it coordinates."""
 
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     error_code: Int16

@@ -1,4 +1,4 @@
-"""ListOffsets: offsets by time."""
+"""ListOffsets: finds offsets by time."""
 
 from typing import Annotated
 
@@ -56,7 +56,7 @@ class ListOffsetsTopicResponse:
 
 @message(API)
 class ListOffsetsResponse:
-    """The broker gives the offset found in each partition."""
+    """The broker returns the offset found in each partition."""
 
     throttle_time_ms: Annotated[Int32, Since(2)] = 0
     topics: tuple[ListOffsetsTopicResponse, ...]

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: the moves that are under way."""
+"""ListPartitionReassignments: the moves under way."""
 
 from kafkaesque.wire.kinds import Int16, Int32
 from kafkaesque.wire.message import Api, message, struct
@@ -42,7 +42,7 @@ class OngoingTopicReassignment:
 
 @message(API)
 class ListPartitionReassignmentsResponse:
-    """The broker tells who holds a partition, who will and who will not."""
+    """The broker lists a partition's replicas, and those being added and removed."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

@@ -2,9 +2,8 @@
 
 from kafkaesque.wire.kinds import Int16, Int32, Int64
 from kafkaesque.wire.message import Api, message, struct
-from kafkaesque.wire.private_keys import LIST_PREPARED
 
-API = Api(key=LIST_PREPARED, name="ListPrepared", first=0, last=0, flexible_since=0)
+API = Api(key=20_001, name="ListPrepared", first=0, last=0, flexible_since=0)
 
 
 @message(API)
@@ -24,9 +23,9 @@ class PreparedState:
     producer_epoch: Int16
     owner: str
     prepared_ms: Int64
-    """The wall time since which it waits."""
+    """The wall time since which it has waited."""
     limit_ms: Int64
-    """It is aborted when it has waited this long."""
+    """It is aborted after waiting this long."""
     partition_count: Int32
 
 

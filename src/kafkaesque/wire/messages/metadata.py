@@ -1,4 +1,4 @@
-"""Metadata: where everything lives."""
+"""Metadata: brokers, topics and partition leaders."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ class MetadataRequestTopic:
 
 @message(API)
 class MetadataRequest:
-    """A client asks where topics and their partitions live."""
+    """A client asks where topics and their partitions are."""
 
     topics: Annotated[tuple[MetadataRequestTopic, ...] | None, NullableSince(1)]
     allow_auto_topic_creation: Annotated[bool, Since(4)] = True
@@ -63,7 +63,7 @@ class MetadataResponseTopic:
 
 @message(API)
 class MetadataResponse:
-    """The broker names the brokers, the topics and each partition's leader."""
+    """The broker lists the brokers, the topics and each partition's leader."""
 
     throttle_time_ms: Annotated[Int32, Since(3)] = 0
     brokers: tuple[MetadataResponseBroker, ...]

@@ -1,4 +1,4 @@
-"""OffsetCommit: where a group's positions are kept."""
+"""OffsetCommit: stores a group's positions."""
 
 from typing import Annotated
 
@@ -29,7 +29,7 @@ class OffsetCommitRequestTopic:
 
 @message(API)
 class OffsetCommitRequest:
-    """A client brings offsets for a group to remember."""
+    """A client commits offsets for a group."""
 
     group_id: str
     generation_id_or_member_epoch: Int32 = -1
@@ -58,7 +58,7 @@ class OffsetCommitResponseTopic:
 
 @message(API)
 class OffsetCommitResponse:
-    """The broker says which offsets were taken."""
+    """The broker says which offsets were committed."""
 
     throttle_time_ms: Annotated[Int32, Since(3)] = 0
     topics: tuple[OffsetCommitResponseTopic, ...]

@@ -1,4 +1,4 @@
-"""OffsetDelete: offsets that a group no longer needs."""
+"""OffsetDelete: deletes a group's offsets."""
 
 from kafkaesque.wire.kinds import Int16, Int32
 from kafkaesque.wire.message import Api, message, struct
@@ -23,7 +23,7 @@ class OffsetDeleteRequestTopic:
 
 @message(API)
 class OffsetDeleteRequest:
-    """A client asks to forget a group's offsets."""
+    """A client deletes a group's offsets."""
 
     group_id: str
     topics: tuple[OffsetDeleteRequestTopic, ...]
@@ -47,7 +47,7 @@ class OffsetDeleteResponseTopic:
 
 @message(API)
 class OffsetDeleteResponse:
-    """The broker says which offsets were forgotten."""
+    """The broker says which offsets were deleted."""
 
     error_code: Int16
     throttle_time_ms: Int32 = 0

@@ -1,4 +1,4 @@
-"""OffsetFetch: where a group's positions are found."""
+"""OffsetFetch: reads a group's positions."""
 
 from typing import Annotated
 
@@ -95,7 +95,7 @@ class OffsetFetchResponseTopic:
 
 @message(API)
 class OffsetFetchResponse:
-    """The broker gives the offsets that groups have committed."""
+    """The broker returns the offsets that groups have committed."""
 
     throttle_time_ms: Annotated[Int32, Since(3)] = 0
     groups: Annotated[tuple[OffsetFetchResponseGroup, ...], Since(8)] = ()

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: how a client finds where logs part."""
+"""OffsetForLeaderEpoch: how a client finds where logs diverge."""
 
 from typing import Annotated
 
@@ -53,7 +53,7 @@ class OffsetForLeaderTopicResult:
 
 @message(API)
 class OffsetForLeaderEpochResponse:
-    """The broker gives the end of the asked epoch, or of the last one before it."""
+    """The broker returns the end of that epoch, or of the last one before it."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[OffsetForLeaderTopicResult, ...]

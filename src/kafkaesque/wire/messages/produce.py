@@ -1,4 +1,4 @@
-"""Produce: how records come in."""
+"""Produce: how clients write records."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ class TopicProduceData:
 
 @message(API)
 class ProduceRequest:
-    """A client brings record batches for partitions."""
+    """A client sends record batches for partitions."""
 
     transactional_id: str | None = None
     acks: Int16
@@ -86,7 +86,7 @@ class NodeEndpoint:
 
 @message(API)
 class ProduceResponse:
-    """The broker says at which offset each partition took its batches."""
+    """The broker returns the offset at which each partition appended its batches."""
 
     responses: tuple[TopicProduceResponse, ...]
     throttle_time_ms: Int32 = 0

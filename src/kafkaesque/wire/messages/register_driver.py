@@ -2,14 +2,13 @@
 
 from kafkaesque.wire.kinds import Int16, Int32
 from kafkaesque.wire.message import Api, message
-from kafkaesque.wire.private_keys import REGISTER_DRIVER
 
-API = Api(key=REGISTER_DRIVER, name="RegisterDriver", first=0, last=0, flexible_since=0)
+API = Api(key=20_002, name="RegisterDriver", first=0, last=0, flexible_since=0)
 
 
 @message(API)
 class RegisterDriverRequest:
-    """A driver begins to write a query's batches to a sink."""
+    """A driver starts to write a query's batches to a sink."""
 
     query: str
     sink: str
@@ -17,7 +16,7 @@ class RegisterDriverRequest:
 
 @message(API)
 class RegisterDriverResponse:
-    """The driver's epoch: all with a lower one are fenced, and what they left open is aborted."""
+    """The driver's epoch: lower ones are fenced, and what they left open is aborted."""
 
     error_code: Int16
     error_message: str | None = None

@@ -1,4 +1,4 @@
-"""SaslAuthenticate: how a connection shows who it is."""
+"""SaslAuthenticate: authenticates a connection."""
 
 from typing import Annotated
 
@@ -10,14 +10,14 @@ API = Api(key=36, name="SaslAuthenticate", first=0, last=2, flexible_since=2)
 
 @message(API)
 class SaslAuthenticateRequest:
-    """A client brings a step of the SASL exchange."""
+    """A client sends a step of the SASL exchange."""
 
     auth_bytes: bytes
 
 
 @message(API)
 class SaslAuthenticateResponse:
-    """The broker brings its own step of the SASL exchange."""
+    """The broker sends its step of the SASL exchange."""
 
     error_code: Int16
     error_message: str | None

@@ -1,4 +1,4 @@
-"""SaslHandshake: how a connection begins to say who it is."""
+"""SaslHandshake: starts the authentication of a connection."""
 
 from kafkaesque.wire.kinds import Int16
 from kafkaesque.wire.message import Api, message
@@ -15,7 +15,7 @@ class SaslHandshakeRequest:
 
 @message(API)
 class SaslHandshakeResponse:
-    """The broker lists the mechanisms that it takes."""
+    """The broker lists the mechanisms that it supports."""
 
     error_code: Int16
     mechanisms: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ class SyncGroupRequestAssignment:
 
 @message(API)
 class SyncGroupRequest:
-    """A client brings the leader's assignments, or asks for one's own."""
+    """A member sends the leader's assignments, or asks for its own."""
 
     group_id: str
     generation_id: Int32
@@ -31,7 +31,7 @@ class SyncGroupRequest:
 
 @message(API)
 class SyncGroupResponse:
-    """The broker gives a member its assignment."""
+    """The broker returns a member's assignment."""
 
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     error_code: Int16

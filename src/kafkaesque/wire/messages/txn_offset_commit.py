@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: a group's positions that hold once a transaction is committed."""
+"""TxnOffsetCommit: a group's positions that take effect when a transaction commits."""
 
 from typing import Annotated
 
@@ -28,7 +28,7 @@ class TxnOffsetCommitRequestTopic:
 
 @message(API)
 class TxnOffsetCommitRequest:
-    """A producer brings offsets for a group to remember if its transaction is committed."""
+    """A producer commits offsets for a group as part of its transaction."""
 
     transactional_id: str
     group_id: str
@@ -58,7 +58,7 @@ class TxnOffsetCommitResponseTopic:
 
 @message(API)
 class TxnOffsetCommitResponse:
-    """The broker says which offsets were taken."""
+    """The broker says which offsets were accepted."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[TxnOffsetCommitResponseTopic, ...]

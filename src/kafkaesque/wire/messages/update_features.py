@@ -1,4 +1,4 @@
-"""UpdateFeatures: the cluster is to work at other levels of features."""
+"""UpdateFeatures: changes the cluster's feature levels."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class FeatureUpdateKey:
 
 @message(API)
 class UpdateFeaturesRequest:
-    """A client asks for other levels."""
+    """A client changes feature levels."""
 
     timeout_ms: Int32 = 60_000
     feature_updates: tuple[FeatureUpdateKey, ...]
@@ -38,7 +38,7 @@ class UpdatableFeatureResult:
 
 @message(API)
 class UpdateFeaturesResponse:
-    """The broker says whether the levels hold; from version 2 on all of them or none."""
+    """The broker says whether the levels are in force; since version 2 all of them or none."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: how a coordinator has the end of a transaction written into partitions."""
+"""WriteTxnMarkers: how a coordinator writes the end of a transaction to partitions."""
 
 from typing import Annotated
 
@@ -30,7 +30,7 @@ class WritableTxnMarker:
 
 @message(API)
 class WriteTxnMarkersRequest:
-    """A coordinator, or an administrator, has transactions ended in partitions."""
+    """A coordinator, or an administrator, ends transactions in partitions."""
 
     markers: tuple[WritableTxnMarker, ...]
 
@@ -61,6 +61,6 @@ class WritableTxnMarkerResult:
 
 @message(API)
 class WriteTxnMarkersResponse:
-    """The broker says where the markers are written."""
+    """The broker says where the markers were written."""
 
     markers: tuple[WritableTxnMarkerResult, ...]

@@ -1,0 +1,87 @@
+"""What a broker needs of the others: small synchronous ports, whatever the transport."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, TypeVar
+
+from kafkaesque.broker.cluster.calls import CallKind
+from kafkaesque.broker.cluster.wall_clocks import ClockTold
+from kafkaesque.broker.replication.leader_table import LeadersTold
+from kafkaesque.machines.catalog.catalog_commands import Refused, Reply, Unknown
+from kafkaesque.raft.messages import Message
+from kafkaesque.raft.roster import Beat
+from kafkaesque.types import GroupId, NodeId
+
+__all__ = ["Beat", "Message", "NoPeers", "Peers", "ReplyTo"]
+
+ReplyTo: TypeAlias = Callable[[Reply], None]
+"""Called once with the outcome of a command."""
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class Peers(Protocol):
+    """The other brokers. Nothing here blocks; messages may be lost, late, or out of order."""
+
+    def send(self, group: GroupId, message: Message) -> None:
+        """Send a group's message to its target, whose `Broker.deliver` gets it."""
+        ...
+
+    def is_sending(self, group: GroupId, target: NodeId) -> bool:
+        """Return whether a group's append, or a piece of its state, still waits to be sent."""
+        ...
+
+    def beat(self, beat: Beat) -> None:
+        """Send a beat to its target, whose `Broker.receive_beat` gets it."""
+        ...
+
+    def tell(self, told: LeadersTold | ClockTold) -> None:
+        """Send a message about leaders or the time to its target.
+
+        There `Broker.receive_leaders` or `Broker.clocks` gets it.
+        """
+        ...
+
+    def ask(
+        self,
+        target: NodeId,
+        kind: CallKind[Q, A],
+        question: Q,
+        reply: Callable[[A | Refused | Unknown], None],
+    ) -> None:
+        """Send a question to a broker's `answer`, at most once, and return its reply.
+
+        `reply` is called exactly once, not before this returns, and within a time that the carrier
+        sets: `Refused` if the question was surely not delivered, `Unknown` if it may have been.
+        """
+        ...
+
+
+class NoPeers:
+    """The peers of a single broker: there are none."""
+
+    def send(self, group: GroupId, message: Message) -> None:
+        """There is no peer to send to."""
+        raise AssertionError(f"a single broker has no peers for {group}: {message}")
+
+    def is_sending(self, group: GroupId, target: NodeId) -> bool:
+        """Nothing is ever sent."""
+        return False
+
+    def beat(self, beat: Beat) -> None:
+        """There is no peer to hear it."""
+        raise AssertionError(f"a single broker has no peers: {beat}")
+
+    def tell(self, told: LeadersTold | ClockTold) -> None:
+        """There is no peer to send to."""
+        raise AssertionError(f"a single broker has no peers: {told}")
+
+    def ask(
+        self,
+        target: NodeId,
+        kind: CallKind[Q, A],
+        question: Q,
+        reply: Callable[[A | Refused | Unknown], None],
+    ) -> None:
+        """There is no peer to ask."""
+        raise AssertionError(f"a single broker has no peers to ask: {question}")

@@ -1,0 +1,9 @@
+"""Calls between brokers: every kind has a number of its own."""
+
+from kafkaesque.broker.cluster.calls import CALLS, COMMAND, COPY, RANGE, TRANSACTION
+from kafkaesque.server.peers.peering import Ask
+
+
+def test_no_two_kinds_of_calls_share_a_number() -> None:
+    assert [kind.number for kind in (COMMAND, TRANSACTION, RANGE, COPY)] == [1, 6, 7, 8]
+    assert CALLS.keys().isdisjoint(Ask)

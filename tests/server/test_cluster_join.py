@@ -1,0 +1,248 @@
+"""How a broker joins a cluster by one address: what it asks again, and what it is told."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from kafkaesque.broker.storage.identity import FolderIdentity, KnownPeer
+from kafkaesque.cluster_config import GossipConfig, LinkConfig
+from kafkaesque.gossip.messages import Member, Sync
+from kafkaesque.machines.catalog.catalog_commands import AdmitBroker, Carried, Reply
+from kafkaesque.machines.catalog.features import supported
+from kafkaesque.net.gossip_codec import encode_packet
+from kafkaesque.net.ports import Question
+from kafkaesque.server.peers import cluster_join
+from kafkaesque.server.peers.cluster_join import CannotJoin, join, meet
+from kafkaesque.server.peers.peering import Admission, Application, Peering
+from kafkaesque.server.requests.event_queue import Turn
+from kafkaesque.testing.ports import HeldPort
+from tests.net.identities import SECRET, an_identity
+from tests.net.linking import End, listening, strange
+from tests.server.memory_broker import MemoryBroker
+
+HASTY = LinkConfig(call_ms_max=30)
+ADMISSION = Admission(cluster="kitchen", node=7, peers=())
+APPLICATION = Application(
+    directory=b"7" * 16, host="here", port=9, rack="", levels=dict(supported())
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_join, "TRY_EVERY_S", 0.001)
+
+
+async def joined(on_question: Callable[[Question], None]) -> Admission:
+    """Join at a broker that treats questions in this way."""
+    one = End(an_identity(1), on_question=on_question)
+    async with listening(one):
+        return await join(("127.0.0.1", one.port), APPLICATION, SECRET, HASTY)
+
+
+@pytest.mark.complains(
+    "join_waits address=127.0.0.1:*: no broker accepts this one yet: no answer came within 30 ms",
+)
+def test_whoever_gets_no_answer_asks_again_with_the_same_folder() -> None:
+    asked: list[bytes] = []
+
+    def answer_the_second(question: Question) -> None:
+        asked.append(bytes(question.data))
+        if len(asked) == 2:
+            question.reply(msgspec.msgpack.encode(ADMISSION))
+
+    assert asyncio.run(joined(answer_the_second)) == ADMISSION
+    assert len(asked) == 2
+    assert len(set(asked)) == 1
+
+
+@pytest.mark.complains(
+    "join_waits address=127.0.0.1:*: no broker accepts this one yet: no answer came within 30 ms",
+)
+def test_a_broker_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_join, "JOIN_S_MAX", 0.05)
+    with pytest.raises(CannotJoin, match=r"cannot join the cluster at .*: no answer came"):
+        asyncio.run(joined(lambda _: None))
+
+
+@pytest.mark.complains(
+    "join_waits address=127.0.0.1:*: no broker accepts this one yet: cannot connect: *",
+)
+def test_it_is_said_at_once_whom_a_broker_waits_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cluster_join, "TRIES_MAX", 5)
+    monkeypatch.setattr(cluster_join, "TRY_EVERY_S", 0.001)
+    monkeypatch.setattr(cluster_join, "SAID_EVERY", 2)
+    held = HeldPort()
+    address = "127.0.0.1", held.port
+    with pytest.raises(CannotJoin):
+        asyncio.run(join(address, APPLICATION, b"", LinkConfig()))
+    said = [one.getMessage() for one in caplog.records if "join_waits" in one.getMessage()]
+    assert len(said) == 2
+    assert f"address=127.0.0.1:{address[1]}" in said[0]
+
+
+def test_something_else_than_a_broker_is_not_asked_again() -> None:
+    asked: list[Question] = []
+
+    def talk(question: Question) -> None:
+        asked.append(question)
+        question.reply(b"good morning")
+
+    with pytest.raises(CannotJoin, match="no Kafkaesque broker"):
+        asyncio.run(joined(talk))
+    assert len(asked) == 1
+
+
+@pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a frame of * bytes, the limit is *")
+@pytest.mark.parametrize("greeting", [b"HTTP/1.1 400 Bad Request\r\n", b"SSH-2.0-OpenSSH\r\n"])
+def test_what_speaks_something_else_is_named_with_its_address(greeting: bytes) -> None:
+    async def go() -> None:
+        async with strange(greeting) as stranger:
+            address = stranger.address
+            await join(address, APPLICATION, SECRET, LinkConfig())
+
+    with pytest.raises(CannotJoin, match=r"^no Kafkaesque broker answers at 127\.0\.0\.1:\d+"):
+        asyncio.run(go())
+
+
+@pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a frame of * bytes, the limit is *")
+def test_a_used_folder_is_not_started_beside_something_else_than_a_broker() -> None:
+    folder = FolderIdentity(cluster="kitchen", node=7, directory=b"7" * 16, is_founder=False)
+
+    async def go() -> None:
+        async with strange(b"HTTP/1.1 400 Bad Request\r\n") as stranger:
+            address = stranger.address
+            await meet(address, folder, SECRET, LinkConfig())
+
+    with pytest.raises(CannotJoin, match=r"^no Kafkaesque broker answers at 127\.0\.0\.1:\d+"):
+        asyncio.run(go())
+
+
+@pytest.mark.complains("link_refused peer=127.0.0.1:* reason='a cluster without a secret *")
+def test_whoever_joins_another_machine_without_a_secret_is_told_to_give_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafkaesque.net.link.is_this_machine", lambda _: False)
+
+    async def go() -> None:
+        one = End(an_identity(1))
+        async with listening(one):
+            await join(("127.0.0.1", one.port), APPLICATION, b"", LinkConfig())
+
+    with pytest.raises(CannotJoin, match="give the cluster's secret with --secret-file"):
+        asyncio.run(go())
+
+
+@pytest.mark.complains("join_waits address=*: no broker accepts this one yet: cannot connect: *")
+def test_a_cluster_that_cannot_be_reached_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_join, "TRIES_MAX", 2)
+    held = HeldPort()
+    address = "127.0.0.1", held.port
+    with pytest.raises(CannotJoin) as caught:
+        asyncio.run(join(address, APPLICATION, SECRET, LinkConfig()))
+    assert str(caught.value).startswith(
+        f"cannot join the cluster at 127.0.0.1:{address[1]}: cannot connect: "
+    )
+    assert str(caught.value).count("127.0.0.1") == 1
+
+
+async def met(cluster: str, *, is_there: bool = True) -> int:
+    """Start with a used folder of this cluster, told to join a broker of the kitchen's.
+
+    Returns how many links that broker has refused.
+    """
+    one = End(an_identity(1))
+    folder = FolderIdentity(cluster=cluster, node=7, directory=b"7" * 16, is_founder=False)
+    async with listening(one):
+        address = "127.0.0.1", one.port if is_there else 1
+        await meet(address, folder, SECRET, LinkConfig())
+        return one.links.refused
+
+
+@pytest.mark.complains(
+    "link_refused peer=127.0.0.1:* reason='one broker belongs to cluster pantry, the *",
+    "link_refused peer=127.0.0.1:* reason='the other side refuses the link: one broker *",
+)
+def test_a_used_folder_of_another_cluster_is_not_taken() -> None:
+    with pytest.raises(CannotJoin, match=r"refuses .* cluster pantry.* with an empty folder"):
+        asyncio.run(met("pantry"))
+
+
+def test_a_used_folder_of_the_same_cluster_is_taken() -> None:
+    assert asyncio.run(met(an_identity(1).cluster)) == 0
+
+
+def test_a_used_folder_starts_when_nobody_is_there_to_be_joined() -> None:
+    assert asyncio.run(met("pantry", is_there=False)) == 0
+
+
+def test_a_broker_that_does_not_find_itself_in_its_catalog_yet_lets_others_in() -> None:
+    """Whoever joined a moment ago may be asked by the next one before its copy has caught up."""
+    folder = FolderIdentity(cluster="kitchen", node=2, directory=b"2" * 16, is_founder=False)
+    me = Member(node=2, host="there", port=5, rack="", incarnation=1)
+    memory = MemoryBroker()
+    assert 2 not in memory.broker.committed_catalog.machine.brokers
+
+    async def go() -> Admission:
+        configs = (LinkConfig(), GossipConfig())
+        peering = Peering(folder, me, SECRET, configs, Turn(), supported())
+        peering.attach(memory.broker)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(peering.links.accept, "127.0.0.1", 0)
+        peering.start()
+        address = server.sockets[0].getsockname()
+        asking = loop.create_task(join(address, APPLICATION, SECRET, LinkConfig()))
+        try:
+            async with asyncio.timeout(5):
+                while not asking.done():
+                    memory.settle()
+                    await asyncio.sleep(0.001)
+            return asking.result()
+        finally:
+            asking.cancel()
+            server.close()
+            await peering.close()
+
+    admission = asyncio.run(go())
+    assert admission.cluster == "kitchen"
+    assert admission.peers[0] == KnownPeer(node=2, host="there", port=5, directory=b"2" * 16)
+
+
+def test_where_a_broker_says_it_is_counts_more_than_where_the_catalog_last_saw_it() -> None:
+    """Several brokers may come back elsewhere at once, and the catalog hears of one at a time."""
+    folder = FolderIdentity(cluster="kitchen", node=1, directory=b"1" * 16, is_founder=True)
+    me = Member(node=1, host="here", port=5, rack="", incarnation=1)
+    memory = MemoryBroker()
+
+    async def go() -> list[tuple[int, str, int]]:
+        configs = (LinkConfig(), GossipConfig())
+        peering = Peering(folder, me, SECRET, configs, Turn(), supported())
+        peering.attach(memory.broker)
+        peering.start()
+
+        def admit(name: bytes) -> int:
+            replies: list[Reply] = []
+            application = msgspec.structs.asdict(APPLICATION) | {"directory": name * 16}
+            memory.broker.ask(AdmitBroker(**application), replies.append)
+            memory.settle()
+            (reply,) = replies
+            assert isinstance(reply, Carried)
+            return reply.first_id
+
+        assert admit(b"1") == 1
+        moved = admit(b"2")
+        said = Member(node=moved, host="there", port=6, incarnation=7)
+        packet = encode_packet(Sync(sender=said, is_answer=True, news=()))
+        peering.gossiping.receive(memoryview(packet))
+        admit(b"3")
+        try:
+            return [(peer.node, peer.host, peer.port) for peer in peering.known]
+        finally:
+            await peering.close()
+
+    (second, third) = asyncio.run(go())
+    assert second[1:] == ("there", 6)
+    assert third[1:] == ("here", 9)

@@ -1,0 +1,18 @@
+"""Plays seeds of one world. What a single seed brings depends on every step that the code takes."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from kafkaesque.sim.many import Failure, Kind, try_seed
+
+STEPS = 6_000
+
+
+def play_seeds(world: Kind, seeds: Iterable[int]) -> Counter[str]:
+    """Play seeds that must not fail; return how often each thing happened in all of them."""
+    counts = Counter[str]()
+    for seed in seeds:
+        result = try_seed(seed, STEPS, world)
+        assert not isinstance(result, Failure), result.trace
+        counts.update(result.counts)
+    return counts

@@ -8,9 +8,12 @@ from kafkaesque.broker.partition.partition_errors import (
     RecordsRefused,
 )
 from kafkaesque.broker.partition.refusals import (
+    FIRST_MS_MAX,
     REFUSED_MAX,
     REFUSED_MS_MAX,
+    TAKEOVER_MS_MAX,
     BehindRefused,
+    FirstBatchMissing,
     Refusals,
 )
 from kafkaesque.broker.replication.watermark import Outcome
@@ -19,7 +22,7 @@ from kafkaesque.record.view import BatchView
 from kafkaesque.topic_settings import TopicSettings
 from kafkaesque.types import NodeId
 from tests.broker.nodes import THREE
-from tests.broker.partitions import PRODUCER, PartitionNode, numbered
+from tests.broker.partitions import PRODUCER, PartitionNode, build, numbered
 from tests.log.logs import HandClock
 
 LAST = (1 << 31) - 1
@@ -174,3 +177,65 @@ def test_only_so_many_producers_are_remembered() -> None:
     assert len(found.by_producer) == REFUSED_MAX
     assert PRODUCER in found.by_producer
     assert 0 not in found.by_producer
+
+
+def a_second_leader_of_three() -> PartitionNode:
+    """Elect a node in a term that is not the first one of its partition."""
+    node = a_leader_of_three()
+    node.stop_and_start()
+    node.elect()
+    return node
+
+
+def test_a_new_leader_waits_for_the_first_batch_of_an_unknown_producer() -> None:
+    """Only the leader before it had that batch, and librdkafka took a later one as proof of it."""
+    node = a_second_leader_of_three()
+    for sequence in (5, 6):
+        with pytest.raises((FirstBatchMissing, BehindRefused)):
+            node.send(numbered(sequence))
+    for sequence in (0, 1, 2, 3, 4, 5, 6):
+        node.send(numbered(sequence))
+    assert node.values() == [b"%d" % sequence for sequence in range(7)]
+
+
+def test_a_new_leader_gives_up_waiting_for_a_first_batch() -> None:
+    node = a_second_leader_of_three()
+    with pytest.raises(FirstBatchMissing):
+        node.send(numbered(5))
+    node.clock.ms += FIRST_MS_MAX - 1
+    with pytest.raises(FirstBatchMissing):
+        node.send(numbered(5))
+    node.clock.ms += 1
+    assert node.send(numbered(5))[0] == 0
+
+
+def test_a_leader_that_took_over_long_ago_accepts_any_first_batch() -> None:
+    node = a_second_leader_of_three()
+    node.clock.ms += TAKEOVER_MS_MAX
+    assert node.send(numbered(5))[0] == 0
+
+
+def test_the_first_leader_accepts_any_first_batch() -> None:
+    """A topic that was deleted and created again has producers that go on counting."""
+    node = a_leader_of_three()
+    assert node.send(numbered(5))[0] == 0
+
+
+def test_a_new_leader_does_not_wait_for_first_batches_of_known_producers() -> None:
+    node = a_leader_of_three()
+    node.send(numbered(0))
+    node.accepts(2, node.replica.raft.end)
+    node.stop_and_start()
+    node.elect()
+    assert node.send(numbered(1))[0] == 1
+
+
+def test_a_batch_of_a_transaction_waits_for_the_first_one_at_a_new_leader() -> None:
+    node = a_second_leader_of_three()
+    with pytest.raises(FirstBatchMissing):
+        node.partition.needs_check(BatchView(numbered(5)))
+
+
+def test_a_new_leader_accepts_batches_without_a_producer() -> None:
+    node = a_second_leader_of_three()
+    assert node.send(build(b"plain"))[0] == 0

@@ -270,4 +270,18 @@ CLUSTER_MUTANTS = (
         new="if False:",
         world=Kind.BROKERS,
     ),
+    Mutant(
+        name="a new leader accepts a batch that overtook the first one",
+        target=f"{_REFUSALS}.took_over",
+        old="self.is_new_leader = term > FIRST_TERM",
+        new="self.is_new_leader = False",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a new leader waits for a first batch without end",
+        target=f"{_REFUSALS}._lacks_first",
+        old="return now_ms - known.begun_ms < FIRST_MS_MAX",
+        new="return True",
+        world=Kind.BROKERS,
+    ),
 )

@@ -30,7 +30,16 @@ INHERITED: Mapping[str, tuple[ErrorCode, frozenset[str]]] = {
     ),
     "another replica leads, or this one does soon: clients look for the leader and try again": (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        frozenset({"BehindRefused", "LeaderNotReady", "NotFilled", "NotHere", "NotLeader"}),
+        frozenset(
+            {
+                "BehindRefused",
+                "FirstBatchMissing",
+                "LeaderNotReady",
+                "NotFilled",
+                "NotHere",
+                "NotLeader",
+            }
+        ),
     ),
     "what moves of replicas meet: they try again by themselves, and no client is told": (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,

@@ -8,7 +8,9 @@ import pytest
 
 from bench.field.processes import NotStarted, ServerProcess, free_port, halves, pinned, tree
 
-BURNED_SECONDS = 0.2
+BURNED_SECONDS = 0.5
+COUNTED_SECONDS = 0.4
+"""The kernel counts ticks of 10 ms and drops what is left over of each process."""
 
 _BURN = f"import time\nwhile time.process_time() < {BURNED_SECONDS}: pass"
 _SERVE = """
@@ -22,10 +24,12 @@ signal.pause()
 def test_the_time_of_children_that_have_ended_is_counted(tmp_path: Path) -> None:
     port = free_port()
     process = ServerProcess([sys.executable, "-c", _SERVE, str(port), _BURN], tmp_path)
-    process.await_port(port)
-    assert process.cpu_seconds() >= BURNED_SECONDS
-    assert process.resident_bytes() > 1_000_000
-    process.stop()
+    try:
+        process.await_port(port)
+        assert process.cpu_seconds() >= COUNTED_SECONDS
+        assert process.resident_bytes() > 1_000_000
+    finally:
+        process.stop()
     assert process.resident_bytes() == 0
 
 

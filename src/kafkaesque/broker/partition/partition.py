@@ -77,6 +77,7 @@ class Partition:
         replica.on_serving.append(self._on_serving)
         if replica.is_serving:
             self.producers.serving_changed()
+            self._refusals.took_over(self.term)
 
     def configure(self, settings: TopicSettings) -> None:
         """Apply new settings; those of the log take effect with its next append.
@@ -222,8 +223,9 @@ class Partition:
 
     def _check_order(self, view: BatchView) -> RememberedBatch | None:
         """Return the batch that `view` repeats; raises if its sequence is out of order."""
-        if self._refusals.by_producer:
-            return self._refusals.check(view, self.producers.known)
+        refusals = self._refusals
+        if refusals.by_producer or refusals.is_new_leader:
+            return refusals.check(view, self.producers.known)
         return self.producers.check(view)
 
     def has_open(self, view: BatchView) -> bool:
@@ -451,6 +453,8 @@ class Partition:
 
     def _on_serving(self) -> None:
         self.producers.serving_changed()
+        if self.replica.is_serving:
+            self._refusals.took_over(self.term)
         self._wake()
 
     def _wake(self) -> None:

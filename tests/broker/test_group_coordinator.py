@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from kafkaesque.broker.coordination.coordinator import BATCH_BYTES, CoordinatorLoading
 from kafkaesque.broker.coordination.coordinators import Coordinators, partition_of
 from kafkaesque.broker.coordination.group_coordinator import GroupCoordinator
+from kafkaesque.broker.machine_hosting.coordinator import BATCH_BYTES, CoordinatorLoading
 from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
 from kafkaesque.broker.partition.transaction_ports import Marker
 from kafkaesque.config import LogConfig

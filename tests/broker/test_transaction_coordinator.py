@@ -205,7 +205,7 @@ def test_a_replica_that_follows_saves_the_state_too() -> None:
 def test_what_a_new_driver_takes_back_is_written_with_its_registration_or_not_at_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kafkaesque.broker.coordination.coordinator.BATCH_BYTES", 1)
+    monkeypatch.setattr("kafkaesque.broker.machine_hosting.coordinator.BATCH_BYTES", 1)
     led = Led()
     log = led.node.replica.log
     register = RegisterDriver(query="q", sink="s")

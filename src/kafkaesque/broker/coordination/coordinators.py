@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from kafkaesque.broker.cluster.serving_waits import Slot
-from kafkaesque.broker.coordination.coordinator import Coordinator
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.errors import KafkaesqueError, NotCoordinator, TopicExists
 

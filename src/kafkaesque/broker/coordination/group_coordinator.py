@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kafkaesque.broker.coordination.coordinator import Coordinator, lost
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator, lost
 from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.partition.producers import NO_NUMBER
 from kafkaesque.broker.partition.transaction_ports import Guards, Marker

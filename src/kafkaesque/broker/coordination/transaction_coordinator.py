@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kafkaesque.broker.coordination.coordinator import Coordinator, lost
 from kafkaesque.broker.coordination.producer_ids import Give
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator, lost
 from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.partition.partition_errors import StaleProducerEpoch
 from kafkaesque.broker.partition.transaction_ports import Marker, MarkerWriter

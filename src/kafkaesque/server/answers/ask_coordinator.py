@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kafkaesque.broker.coordination.coordinator import Coordinator
 from kafkaesque.broker.coordination.transaction_coordinator import TransactionCoordinator
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator
 from kafkaesque.broker.partition.transaction_ports import Check
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.decision import Command

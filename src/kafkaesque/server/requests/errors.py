@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from kafkaesque import errors
-from kafkaesque.broker.coordination.coordinator import CoordinatorLoading
 from kafkaesque.broker.fetch import InconsistentTopicId
+from kafkaesque.broker.machine_hosting.coordinator import CoordinatorLoading
 from kafkaesque.broker.partition import partition_errors
 from kafkaesque.log import errors as log_errors
 from kafkaesque.machines.catalog import catalog_errors

@@ -94,8 +94,9 @@ class Coordinator(Generic[M]):
 
         def done(outcome: Outcome) -> None:
             is_committed = outcome is Outcome.COMMITTED
+            failure = self._lost if records else self._not_now
             for to, answer in replies:
-                to(answer if is_committed else self._lost() if records else self._not_now())
+                to(answer if is_committed else failure())
             if records and is_committed:
                 self._on_committed()
 

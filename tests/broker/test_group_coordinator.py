@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kafkaesque.broker.coordination.coordinators import Coordinators, partition_of
+from kafkaesque.broker.coordination.coordinators import Coordinators, Ready, partition_of
 from kafkaesque.broker.coordination.group_coordinator import GroupCoordinator
 from kafkaesque.broker.machine_hosting.coordinator import BATCH_BYTES, CoordinatorLoading
 from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
@@ -269,11 +269,11 @@ def test_the_topic_is_made_once_however_many_ask() -> None:
 
 
 def test_what_stands_in_the_way_is_told_and_the_next_one_tries_again() -> None:
-    attempts: list[object] = []
+    attempts: list[Ready] = []
 
-    def create(answer: object) -> None:
+    def create(answer: Ready) -> None:
         attempts.append(answer)
-        raise DiskFailed("no")
+        answer(DiskFailed("no"))
 
     coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
     told: list[KafkaesqueError | None] = []
@@ -284,8 +284,8 @@ def test_what_stands_in_the_way_is_told_and_the_next_one_tries_again() -> None:
 
 
 def test_a_topic_that_is_being_opened_is_waited_for() -> None:
-    def create(_: object) -> None:
-        raise TopicExists("it is on its way")
+    def create(answer: Ready) -> None:
+        answer(TopicExists("it is on its way"))
 
     coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
     told: list[KafkaesqueError | None] = []
@@ -295,13 +295,12 @@ def test_a_topic_that_is_being_opened_is_waited_for() -> None:
     assert told == [None]
 
 
-def test_a_topic_that_was_decided_on_and_never_came_is_made_by_the_next_one_who_asks() -> None:
-    attempts: list[object] = []
+def test_a_topic_that_is_not_here_yet_is_asked_for_by_every_caller() -> None:
+    attempts: list[Ready] = []
 
-    def create(answer: object) -> None:
+    def create(answer: Ready) -> None:
         attempts.append(answer)
-        if len(attempts) == 1:
-            raise TopicExists("it is decided, and leadership is lost before it is committed")
+        answer(TopicExists("it is on its way"))
 
     coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
     told: list[KafkaesqueError | None] = []

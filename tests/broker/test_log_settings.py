@@ -315,7 +315,7 @@ def test_the_catalog_does_not_grow_with_its_changes() -> None:
     machine.topic("orders")
     for number in range(300):
         records = machine.broker.catalog.give_producer_ids(1)
-        machine.broker._catalog.write(records, lambda _: None)
+        machine.broker._catalog._host.write(records, lambda _: None)
         machine.broker.flush()
         machine.sync()
         if number % 10 == 0:

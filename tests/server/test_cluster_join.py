@@ -9,7 +9,7 @@ import pytest
 from kafkaesque.broker.storage.identity import FolderIdentity, KnownPeer
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.gossip.messages import Member, Sync
-from kafkaesque.machines.catalog.catalog_commands import AdmitBroker, Carried, Reply
+from kafkaesque.machines.catalog.catalog_commands import AdmitBroker, Carried, CatalogAnswer
 from kafkaesque.machines.catalog.features import supported
 from kafkaesque.net.gossip_codec import encode_packet
 from kafkaesque.net.ports import Question
@@ -224,13 +224,13 @@ def test_where_a_broker_says_it_is_counts_more_than_where_the_catalog_last_saw_i
         peering.start()
 
         def admit(name: bytes) -> int:
-            replies: list[Reply] = []
+            answers: list[CatalogAnswer] = []
             application = msgspec.structs.asdict(APPLICATION) | {"directory": name * 16}
-            memory.broker.ask(AdmitBroker(**application), replies.append)
+            memory.broker.ask(AdmitBroker(**application), answers.append)
             memory.settle()
-            (reply,) = replies
-            assert isinstance(reply, Carried)
-            return reply.first_id
+            (answer,) = answers
+            assert isinstance(answer, Carried)
+            return answer.first_id
 
         assert admit(b"1") == 1
         moved = admit(b"2")

@@ -8,8 +8,13 @@ from functools import partial
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.entry import Voters
-from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.catalog.catalog_commands import AdmitBroker, Carried, DrainBroker, Reply
+from kafkaesque.machines.catalog.catalog_commands import (
+    AdmitBroker,
+    Carried,
+    CatalogAnswer,
+    DrainBroker,
+    Reply,
+)
 from kafkaesque.machines.catalog.features import supported
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.machines.catalog.layout import Host, layout_of
@@ -52,14 +57,13 @@ class Growth:
         if able:
             command, directory = self._application(), self._directory
 
-            def replied(reply: Reply) -> None:
-                if isinstance(reply, Carried):
-                    self._admitted(reply.first_id, directory)
+            def answered(answer: CatalogAnswer) -> None:
+                if isinstance(answer, Carried):
+                    self._admitted(answer.first_id, directory)
+                else:
+                    world.count(f"refused: {type(answer).__name__}")
 
-            try:
-                world.ask_broker(world.chance.choice(able), lambda b: b.ask(command, replied))
-            except KafkaesqueError as error:
-                world.count(f"refused: {type(error).__name__}")
+            world.ask_broker(world.chance.choice(able), lambda b: b.ask(command, answered))
 
     def _application(self) -> AdmitBroker:
         node = len(self._world.nodes) + 1

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from kafkaesque.broker.cluster.peers import ReplyTo
-from kafkaesque.errors import KafkaesqueError, LogError
+from kafkaesque.errors import LogError
 from kafkaesque.events import Events, LostBrokersDrained, LostBrokersKept, LostBrokersUnreadable
 from kafkaesque.log.checked_file import CheckedFile
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.machines.catalog.catalog import Catalog
-from kafkaesque.machines.catalog.catalog_commands import Command, DrainBroker
+from kafkaesque.machines.catalog.catalog_commands import AskCatalog, DrainBroker
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.types import NodeId
 
@@ -55,7 +54,7 @@ class LostBrokers:
         self,
         disk: Disk,
         catalog: Callable[[], Catalog],
-        ask: Callable[[Command, ReplyTo], None],
+        ask: AskCatalog,
         events: Events,
     ) -> None:
         self._disk = disk
@@ -85,10 +84,7 @@ class LostBrokers:
             self._forget()
             return
         for node in left:
-            try:
-                self._ask(DrainBroker(node=node, is_draining=True), _ignore)
-            except KafkaesqueError:
-                return  # the catalog has no leader yet
+            self._ask(DrainBroker(node=node, is_draining=True), _ignore)
 
     def _forget(self) -> None:
         self._events.tell(LostBrokersDrained(nodes=tuple(sorted(self._waiting))))

@@ -1,20 +1,17 @@
 """What a broker needs of the others: small synchronous ports, whatever the transport."""
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 from kafkaesque.broker.cluster.calls import CallKind
 from kafkaesque.broker.cluster.wall_clocks import ClockTold
 from kafkaesque.broker.replication.leader_table import LeadersTold
-from kafkaesque.machines.catalog.catalog_commands import Refused, Reply, Unknown
+from kafkaesque.machines.catalog.catalog_commands import Refused, Unknown
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import GroupId, NodeId
 
-__all__ = ["Beat", "Message", "NoPeers", "Peers", "ReplyTo"]
-
-ReplyTo: TypeAlias = Callable[[Reply], None]
-"""Called once with the outcome of a command."""
+__all__ = ["Beat", "Message", "NoPeers", "Peers"]
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -16,14 +16,20 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from kafkaesque.broker.cluster.calls import TRANSACTION
-from kafkaesque.broker.cluster.peers import Peers, ReplyTo
+from kafkaesque.broker.cluster.peers import Peers
 from kafkaesque.broker.coordination.transactions import STATE_TOPIC, BrokerTransactions
 from kafkaesque.broker.machine_hosting.machine_follower import MachineFollower
 from kafkaesque.broker.partition.transaction_ports import Check, Checked, Marker, Told
 from kafkaesque.broker.replication.leader_table import Leader
-from kafkaesque.errors import KafkaesqueError, NotCoordinator, OutcomeUnknown, UnknownTopic
+from kafkaesque.errors import NotCoordinator, OutcomeUnknown, UnknownTopic
 from kafkaesque.machines.catalog.catalog import Catalog
-from kafkaesque.machines.catalog.catalog_commands import Carried, Command, Reply, TakeProducerIds
+from kafkaesque.machines.catalog.catalog_commands import (
+    AnswerTo,
+    Carried,
+    CatalogAnswer,
+    CatalogCommand,
+    TakeProducerIds,
+)
 from kafkaesque.machines.catalog.group_names import group_of
 from kafkaesque.machines.transactions.transaction_commands import Producer
 from kafkaesque.machines.transactions.transaction_questions import (
@@ -68,7 +74,7 @@ class House(Protocol):
         """Return the broker that coordinates an id."""
         ...
 
-    def ask(self, command: Command, reply: ReplyTo) -> None:
+    def ask(self, command: CatalogCommand, to: AnswerTo) -> None:
         """Have the catalog changed."""
         ...
 
@@ -172,18 +178,15 @@ class TransactionCarrier:
             return  # it will be retried
         self._looked_for.add(topic_id)
 
-        def replied(reply: Reply) -> None:
-            if not isinstance(reply, Carried):
+        def answered(answer: CatalogAnswer) -> None:
+            if not isinstance(answer, Carried):
                 self._looked_for.discard(topic_id)
                 return
             copy = self._house.committed_catalog
-            copy.when_applied(reply.end, partial(self._looked, reply.end, place, told))
+            copy.when_applied(answer.end, partial(self._looked, answer.end, place, told))
 
-        try:
-            # The broker that carries it out leads the catalog, and has all earlier decisions.
-            self._house.ask(TakeProducerIds(count=1), replied)
-        except KafkaesqueError:
-            self._looked_for.discard(topic_id)
+        # The broker that carries it out leads the catalog, and has all earlier decisions.
+        self._house.ask(TakeProducerIds(count=1), answered)
 
     def _looked(self, end: int, place: Place, told: Told) -> None:
         topic_id = place[0]

@@ -6,7 +6,7 @@ behind it, in slices; until then it takes no commands. A replica that stops lead
 machine, because it may hold what will never be committed.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from kafkaesque.broker.machine_hosting.machine_saver import Live, MachineSaver, trim_covered
@@ -19,7 +19,6 @@ from kafkaesque.machines.machine import Machine, MachineRecord
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.slices import Sliced
-from kafkaesque.types import NodeId, Offset
 
 M = TypeVar("M", bound=Machine)
 
@@ -77,16 +76,6 @@ class MachineHost(Generic[M]):
         leading with the same machine, and the log has none of it.
         """
         return self._machine is not None and self._replica.may_propose
-
-    @property
-    def voters(self) -> Collection[NodeId]:
-        """The voters on the machine's decisions."""
-        return self._replica.raft.voters.voters
-
-    @property
-    def end_offset(self) -> Offset:
-        """The offset that the next record gets."""
-        return self._replica.log.end_offset
 
     def write(self, records: Sequence[MachineRecord], done: Done) -> None:
         """Append and apply the machine's decision; `done` gets its outcome."""

@@ -20,15 +20,15 @@ from kafkaesque.broker.cluster.wall_clocks import ClockTold
 from kafkaesque.broker.replication.leader_table import LeadersTold
 from kafkaesque.broker.storage.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
-from kafkaesque.errors import KafkaesqueError, LinkError
+from kafkaesque.errors import LinkError, OutcomeUnknown
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
 from kafkaesque.machines.catalog.catalog import removed_text
 from kafkaesque.machines.catalog.catalog_commands import (
     AdmitBroker,
     Carried,
+    CatalogAnswer,
     Refused,
-    Reply,
     Unknown,
     to_refusal,
 )
@@ -359,23 +359,18 @@ class Peering:
             levels=asked.levels,
         )
 
-        def replied(reply: Reply) -> None:
-            match reply:
+        def answered(answer: CatalogAnswer) -> None:
+            match answer:
                 case Carried(first_id=node):
                     question.reply(self._admission(node))
-                case Refused(error=UnsupportedLevel.__name__, text=text):
-                    question.reply(_refusal(text))
-                case Refused(text=text):
-                    question.refuse(text)
-                case Unknown():
+                case UnsupportedLevel():
+                    question.reply(_refusal(str(answer)))
+                case OutcomeUnknown():
                     question.refuse("the cluster has no leader at the moment")
+                case error:
+                    question.refuse(str(error))
 
-        try:
-            self._broker.ask(command, replied)
-        except UnsupportedLevel as error:
-            question.reply(_refusal(str(error)))
-        except KafkaesqueError as error:
-            question.refuse(str(error) or "the cluster has no leader at the moment")
+        self._broker.ask(command, answered)
 
     def _admits(self, node: NodeId | None, directory: bytes) -> str | None:
         """Return why a broker may not have a link; a removed one is refused forever."""

@@ -53,6 +53,7 @@ from kafkaesque.broker.storage.identity import new_cluster_id
 from kafkaesque.broker.storage.salvage import Remembered, remembered
 from kafkaesque.broker.storage.store import Store
 from kafkaesque.broker.topic_hosting import Hosting
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
 from kafkaesque.entry import Voters
@@ -136,7 +137,7 @@ class Broker:
             self._registering = Registering(
                 node, membership, session, self.supports, self.ask, failed
             )
-        self.on_catalog: Callable[[], None] = _ignore
+        self.on_catalog: Callable[[], None] = ignore
         """Called when this broker's copy of the catalog has changed."""
         self._is_started = False
         self._waits = ServingWaits(self.leaders, self.replicas.is_reachable)
@@ -267,7 +268,7 @@ class Broker:
                 first.members,
                 self.events,
             )
-            self._caretaker.on_moves = lambda moves: self._changes.decide(moves, _ignore)
+            self._caretaker.on_moves = lambda moves: self._changes.decide(moves, ignore)
         if replica.raft.voters.voters == (self.node,):
             replica.campaign()
 
@@ -603,7 +604,7 @@ class Broker:
             given = self._membership.cluster if self._membership is not None else ""
             cluster_id = given or new_cluster_id(self._new_id())
             begun = [*catalog.name_cluster(cluster_id), *first_features(self.supports)]
-            self._catalog.write(begun, _ignore)
+            self._catalog.write(begun, ignore)
         if self._registering is None:
             self._committed.catch_up()
             self._start_topics()
@@ -653,7 +654,3 @@ class Broker:
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")
-
-
-def _ignore(*_: object) -> None:
-    """The default: does nothing."""

@@ -12,6 +12,7 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.partition.transaction_ports import Check
 from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog.catalog import Topic
 from kafkaesque.machines.groups.group_commands import (
@@ -276,7 +277,7 @@ class Transactor(Living):
             coordinator = broker.coordinators.of(self.name)
             coordinator.ask(FetchOffsets(group=self.name), reply)
 
-        self._at(self._coordinator(self.name, OFFSETS_TOPIC), ask, lambda _: None)
+        self._at(self._coordinator(self.name, OFFSETS_TOPIC), ask, ignore)
 
     def _topic(self, name: str) -> Topic | None:
         machine = self._any()

@@ -16,6 +16,7 @@ from kafkaesque.broker.cluster.absences import Absences
 from kafkaesque.broker.cluster.catalog_voters import CatalogVoters
 from kafkaesque.broker.machine_hosting.machine_host import MachineHost
 from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.cluster_config import ClusterConfig
 from kafkaesque.errors import KafkaesqueError
@@ -54,7 +55,7 @@ class Caretaker:
         first: Iterable[NodeId],
         events: Events,
     ) -> None:
-        self.on_moves: Callable[[MovePartitions], None] = _ignore
+        self.on_moves: Callable[[MovePartitions], None] = ignore
         """Called with every command that starts moves; may raise the catalog's errors."""
         self._node = replica.raft.node
         self._host = host
@@ -142,7 +143,3 @@ class Caretaker:
                 self._events.tell(MovesNotBegun(topic=name, reason=str(error)))
                 return
             self._events.tell(MovesBegun(topic=name, count=len(wanted)))
-
-
-def _ignore(_: MovePartitions) -> None:
-    """The default: starts none."""

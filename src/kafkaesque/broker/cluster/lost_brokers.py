@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from kafkaesque.broker.cluster.peers import ReplyTo
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import KafkaesqueError, LogError
 from kafkaesque.events import Events, LostBrokersDrained, LostBrokersKept, LostBrokersUnreadable
 from kafkaesque.log.checked_file import CheckedFile
@@ -86,7 +87,7 @@ class LostBrokers:
             return
         for node in left:
             try:
-                self._ask(DrainBroker(node=node, is_draining=True), _ignore)
+                self._ask(DrainBroker(node=node, is_draining=True), ignore)  # the catalog shows it
             except KafkaesqueError:
                 return  # the catalog has no leader yet
 
@@ -99,7 +100,3 @@ class LostBrokers:
                 self._disk.sync_now([], [CATALOG_GROUP])
         except LogError as error:  # then the next run finds nothing to do
             self._events.tell(LostBrokersKept(reason=str(error)))
-
-
-def _ignore(*_: object) -> None:
-    """The catalog will show it."""

@@ -14,6 +14,7 @@ from kafkaesque.broker.replication.damage_notes import DamageNotes
 from kafkaesque.broker.replication.in_sync import InSync
 from kafkaesque.broker.replication.state_transfer import Giving, StateSource, Taking
 from kafkaesque.broker.replication.watermark import Copies, Done, Outcome, Watermark
+from kafkaesque.callbacks import ignore
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, LogError, NotLeader
@@ -83,13 +84,13 @@ class Replica:
         """Called when this replica starts or stops serving clients, in no particular order."""
         self.on_announced: list[Callable[[], None]] = []
         """Called after all of `on_serving`, when everything is ready."""
-        self.on_in_sync: Callable[[], None] = _ignore
+        self.on_in_sync: Callable[[], None] = ignore
         """Called when the set of replicas in sync with this leader changes."""
         self.on_commit: list[Callable[[], None]] = []
         """Called when more is committed."""
         self.on_installed: list[Callable[[], None]] = []
         """Called when the log restarts at a later start, before anything is committed."""
-        self.on_stopped: Callable[[], None] = _ignore
+        self.on_stopped: Callable[[], None] = ignore
         """Called when this replica stops because its log failed."""
         self.in_sync: InSync | None = None
         """The in-sync replicas, while this one leads."""
@@ -512,10 +513,6 @@ def _is_sound(request: AppendRequest) -> bool:
 def _call(listeners: Iterable[Callable[[], None]]) -> None:
     for listener in listeners:
         listener()
-
-
-def _ignore() -> None:
-    """The default: does nothing."""
 
 
 def _always(_: NodeId) -> bool:

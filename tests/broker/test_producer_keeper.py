@@ -6,7 +6,6 @@ from kafkaesque.ages import Ages
 from kafkaesque.broker.cluster.wall_clocks import ClockTold, WallClocks
 from kafkaesque.broker.partition.partition_errors import OutOfOrderSequence
 from kafkaesque.broker.partition.producer_keeper import SNAPSHOTS_KEPT
-from kafkaesque.broker.partition.transaction_ports import Marker
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.config import HousekeepingConfig, ProducerConfig
 from kafkaesque.entry import Entry, TermOpened
@@ -14,6 +13,7 @@ from kafkaesque.errors import LeaderNotReady, NotLeader
 from kafkaesque.log.compaction import CompactionRules, compact
 from kafkaesque.log.producer_snapshot import snapshot_offsets, write_snapshot
 from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_questions import Marker
 from kafkaesque.raft.messages import VoteRequest, VoteResponse
 from kafkaesque.record.build import ProducerStamp, build_batch
 from kafkaesque.record.control import ControlType, build_control_batch
@@ -158,7 +158,13 @@ def test_a_leader_from_whom_nobody_reads_forgets_the_ends_of_transactions_once_c
         producer = Producer(number, 0)
         batch = memoryview(transactional(0, b"x", producer=producer))
         node.partition.append(batch, lambda _: None, verified=1)
-        marker = Marker(producer=producer, is_commit=True, coordinator_term=1, number=1)
+        marker = Marker(
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            is_commit=True,
+            coordinator_term=1,
+            number=1,
+        )
         node.partition.end_transaction(marker, lambda _: None)
     node.upkeep()
     assert ended_count(node) == ENDED, "none of them is committed"

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from kafkaesque.broker.coordination.coordinator import Coordinator
 from kafkaesque.broker.coordination.transaction_coordinator import TransactionCoordinator
-from kafkaesque.broker.partition.transaction_ports import Check
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.decision import Command
 from kafkaesque.machines.transactions.transaction_commands import OfSink, OfTransaction
+from kafkaesque.machines.transactions.transaction_questions import Check
 from kafkaesque.server.requests.session import Session
 from kafkaesque.transactional_ids import query_key
 

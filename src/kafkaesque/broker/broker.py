@@ -87,7 +87,7 @@ from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS
 from kafkaesque.transactional_ids import hashed_part
-from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
+from kafkaesque.types import GroupId, NodeId, Offset
 
 __all__ = ["Answer", "Broker"]
 
@@ -271,11 +271,6 @@ class Broker:
             self._caretaker.on_moves = lambda moves: self._changes.decide(moves, ignore)
         if replica.raft.voters.voters == (self.node,):
             replica.campaign()
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether this broker may have forgotten groups, as on an old copy of its folder."""
-        return self._store.journal.doubted_term != NO_TERM
 
     def tick(self) -> None:
         """Advance one tick."""

@@ -182,11 +182,6 @@ class PosixDisk:
         self._descriptors = Descriptors(self._root_descriptor, open_files_max)
         self._syncfs = load_syncfs()
 
-    @property
-    def open_files(self) -> int:
-        """How many files hold a descriptor now."""
-        return len(self._descriptors)
-
     def lock(self) -> None:
         """Keep other processes out of the folder until `close`; raises FolderInUse."""
         assert self._lock_descriptor < 0, "locked already"

@@ -92,8 +92,6 @@ class PosixFile:
                 if count == 0:
                     raise OSError(errno.EIO, "the disk accepts no bytes", self._node.location)
                 done += count
-        self._disk.writes += 1
-        self._disk.bytes_written += length
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
@@ -162,9 +160,6 @@ class PosixDisk:
     ) -> None:
         self.reads = 0
         self.bytes_read = 0
-        self.writes = 0
-        self.bytes_written = 0
-        self.syncs = 0
         self._root = root
         self._post = post
         self._nodes: dict[str, Node] = {}
@@ -402,7 +397,6 @@ class PosixDisk:
     # Syncs.
 
     def _begin(self, files: Sequence[File], folders: Sequence[str]) -> _Round:
-        self.syncs += 1
         work = _Round()
         nodes = []
         for node in self._nodes_of(files):

@@ -101,7 +101,6 @@ class Replica:
         """Whether the core has proposals that are not carried out yet."""
         self._shown_commit: Index = -1
         self._shown_offset: Offset = 0
-        self.refused_batches = 0
         self._journal = journal
         self._flusher = flusher
         self._send = send
@@ -174,7 +173,7 @@ class Replica:
             return
         match message:
             case AppendRequest() if not _is_sound(message):
-                self.refused_batches += 1
+                pass
             case StateRequest() | StatePiece():
                 self._step_state(message)
             case InstallRequest(state=state) if state is not None and self._lacks(message):

@@ -16,6 +16,7 @@ from kafkaesque.log.retention import RetentionRules
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
 from kafkaesque.topic_settings import UNLIMITED, CleanupPolicy, FlushPolicy, TopicSettings
+from tests.broker.no_peers import MEMBERSHIP
 from tests.broker.nodes import ALONE, Node, a_batch
 from tests.heard import Heard
 from tests.log.logs import HandClock
@@ -43,7 +44,7 @@ class ABroker:
         self.later.take_slices(store.slices)
         chance = random.Random(2)
         config = BrokerConfig()
-        self.broker = Broker(1, store, self.clock, chance, config, self.failures.append)
+        self.broker = Broker(1, store, self.clock, chance, config, self.failures.append, MEMBERSHIP)
         self.broker.start(lambda: ready.append(True))
         self.sync()
         assert ready

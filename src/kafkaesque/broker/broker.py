@@ -15,7 +15,7 @@ from kafkaesque.broker.cluster.live_settings import LiveSettings
 from kafkaesque.broker.cluster.lost_brokers import LostBrokers
 from kafkaesque.broker.cluster.membership import Membership, Registering
 from kafkaesque.broker.cluster.mover import MoveProgress, Mover
-from kafkaesque.broker.cluster.peers import NoPeers, Peers, ReplyTo
+from kafkaesque.broker.cluster.peers import ReplyTo
 from kafkaesque.broker.cluster.refills import Refills
 from kafkaesque.broker.cluster.repairs import Repairs
 from kafkaesque.broker.cluster.replica_set import ReplicaSet
@@ -56,7 +56,6 @@ from kafkaesque.broker.topic_hosting import Hosting
 from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
-from kafkaesque.entry import Voters
 from kafkaesque.errors import LogError, NotLeader, OutcomeUnknown
 from kafkaesque.events import Events
 from kafkaesque.log.errors import CorruptLog
@@ -99,9 +98,8 @@ A = TypeVar("A")
 class Broker:
     """The broker of one node. `start` opens everything; call `tick` regularly.
 
-    Without a membership it is alone. With one it belongs to a cluster: messages to other brokers go
-    out through `membership.peers`; theirs come in through `deliver`, `receive_beat`,
-    `receive_leaders` and `answer`.
+    Messages to other brokers go out through `membership.peers`; theirs come in through `deliver`,
+    `receive_beat`, `receive_leaders` and `answer`.
     """
 
     def __init__(
@@ -112,7 +110,7 @@ class Broker:
         chance: random.Random,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
-        membership: Membership | None = None,
+        membership: Membership,
     ) -> None:
         self.node = node
         self.live = LiveSettings(config, store.events)
@@ -126,17 +124,13 @@ class Broker:
         self._chance = chance
         self._failed = failed
         session = 1 + chance.getrandbits(60)
-        self._peers: Peers = NoPeers() if membership is None else membership.peers
+        self._peers = membership.peers
         self.replicas = ReplicaSet(node, session, store, config.raft, chance, self._peers)
         self.leaders = self.replicas.leaders
         self._membership = membership
         self.supports = supported(config.cluster.catalog_version_max)
         """The lowest and highest level of each feature that this broker supports."""
-        self._registering: Registering | None = None
-        if membership is not None:
-            self._registering = Registering(
-                node, membership, session, self.supports, self.ask, failed
-            )
+        self._registering = Registering(node, membership, session, self.supports, self.ask, failed)
         self.on_catalog: Callable[[], None] = ignore
         """Called when this broker's copy of the catalog has changed."""
         self._is_started = False
@@ -170,9 +164,8 @@ class Broker:
         """Whether its copy of the catalog is open; it is unless its log is damaged."""
         self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
         self.transactions = BrokerTransactions(self, self._create_state_topic)
-        if membership is not None:
-            carrier = TransactionCarrier(self, self._peers)
-            self.transactions.desk = self.transactions.markers = carrier
+        carrier = TransactionCarrier(self, self._peers)
+        self.transactions.desk = self.transactions.markers = carrier
         self._hosting = Hosting(
             self.replicas,
             self.coordinators,
@@ -184,7 +177,6 @@ class Broker:
             failed,
             self.next_producer_id,
             self.refills,
-            is_alone=membership is None,
         )
         self._known = Catalog(self.supports)
         self.topics = Topics(
@@ -213,11 +205,7 @@ class Broker:
                 raise
 
     def _open_catalog(self) -> Replica:
-        return self.replicas.open(CATALOG_GROUP, self._first_voters(), has_machine=True)
-
-    def _first_voters(self) -> Voters:
-        alone = Voters(voters=(self.node,))
-        return alone if self._membership is None else self._membership.voters
+        return self.replicas.open(CATALOG_GROUP, self._membership.voters, has_machine=True)
 
     def _begin_refilled(self) -> None:
         try:
@@ -227,7 +215,6 @@ class Broker:
 
     def _begin(self, replica: Replica) -> None:
         """Follow the catalog, whose log is open."""
-        first = self._first_voters()
         replica.raft.announces_commits = True
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
@@ -257,18 +244,17 @@ class Broker:
         )
         self.has_catalog = True
         self.replicas.tell_of_leading(replica)
-        if self._membership is not None:
-            self._caretaker = Caretaker(
-                replica,
-                self._catalog,
-                self.replicas,
-                self._clock,
-                self._chance,
-                self.config.cluster,
-                first.members,
-                self.events,
-            )
-            self._caretaker.on_moves = lambda moves: self._changes.decide(moves, ignore)
+        self._caretaker = Caretaker(
+            replica,
+            self._catalog,
+            self.replicas,
+            self._clock,
+            self._chance,
+            self.config.cluster,
+            self._membership.voters.members,
+            self.events,
+        )
+        self._caretaker.on_moves = lambda moves: self._changes.decide(moves, ignore)
         if replica.raft.voters.voters == (self.node,):
             replica.campaign()
 
@@ -278,10 +264,10 @@ class Broker:
         self.refills.tick()
         if not self.has_catalog:
             return
-        if self._registering is not None and not self._is_started:
-            self._registering.tick()
         if self._is_started:
             self._lost.tick()
+        else:
+            self._registering.tick()
         self.topics.tick()
         self._mover.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
@@ -301,8 +287,6 @@ class Broker:
         self.sweep.step()
 
     def _others(self) -> list[NodeId]:
-        if self._membership is None:
-            return []
         known = {*self._membership.voters.members, *self._known.brokers}
         # Until something is committed the catalog is empty, yet brokers must meet to elect a
         # leader.
@@ -596,14 +580,10 @@ class Broker:
     def _on_catalog(self, catalog: Catalog) -> None:
         """Start to lead the catalog."""
         if catalog.cluster_id is None:
-            given = self._membership.cluster if self._membership is not None else ""
-            cluster_id = given or new_cluster_id(self._new_id())
+            cluster_id = self._membership.cluster or new_cluster_id(self._new_id())
             begun = [*catalog.name_cluster(cluster_id), *first_features(self.supports)]
             self._catalog.write(begun, ignore)
-        if self._registering is None:
-            self._committed.catch_up()
-            self._start_topics()
-        elif not self._is_started:
+        if not self._is_started:
             self._registering.try_now()
 
     def _on_applied(self) -> None:
@@ -614,7 +594,7 @@ class Broker:
             if self.node in removed:
                 self._failed(LogError(removed_text(self.node)))
         self._follow_settings()
-        if self._registering is not None and self._registering.is_done(self._committed.machine):
+        if self._registering.is_done(self._committed.machine):
             self._start_topics()
         self.topics.follow()
         self.on_catalog()

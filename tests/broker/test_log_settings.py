@@ -10,7 +10,7 @@ from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.broker.replication.log_settings import internal, retention_rules
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.broker.storage.store import Store
-from kafkaesque.config import BrokerConfig, LogConfig
+from kafkaesque.config import BrokerConfig, LogConfig, ProducerConfig
 from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.retention import RetentionRules
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
@@ -97,7 +97,7 @@ def test_what_machines_live_on_is_synced_and_never_expires_whatever_is_set() -> 
     assert (found.retention_ms, found.retention_bytes) == (UNLIMITED, UNLIMITED)
     assert found.segment_bytes == LogConfig().internal_segment_bytes_max
     node = Node(ALONE)
-    partition = Partition(node.replica, wild, HandClock(), is_internal=True)
+    partition = Partition(node.replica, wild, HandClock(), ProducerConfig(), is_internal=True)
     assert partition.settings.flush_policy is FlushPolicy.ALWAYS
 
 

@@ -57,12 +57,12 @@ class Partition:
         replica: Replica,
         settings: TopicSettings,
         clock: Clock,
-        config: ProducerConfig | None = None,
+        config: ProducerConfig,
         *,
-        is_internal: bool = False,
+        is_internal: bool,
     ) -> None:
         self.replica = replica
-        self.producers = ProducerKeeper(replica, clock, config or ProducerConfig())
+        self.producers = ProducerKeeper(replica, clock, config)
         self._gone: UnknownTopic | NotHere | None = None
         self.guards = Guards()
         """The checks of transactional writes in progress."""

@@ -464,7 +464,8 @@ class Replica:
         self._leadership = leadership = raft.leadership
         self.in_sync = None
         if leadership is not None:
-            self._events.tell(LeaderElected(partition=group, term=raft.term))
+            if len(raft.voters.members) > 1:
+                self._events.tell(LeaderElected(partition=group, term=raft.term))
             self.in_sync = InSync(self.raft, leadership, self.is_reachable)
         self._watermark.lost()
         self._copies.lost()

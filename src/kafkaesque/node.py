@@ -18,6 +18,7 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.cluster.membership import Membership
 from kafkaesque.broker.storage.identity import KnownPeer, save_identity
 from kafkaesque.broker.storage.store import Store
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock, SystemClock
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.config import (
@@ -103,7 +104,7 @@ class Node:
         self.port = 0
         self.addresses: list[str] = []
         """Where it listens, in display form."""
-        self.on_waiting: Callable[[], None] = _ignore
+        self.on_waiting: Callable[[], None] = ignore
         """Called when the cluster takes long to let this broker serve."""
         self._is_stopped = False
         self._has_begun = False
@@ -382,10 +383,6 @@ class Node:
     def _on_failed(self, error: LogError) -> None:
         if not self.failure.done():
             self.failure.set_result(error)
-
-
-def _ignore() -> None:
-    """Ignore a slow start."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

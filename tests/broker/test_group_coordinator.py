@@ -8,7 +8,6 @@ from kafkaesque.broker.coordination.coordinators import Coordinators, Ready, par
 from kafkaesque.broker.coordination.group_coordinator import GroupCoordinator
 from kafkaesque.broker.machine_hosting.coordinator import BATCH_BYTES, CoordinatorLoading
 from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
-from kafkaesque.broker.partition.transaction_ports import Marker
 from kafkaesque.config import LogConfig
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.entry import Voters
@@ -28,14 +27,14 @@ from kafkaesque.machines.groups.group_commands import (
     TransactionalCommit,
 )
 from kafkaesque.machines.groups.group_errors import MemberIdRequired
-from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_questions import Marker
 from tests.broker.nodes import ALONE, THREE, Node
 from tests.broker.nodes import GROUP as NODE_GROUP
 from tests.log.logs import HandClock
 
 GROUP = "readers"
 PLACE = (bytes(16), 0)
-MARKER = Marker(producer=Producer(7, 0), is_commit=True, coordinator_term=1, number=1)
+MARKER = Marker(producer_id=7, epoch=0, is_commit=True, coordinator_term=1, number=1)
 
 
 class Coordinated:
@@ -81,7 +80,7 @@ class Coordinated:
             member=Identity(member_id=""),
             offsets=((PLACE, 5, -1, ""),),
         )
-        command = TransactionalCommit(commit=commit, producer_id=MARKER.producer.producer_id)
+        command = TransactionalCommit(commit=commit, producer_id=MARKER.producer_id)
         answers: list[Answer] = []
         self.coordinator.ask(command, answers.append)
         self.agree()

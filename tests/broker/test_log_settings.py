@@ -10,12 +10,13 @@ from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.broker.replication.log_settings import internal, retention_rules
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.broker.storage.store import Store
-from kafkaesque.config import BrokerConfig, LogConfig
+from kafkaesque.config import BrokerConfig, LogConfig, ProducerConfig
 from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.retention import RetentionRules
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
 from kafkaesque.topic_settings import UNLIMITED, CleanupPolicy, FlushPolicy, TopicSettings
+from tests.broker.no_peers import MEMBERSHIP
 from tests.broker.nodes import ALONE, Node, a_batch
 from tests.heard import Heard
 from tests.log.logs import HandClock
@@ -43,7 +44,7 @@ class ABroker:
         self.later.take_slices(store.slices)
         chance = random.Random(2)
         config = BrokerConfig()
-        self.broker = Broker(1, store, self.clock, chance, config, self.failures.append)
+        self.broker = Broker(1, store, self.clock, chance, config, self.failures.append, MEMBERSHIP)
         self.broker.start(lambda: ready.append(True))
         self.sync()
         assert ready
@@ -96,7 +97,7 @@ def test_what_machines_live_on_is_synced_and_never_expires_whatever_is_set() -> 
     assert (found.retention_ms, found.retention_bytes) == (UNLIMITED, UNLIMITED)
     assert found.segment_bytes == LogConfig().internal_segment_bytes_max
     node = Node(ALONE)
-    partition = Partition(node.replica, wild, HandClock(), is_internal=True)
+    partition = Partition(node.replica, wild, HandClock(), ProducerConfig(), is_internal=True)
     assert partition.settings.flush_policy is FlushPolicy.ALWAYS
 
 

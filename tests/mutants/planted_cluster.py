@@ -217,7 +217,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         name="a broker goes on without a replica whose disk failed it",
         target="kafkaesque.broker.topic_hosting:Hosting._on_stopped",
-        old="not self._is_alone",
+        old="isinstance(error, DiskFailed)",
         new="False",
         world=Kind.BROKERS,
     ),

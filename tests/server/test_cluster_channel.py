@@ -30,6 +30,7 @@ from kafkaesque.server.peers.cluster_channel import (
 )
 from kafkaesque.server.peers.local_channel import LocalChannel
 from kafkaesque.server.peers.peering import Ask
+from kafkaesque.server.requests.event_queue import Turn
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId
@@ -215,7 +216,7 @@ def test_requests_that_wait_leave_room_on_the_link_for_other_calls() -> None:
 
 
 def an_edge(broker: Broker, *, is_open: bool = True) -> Edge:
-    edge = Edge(broker, LimitsConfig(), SystemClock())
+    edge = Edge(broker, LimitsConfig(), SystemClock(), None, Turn())
     edge.is_open = is_open
     return edge
 

@@ -15,7 +15,6 @@ from kafkaesque.broker.cluster.live_settings import LiveSettings
 from kafkaesque.broker.cluster.lost_brokers import LostBrokers
 from kafkaesque.broker.cluster.membership import Membership, Registering
 from kafkaesque.broker.cluster.mover import MoveProgress, Mover
-from kafkaesque.broker.cluster.peers import NoPeers, Peers
 from kafkaesque.broker.cluster.refills import Refills
 from kafkaesque.broker.cluster.repairs import Repairs
 from kafkaesque.broker.cluster.replica_set import ReplicaSet
@@ -52,9 +51,9 @@ from kafkaesque.broker.storage.identity import new_cluster_id
 from kafkaesque.broker.storage.salvage import Remembered, remembered
 from kafkaesque.broker.storage.store import Store
 from kafkaesque.broker.topic_hosting import Hosting
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
-from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, KafkaesqueError, LogError, NotLeader
 from kafkaesque.events import Events
 from kafkaesque.log.errors import CorruptLog
@@ -86,7 +85,7 @@ from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS
 from kafkaesque.transactional_ids import hashed_part
-from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
+from kafkaesque.types import GroupId, NodeId, Offset
 
 __all__ = ["Answer", "Broker"]
 
@@ -98,9 +97,8 @@ A = TypeVar("A")
 class Broker:
     """The broker of one node. `start` opens everything; call `tick` regularly.
 
-    Without a membership it is alone. With one it belongs to a cluster: messages to other brokers go
-    out through `membership.peers`; theirs come in through `deliver`, `receive_beat`,
-    `receive_leaders` and `answer`.
+    Messages to other brokers go out through `membership.peers`; theirs come in through `deliver`,
+    `receive_beat`, `receive_leaders` and `answer`.
     """
 
     def __init__(
@@ -111,7 +109,7 @@ class Broker:
         chance: random.Random,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
-        membership: Membership | None = None,
+        membership: Membership,
     ) -> None:
         self.node = node
         self.live = LiveSettings(config, store.events)
@@ -125,18 +123,14 @@ class Broker:
         self._chance = chance
         self._failed = failed
         session = 1 + chance.getrandbits(60)
-        self._peers: Peers = NoPeers() if membership is None else membership.peers
+        self._peers = membership.peers
         self.replicas = ReplicaSet(node, session, store, config.raft, chance, self._peers)
         self.leaders = self.replicas.leaders
         self._membership = membership
         self.supports = supported(config.cluster.catalog_version_max)
         """The lowest and highest level of each feature that this broker supports."""
-        self._registering: Registering | None = None
-        if membership is not None:
-            self._registering = Registering(
-                node, membership, session, self.supports, self.ask, failed
-            )
-        self.on_catalog: Callable[[], None] = _ignore
+        self._registering = Registering(node, membership, session, self.supports, self.ask, failed)
+        self.on_catalog: Callable[[], None] = ignore
         """Called when this broker's copy of the catalog has changed."""
         self._is_started = False
         self._waits = ServingWaits(self.leaders, self.replicas.is_reachable)
@@ -169,9 +163,8 @@ class Broker:
         """Whether its copy of the catalog is open; it is unless its log is damaged."""
         self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
         self.transactions = BrokerTransactions(self, self._create_state_topic)
-        if membership is not None:
-            carrier = TransactionCarrier(self, self._peers)
-            self.transactions.desk = self.transactions.markers = carrier
+        carrier = TransactionCarrier(self, self._peers)
+        self.transactions.desk = self.transactions.markers = carrier
         self._hosting = Hosting(
             self.replicas,
             self.coordinators,
@@ -183,7 +176,6 @@ class Broker:
             failed,
             self.next_producer_id,
             self.refills,
-            is_alone=membership is None,
         )
         self._known = Catalog(self.supports)
         self.topics = Topics(
@@ -212,11 +204,7 @@ class Broker:
                 raise
 
     def _open_catalog(self) -> Replica:
-        return self.replicas.open(CATALOG_GROUP, self._first_voters(), has_machine=True)
-
-    def _first_voters(self) -> Voters:
-        alone = Voters(voters=(self.node,))
-        return alone if self._membership is None else self._membership.voters
+        return self.replicas.open(CATALOG_GROUP, self._membership.voters, has_machine=True)
 
     def _begin_refilled(self) -> None:
         try:
@@ -226,7 +214,6 @@ class Broker:
 
     def _begin(self, replica: Replica) -> None:
         """Follow the catalog, whose log is open."""
-        first = self._first_voters()
         replica.raft.announces_commits = True
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
@@ -256,23 +243,17 @@ class Broker:
         )
         self.has_catalog = True
         self.replicas.tell_of_leading(replica)
-        if self._membership is not None:
-            self._caretaker = Caretaker(
-                self._catalog,
-                self.replicas,
-                self._clock,
-                self._chance,
-                self.config.cluster,
-                first.members,
-                self.events,
-            )
+        self._caretaker = Caretaker(
+            self._catalog,
+            self.replicas,
+            self._clock,
+            self._chance,
+            self.config.cluster,
+            self._membership.voters.members,
+            self.events,
+        )
         if replica.raft.voters.voters == (self.node,):
             replica.campaign()
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether this broker may have forgotten groups, as on an old copy of its folder."""
-        return self._store.journal.doubted_term != NO_TERM
 
     def tick(self) -> None:
         """Advance one tick."""
@@ -280,10 +261,10 @@ class Broker:
         self.refills.tick()
         if not self.has_catalog:
             return
-        if self._registering is not None and not self._is_started:
-            self._registering.tick()
         if self._is_started:
             self._lost.tick()
+        else:
+            self._registering.tick()
         self.topics.tick()
         self._mover.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
@@ -303,8 +284,6 @@ class Broker:
         self.sweep.step()
 
     def _others(self) -> list[NodeId]:
-        if self._membership is None:
-            return []
         known = {*self._membership.voters.members, *self._known.brokers}
         # Until something is committed the catalog is empty, yet brokers must meet to elect a
         # leader.
@@ -599,13 +578,9 @@ class Broker:
     def _on_catalog(self, catalog: Catalog) -> None:
         """Start to lead the catalog."""
         if catalog.cluster_id is None:
-            given = self._membership.cluster if self._membership is not None else ""
-            cluster_id = given or new_cluster_id(self._new_id())
+            cluster_id = self._membership.cluster or new_cluster_id(self._new_id())
             self._catalog.ask(NameCluster(cluster_id=cluster_id, levels=self.supports), self._named)
-        if self._registering is None:
-            self._committed.catch_up()
-            self._start_topics()
-        elif not self._is_started:
+        if not self._is_started:
             self._registering.try_now()
 
     def _named(self, answer: CatalogAnswer) -> None:
@@ -620,7 +595,7 @@ class Broker:
             if self.node in removed:
                 self._failed(LogError(removed_text(self.node)))
         self._follow_settings()
-        if self._registering is not None and self._registering.is_done(self._committed.machine):
+        if self._registering.is_done(self._committed.machine):
             self._start_topics()
         self.topics.follow()
         self.on_catalog()
@@ -655,7 +630,3 @@ class Broker:
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")
-
-
-def _ignore(*_: object) -> None:
-    """The default: does nothing."""

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import InvalidPattern
 from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
 from kafkaesque.patterns.message import Message, from_client
@@ -66,7 +67,7 @@ class Subscription:
     async def __aenter__(self) -> "Subscription":
         async with AsyncExitStack() as stack:
             self._ends = Ends(self._client)
-            await self._reader.start(lambda _: None)
+            await self._reader.start(ignore)
             stack.push_async_callback(self._reader.stop)
             self._follower.start()
             stack.push_async_callback(self._follower.stop)

@@ -7,13 +7,13 @@ starts empty, knows no other broker, and learns everything from the leader of th
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.callbacks import ignore
 from kafkaesque.entry import Voters
 from kafkaesque.machines.catalog.catalog_commands import (
     AdmitBroker,
     Carried,
     CatalogAnswer,
     DrainBroker,
-    Reply,
 )
 from kafkaesque.machines.catalog.features import supported
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
@@ -168,7 +168,8 @@ def end_drains(world: BrokerWorld) -> bool:
 
 
 def _end_drain(node: NodeId, broker: Broker) -> None:
-    broker.carry_out(DrainBroker(node=node, is_draining=False), _ignore)
+    # Repeated until its effect shows.
+    broker.carry_out(DrainBroker(node=node, is_draining=False), ignore)
 
 
 def has_right_layout(world: BrokerWorld) -> bool:
@@ -191,7 +192,3 @@ def has_right_voters(world: BrokerWorld) -> bool:
     count = min(VOTERS_MAX, len(world.nodes) - (1 - len(world.nodes) % 2))
     voters = leader.raft.voters
     return len(voters.voters) == count and set(voters.members) == world.nodes.keys()
-
-
-def _ignore(_: Reply) -> None:
-    """The request is repeated until its effect shows."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import LogError
 from kafkaesque.events import Events, LostBrokersDrained, LostBrokersKept, LostBrokersUnreadable
 from kafkaesque.log.checked_file import CheckedFile
@@ -84,7 +85,7 @@ class LostBrokers:
             self._forget()
             return
         for node in left:
-            self._ask(DrainBroker(node=node, is_draining=True), _ignore)
+            self._ask(DrainBroker(node=node, is_draining=True), ignore)  # the catalog shows it
 
     def _forget(self) -> None:
         self._events.tell(LostBrokersDrained(nodes=tuple(sorted(self._waiting))))
@@ -95,7 +96,3 @@ class LostBrokers:
                 self._disk.sync_now([], [CATALOG_GROUP])
         except LogError as error:  # then the next run finds nothing to do
             self._events.tell(LostBrokersKept(reason=str(error)))
-
-
-def _ignore(*_: object) -> None:
-    """The catalog will show it."""

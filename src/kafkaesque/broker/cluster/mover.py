@@ -21,6 +21,7 @@ from msgspec import Struct, field
 
 from kafkaesque.broker.cluster.replica_set import ReplicaSet
 from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.cluster_config import MoveConfig
 from kafkaesque.entry import Voters
@@ -247,7 +248,7 @@ class Mover:
 
     def _change(self, one: _Led, voters: Iterable[NodeId], learners: Replicas) -> None:
         changed = Voters(voters=tuple(sorted(voters)), learners=learners, move=one.move.number)
-        one.replica.change_voters(changed, _ignore)
+        one.replica.change_voters(changed, ignore)  # the next check finds the outcome
         for node in learners:
             progress = one.leadership.progress.get(node)
             if progress is not None and progress.allowance is None:
@@ -263,7 +264,7 @@ class Mover:
             nodes=list(one.move.nodes),
             number=one.move.number,
         )
-        self._ask(command, _ignore)
+        self._ask(command, ignore)
 
 
 def _behind(one: _Led) -> dict[NodeId, Behind]:
@@ -280,7 +281,3 @@ def _behind(one: _Led) -> dict[NodeId, Behind]:
                 size = log.segments.size_bytes
             found[node] = Behind(entries=raft.end - match, bytes=size)
     return found
-
-
-def _ignore(_: object) -> None:
-    """The next check finds the outcome."""

@@ -14,6 +14,7 @@ from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.machine_hosting.replay import Replay
 from kafkaesque.broker.replication.failures import can_be_mended
 from kafkaesque.broker.replication.watermark import Done
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import LogError, NotLeader
 from kafkaesque.machines.machine import Machine, MachineRecord
 from kafkaesque.record.build import build_batch
@@ -38,7 +39,7 @@ class MachineHost(Generic[M]):
         on_ready: Callable[[M], None],
         live: Callable[[], Live | None] | None = None,
     ) -> None:
-        self.on_lost: Callable[[M], None] = _ignore
+        self.on_lost: Callable[[M], None] = ignore
         self._site = site
         self._replica = replica = site.replica
         self._make = make
@@ -157,7 +158,3 @@ class MachineHost(Generic[M]):
         self._rebuilding = None
         self._machine = replay.machine
         self._on_ready(replay.machine)
-
-
-def _ignore(_: object) -> None:
-    """The default: does nothing."""

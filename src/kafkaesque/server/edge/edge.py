@@ -29,8 +29,8 @@ class Edge:
         broker: Broker,
         limits: LimitsConfig,
         clock: Clock,
-        advertised: tuple[str, int] | None = None,
-        turn: Turn | None = None,
+        advertised: tuple[str, int] | None,
+        turn: Turn,
     ) -> None:
         self.broker = broker
         self.limits = broker.live.keep_limits(limits, self._configure)
@@ -41,7 +41,7 @@ class Edge:
         self.untaken = Untaken(limits.untaken_bytes_max)
         self.slab = memoryview(bytearray(SLAB_BYTES))
         self.stopping = Stopping()
-        self.turn = turn or Turn()
+        self.turn = turn
         self.forward: Forward | None = None
         """Forwards requests to other brokers."""
         self.event_counts: Mapping[str, int] = {}

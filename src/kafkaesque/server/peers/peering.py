@@ -19,6 +19,7 @@ from kafkaesque.broker.cluster.peers import Beat, Message
 from kafkaesque.broker.cluster.wall_clocks import ClockTold
 from kafkaesque.broker.replication.leader_table import LeadersTold
 from kafkaesque.broker.storage.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
+from kafkaesque.callbacks import ignore
 from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import LinkError, OutcomeUnknown
 from kafkaesque.gossip.gossip import Gossip
@@ -114,7 +115,7 @@ class Peering:
         seeds: Sequence[tuple[str, int]] = (),
     ) -> None:
         """`me` is this broker's entry in gossip; `seeds` are addresses to find others at."""
-        self.on_peers: Callable[[tuple[KnownPeer, ...]], None] = _ignore
+        self.on_peers: Callable[[tuple[KnownPeer, ...]], None] = ignore
         """Called when a peer's address changes."""
         self.on_request: Callable[[Question], None] = _refuse
         """Called for client requests that another broker forwards."""
@@ -430,7 +431,3 @@ def _refusal(text: str) -> bytes:
 
 def _refuse(question: Question) -> None:
     question.refuse("this broker does not serve yet")
-
-
-def _ignore(_: object) -> None:
-    """The default `on_peers`."""

@@ -20,23 +20,17 @@ from kafkaesque.broker.storage.identity import KnownPeer, save_identity
 from kafkaesque.broker.storage.store import Store
 from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.cluster_config import GossipConfig, LinkConfig
-from kafkaesque.config import (
-    BrokerConfig,
-    EventsConfig,
-    LimitsConfig,
-    LogConfig,
-    ServerConfig,
-    TextLimits,
-)
+from kafkaesque.config import BrokerConfig, LogConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError, LogError
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
+from kafkaesque.gossip.config import GossipConfig
 from kafkaesque.gossip.messages import Member
 from kafkaesque.log.errors import DiskFailed
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.machines.catalog.features import supported
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.gossip_transport import TICK_MS as GOSSIP_TICK_MS
 from kafkaesque.server.edge.door import Door
 from kafkaesque.server.edge.edge import Edge
@@ -51,6 +45,7 @@ from kafkaesque.server.peers.local_channel import LocalChannel
 from kafkaesque.server.peers.peering import Peering
 from kafkaesque.server.requests.addresses import is_local, parse_address, reachable_name, shown
 from kafkaesque.server.requests.event_queue import Turn
+from kafkaesque.server_config import EventsConfig, LimitsConfig, ServerConfig, TextLimits
 from kafkaesque.types import NodeId
 
 T = TypeVar("T")

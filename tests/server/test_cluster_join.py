@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from kafkaesque.broker.storage.identity import FolderIdentity, KnownPeer
-from kafkaesque.cluster_config import GossipConfig, LinkConfig
+from kafkaesque.gossip.config import GossipConfig
 from kafkaesque.gossip.messages import Member, Sync
 from kafkaesque.machines.catalog.catalog_commands import AdmitBroker, Carried, CatalogAnswer
 from kafkaesque.machines.catalog.features import supported
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.gossip_codec import encode_packet
 from kafkaesque.net.ports import Question
 from kafkaesque.server.peers import cluster_join

@@ -2,10 +2,10 @@
 
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import LimitsConfig
 from kafkaesque.server.edge.edge import Edge
 from kafkaesque.server.http.metrics import METRICS
 from kafkaesque.server.requests.event_queue import Turn
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.sim.broker_run import is_of_one_mind
 from tests.sim.test_broker_world import broker_of, create, ready_world, wait
 

@@ -9,14 +9,13 @@ from kafkaesque.broker.storage.salvage import Remembered, has_journal, rejoin
 from kafkaesque.broker.storage.storage_errors import JournalLost
 from kafkaesque.errors import LogError
 from kafkaesque.log.journal import PATH
-from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.sim.disk import PowerLost
-from tests.sim.test_broker_growth import pass_ms
 from tests.sim.test_broker_old_copies import (
     OLD,
     a_world,
     alone_on_the_old,
+    check_that_only_1_may_lead,
     is_found,
     is_in_doubt,
     is_revived,
@@ -91,14 +90,7 @@ def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() ->
     live_on(world)  # on 1 and 3 alone
     lose_journal(world)
     begin_again(world)
-    world.nodes[1].kill()
-    world.start(world.nodes[OLD])
-    world.start(world.nodes[2])
-    pass_ms(world, 10_000)
-    assert world.leading(CATALOG_GROUP) is None, "nobody but 1 has all that was acknowledged"
-    world.start(world.nodes[1])
-    wait(world, lambda: is_whole(world))
-    assert broker_of(world, 2).partition("orders", 0).high_watermark == 2
+    check_that_only_1_may_lead(world)
 
 
 @pytest.mark.event("log_rebuilt")

@@ -7,7 +7,7 @@ parts of the broker that use it; they apply it in `configure`, without a restart
 from collections.abc import Callable, Mapping
 
 from kafkaesque.callbacks import ignore
-from kafkaesque.config import BrokerConfig, LimitsConfig
+from kafkaesque.config import BrokerConfig
 from kafkaesque.dynamic_settings import (
     limits_with_changes,
     static_defaults,
@@ -16,6 +16,7 @@ from kafkaesque.dynamic_settings import (
 )
 from kafkaesque.errors import InvalidSetting
 from kafkaesque.events import Events, SettingsRefused
+from kafkaesque.server_config import LimitsConfig
 
 
 class LiveSettings:

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
-from kafkaesque.config import LimitsConfig
 from kafkaesque.events import ConnectionClosed, ConnectionsClosed, Events
 from kafkaesque.server.edge.counters import Counters, Kind, Refusal
 from kafkaesque.server.requests.addresses import is_loopback
+from kafkaesque.server_config import LimitsConfig
 
 WINDOW_MS = 1_000
 """Rates are counted per window of a second."""

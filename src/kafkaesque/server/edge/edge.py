@@ -6,7 +6,6 @@ from functools import partial
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.problems import problems
 from kafkaesque.clock import Clock
-from kafkaesque.config import LimitsConfig
 from kafkaesque.net.frame_reader import SLAB_BYTES
 from kafkaesque.net.link import LinkCounters
 from kafkaesque.server.edge.budget import Budget
@@ -18,6 +17,7 @@ from kafkaesque.server.requests.event_queue import Turn
 from kafkaesque.server.requests.session import Forward, Session
 from kafkaesque.server.requests.stop_signal import Stopping
 from kafkaesque.server.requests.unsent_bytes import Untaken
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.types import NodeId
 
 

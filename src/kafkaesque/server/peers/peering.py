@@ -20,8 +20,8 @@ from kafkaesque.broker.cluster.wall_clocks import ClockTold
 from kafkaesque.broker.replication.leader_table import LeadersTold
 from kafkaesque.broker.storage.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
 from kafkaesque.callbacks import ignore
-from kafkaesque.cluster_config import GossipConfig, LinkConfig
 from kafkaesque.errors import LinkError, OutcomeUnknown
+from kafkaesque.gossip.config import GossipConfig
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
 from kafkaesque.machines.catalog.catalog import removed_text
@@ -35,6 +35,7 @@ from kafkaesque.machines.catalog.catalog_commands import (
 )
 from kafkaesque.machines.catalog.catalog_errors import UnsupportedLevel
 from kafkaesque.machines.catalog.features import Range
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.errors import AnswerLost, MalformedLink
 from kafkaesque.net.gossip_transport import Gossiping
 from kafkaesque.net.handshake import FEATURES_MAX, Identity

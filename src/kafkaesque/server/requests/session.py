@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.callbacks import ignore
-from kafkaesque.config import LimitsConfig
 from kafkaesque.server.requests.stop_signal import Stopping
 from kafkaesque.server.requests.unsent_bytes import Untaken
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.types import NodeId
 
 Forward: TypeAlias = Callable[[NodeId, Any, int], Awaitable[Any]]

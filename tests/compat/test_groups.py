@@ -254,7 +254,7 @@ def test_kafka_python_shares_a_topic_and_manages_groups(broker: BrokerProcess) -
             group_id=GROUP,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=2000,
+            session_timeout_ms=30_000,
             heartbeat_interval_ms=100,
         )
         while (sum(counts) < 100 or sizes != [2, 2]) and time.monotonic() < end:

@@ -30,7 +30,7 @@ with warnings.catch_warnings():
     from aiokafka import AIOKafkaConsumer
     from kafka import KafkaAdminClient, KafkaConsumer
 
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 PARTITIONS = 4
 TOPIC = "orders"
 GROUP = "readers"

@@ -45,7 +45,7 @@ def render() -> str:
     wanting = [f"| `{test}` | {what} |" for test, what in {**NOT_YET, **NOT_RUN}.items()]
     suite = [
         "## kafka-python's own integration tests",
-        "They run against our broker in `make test`. These do not pass yet, and need:",
+        "They run against our broker in `make test-long`. These do not pass yet, and need:",
         "\n".join(["| test | needs |", "|---|---|", *wanting]),
     ]
     return "\n\n".join([_HEAD.strip(), "\n".join(rows), *suite, _LIMITS.strip()]) + "\n"

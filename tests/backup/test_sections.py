@@ -1,5 +1,6 @@
 """The state of the whole cluster: saved always, restored on demand, never in silence."""
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ FEATURE = "transaction.version"
 """The one whose level can be lowered again."""
 SAFE_DOWNGRADE = 2
 SECONDS_MAX = 10
+SHOWN_SECONDS_MAX = 60
 GROUP_SETTING = {"consumer.session.timeout.ms": "50000"}
 BROKER_SETTING = {"log.retention.ms": "86400000"}
 
@@ -185,6 +187,27 @@ def test_settings_of_all_brokers_come_back_to_brokers_of_ours(
         assert {one.name: one.value for one in changed} == BROKER_SETTING
 
 
+def settings_of(admin: Admin) -> dict[Kind, dict[str, str]]:
+    """Return the settings of the group and of all brokers."""
+    named = {Kind.GROUP: "billing", Kind.BROKER: ALL_BROKERS}
+    return {
+        kind: {one.name: one.value or "" for one in admin.settings.changed(kind, name)}
+        for kind, name in named.items()
+    }
+
+
+def await_settings(admin: Admin) -> None:
+    """Wait for both settings: brokers of Apache Kafka accept a change before they show it."""
+    deadline = time.monotonic() + SHOWN_SECONDS_MAX
+    while True:
+        found = settings_of(admin)
+        is_there = found[Kind.BROKER].items() >= BROKER_SETTING.items()
+        if is_there and found[Kind.GROUP] == GROUP_SETTING:
+            return
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+
+
 @pytest.mark.compat
 @pytest.mark.long
 def test_settings_of_groups_and_of_all_brokers_come_back(tmp_path: Path) -> None:
@@ -193,6 +216,7 @@ def test_settings_of_groups_and_of_all_brokers_come_back(tmp_path: Path) -> None
         with Admin(source) as admin:
             admin.settings.alter(Kind.GROUP, "billing", GROUP_SETTING)
             admin.settings.alter(Kind.BROKER, ALL_BROKERS, BROKER_SETTING)
+            await_settings(admin)
         saved = save(source, tmp_path / "b")
     everywhere, group = saved.sections[SETTINGS].content["holders"]
     assert group == {"kind": "GROUP", "name": "billing", "settings": GROUP_SETTING}
@@ -202,11 +226,5 @@ def test_settings_of_groups_and_of_all_brokers_come_back(tmp_path: Path) -> None
         restored = restore(target, tmp_path / "b", WITH_CLUSTER)
         assert restored.sections == [FEATURES, SETTINGS]
         with Admin(target) as admin:
+            await_settings(admin)
             assert admin.settings.names(Kind.GROUP) == ["billing"]
-            found = {one.name: one.value for one in admin.settings.changed(Kind.GROUP, "billing")}
-            assert found == GROUP_SETTING
-            found = {
-                one.name: one.value or ""
-                for one in admin.settings.changed(Kind.BROKER, ALL_BROKERS)
-            }
-            assert found.items() >= BROKER_SETTING.items()

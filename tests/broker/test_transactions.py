@@ -171,33 +171,51 @@ def test_b26_with_v2_a_late_batch_is_of_an_old_epoch() -> None:
     assert house.reading(0) == [b"a", b"c"]
 
 
-def test_b26_what_comes_late_over_an_old_connection_is_refused() -> None:
-    house = House()
-    writer = begun(house)
+class Connections:
+    """Asks the coordinator of "t" over numbered connections."""
 
-    def asked(command: Command[Answer], connection: int) -> Answer:
+    def __init__(self) -> None:
+        self._house = House()
+        self._writer = begun(self._house)
+
+    def asked(self, command: Command[Answer], connection: int) -> Answer:
         answers: list[Answer] = []
-        house.broker.transactions.coordinators.of("t").ask(command, answers.append, connection)
-        house.after_event()
+        self._house.broker.transactions.coordinators.of("t").ask(
+            command, answers.append, connection
+        )
+        self._house.after_event()
         return answers[0]
 
-    def come(connection: int) -> Add:
+    def init(self, connection: int) -> Add:
+        """Start a new producer; return the first command of its transaction."""
         command = Init(transactional_id="t", timeout_ms=60_000)
-        inited = asked(command, connection)
+        inited = self.asked(command, connection)
         if isinstance(inited, ConcurrentTransactions):  # what was open is aborted first
-            inited = asked(command, connection)
+            inited = self.asked(command, connection)
         assert isinstance(inited, Inited)
-        writer.producer = inited.producer
-        return writer.add_command(0)
+        self._writer.producer = inited.producer
+        return self._writer.add_command(0)
 
-    add = come(7)
-    assert isinstance(asked(add, 7), Added)
-    assert isinstance(asked(add, 9), Added)
-    late = asked(add, 7)
+
+def test_b26_what_comes_late_over_an_old_connection_is_refused() -> None:
+    connections = Connections()
+    add = connections.init(7)
+    assert isinstance(connections.asked(add, 7), Added)
+    assert isinstance(connections.asked(add, 9), Added)
+    late = connections.asked(add, 7)
     assert isinstance(late, NotCoordinator)
     assert "younger" in str(late)
-    add = come(8)
-    assert isinstance(asked(add, 8), Added)
+    add = connections.init(8)
+    assert isinstance(connections.asked(add, 8), Added)
+
+
+def test_the_requests_after_an_init_may_use_an_older_connection() -> None:
+    """aiokafka has two connections to a broker, and opens the one for Init when it needs it."""
+    connections = Connections()
+    add = connections.init(9)
+    assert isinstance(connections.asked(add, 7), Added)
+    assert isinstance(connections.asked(add, 8), Added)
+    assert isinstance(connections.asked(add, 7), NotCoordinator)
 
 
 def test_a_partition_that_was_not_named_is_refused() -> None:

@@ -19,7 +19,8 @@ from kafkaesque.wire.messages.list_groups import (
 from tests.client.fake_broker import ALL_VERSIONS, HANG_UP, FakeBroker
 
 CLOCK = SystemClock()
-SOON_MS = 300
+SOON_MS = 2_500
+"""Longer than it takes to connect on any machine."""
 GROUPS = ListGroupsResponse(
     error_code=0, groups=(ListedGroup(group_id="g" * 1000, protocol_type="consumer"),) * 500
 )

@@ -13,6 +13,8 @@ from kafkaesque.record.view import HEADER_BYTES, Codec
 from kafkaesque.testing import Broker
 
 NOW_MS = 1_900_000_000_000
+BRIEF_MS = 3_000
+"""Enough on any machine for what succeeds; what fails is tried for so long."""
 
 
 def encoded(*values: bytes) -> EncodedRecords:
@@ -54,9 +56,10 @@ def test_batches_carry_one_identity_and_growing_sequences(broker: Broker, topic:
 
 
 def test_a_producer_that_failed_is_spent(broker: Broker, topic: str) -> None:
-    with Admin(broker.bootstrap, ClientConfig(deadline_ms=200)) as admin:
-        producer = admin.producer()
+    with Admin(broker.bootstrap) as admin:
         admin.topics.create(topic, partitions=1)
+    with Admin(broker.bootstrap, ClientConfig(deadline_ms=BRIEF_MS)) as admin:
+        producer = admin.producer()
         with pytest.raises(RefusedForNow, match="partition 7"):
             producer.send({(topic, 7): encoded(b"a")})
         assert producer.is_spent

@@ -27,7 +27,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.compat
 
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 
 
 def an_admin(broker: BrokerProcess) -> AdminClient:

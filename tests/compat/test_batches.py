@@ -28,7 +28,7 @@ with warnings.catch_warnings():
     from kafka.structs import TopicPartition as KafkaPartition
 
 SECONDS_MAX = 30.0
-QUIET_SECONDS = 1.0
+POLL_MS = 100
 QUERY, SINK, TOPIC = "q", "s", "out"
 
 
@@ -46,8 +46,13 @@ def by_aiokafka(broker: BrokerProcess) -> list[str]:
             places = [AioPartition(TOPIC, index) for index in (0, 1)]
             consumer.assign(places)
             await consumer.seek_to_beginning(*places)
-            found = await consumer.getmany(timeout_ms=int(QUIET_SECONDS * 1000))
-            return sorted((one.value or b"").decode() for rows in found.values() for one in rows)
+            ends = await consumer.end_offsets(places)
+            found: list[str] = []
+            async with asyncio.timeout(SECONDS_MAX):
+                while any([await consumer.position(one) < ends[one] for one in places]):
+                    rows = await consumer.getmany(timeout_ms=POLL_MS)
+                    found += [(one.value or b"").decode() for some in rows.values() for one in some]
+            return sorted(found)
         finally:
             await consumer.stop()
 
@@ -56,15 +61,20 @@ def by_aiokafka(broker: BrokerProcess) -> list[str]:
 
 def by_kafka_python(broker: BrokerProcess) -> list[str]:
     consumer = kafka.KafkaConsumer(
-        bootstrap_servers=broker.bootstrap,
-        isolation_level="read_committed",
-        consumer_timeout_ms=int(QUIET_SECONDS * 1000),
+        bootstrap_servers=broker.bootstrap, isolation_level="read_committed"
     )
     try:
         places = [KafkaPartition(TOPIC, index) for index in (0, 1)]
         consumer.assign(places)
         consumer.seek_to_beginning(*places)
-        return sorted(one.value.decode() for one in consumer)
+        ends = consumer.end_offsets(places)
+        found: list[str] = []
+        deadline = time.monotonic() + SECONDS_MAX
+        while any(consumer.position(one) < ends[one] for one in places):
+            assert time.monotonic() < deadline, f"it stays at {found}"
+            rows = consumer.poll(POLL_MS)
+            found += [one.value.decode() for some in rows.values() for one in some]
+        return sorted(found)
     finally:
         consumer.close()
 

@@ -13,7 +13,7 @@ from kafkaesque.testing.process import BrokerProcess
 
 pytestmark = pytest.mark.compat
 
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

@@ -10,7 +10,7 @@ from tests.gateway.text_clients import text_broker
 
 pytestmark = pytest.mark.compat
 
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 KEYS = [f"key-{number}" for number in range(30)]
 PARTITIONS = 5
 

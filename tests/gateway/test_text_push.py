@@ -296,12 +296,12 @@ def test_pushing_goes_on_while_a_leader_moves(tmp_path: Path) -> None:
 
 def test_pushing_is_given_up_when_no_leader_comes(tmp_path: Path) -> None:
     async def go() -> None:
-        limits = TextLimits(timeout_ms=150)
-        async with text_broker(tmp_path, limits=limits, wrap=Moving) as broker:
+        async with text_broker(tmp_path, wrap=Moving) as broker:
             way = broker.desk.channel
             assert isinstance(way, Moving)
             client = await broker.connect()
             await client.ask("CRTP t 1")
+            broker.desk.limits = TextLimits(timeout_ms=150)
             way.fetches_lost = 1_000
             await client.data("PUSH t g")
             assert "push has ended: there is no link" in await client.line()

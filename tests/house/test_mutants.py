@@ -11,7 +11,7 @@ from kafkaesque.raft.quorum import majority
 from tests.house.asserting import module
 from tests.mutants import killers, playing
 from tests.mutants.crew import WorkerDied, apart
-from tests.mutants.hunt import SCRIPTED, TESTS, hunt, in_order, misfits, seed_of, survey
+from tests.mutants.hunt import SCRIPTED, TESTS, Seen, hunt, in_order, misfits, seed_of, survey
 from tests.mutants.mutation import Mutant
 from tests.mutants.planted_answers import ANSWER_MUTANTS
 from tests.mutants.planting import EVERY, PLANTED
@@ -60,11 +60,16 @@ def a_file_of(folder: Path, text: str) -> str:
     return str(file)
 
 
-MAJORITIES = """
+def at_once(one: Seen) -> Seen:
+    return replace(one, played=replace(one.played, seconds=0.0))
+
+
+SLOW_SECONDS = 0.2
+MAJORITIES = f"""
 import time
 from kafkaesque.raft import quorum
 def test_of_something_else(): assert quorum
-def test_slow(): time.sleep(0.2); assert quorum.majority(4) == 3
+def test_slow(): time.sleep({SLOW_SECONDS}); assert quorum.majority(4) == 3
 def test_quick(): assert quorum.majority(4) == 3
 """
 
@@ -73,6 +78,10 @@ def test_of_the_tests_that_reach_the_place_of_a_bug_the_quickest_is_tried_first(
     tmp_path: Path,
 ) -> None:
     seen = apart(survey, a_file_of(tmp_path, MAJORITIES), [HALF]).result
+    (slow,) = (one for one in seen if one.test.name.endswith("test_slow"))
+    assert slow.played.seconds >= SLOW_SECONDS
+    # The machine may have stood still during the others.
+    seen = [one if one is slow else at_once(one) for one in seen]
     names = [test.name.rpartition("::")[2] for test in in_order(HALF, seen)]
     assert names == ["test_quick", "test_slow", "test_of_something_else"]
     assert in_order(TWICE, seen) == []

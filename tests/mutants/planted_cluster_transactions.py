@@ -85,4 +85,11 @@ CLUSTER_TRANSACTION_MUTANTS = (
         new='code, message = ErrorCode.NOT_LEADER_OR_FOLLOWER, ""',
         world=Kind.BROKERS,
     ),
+    Mutant(
+        name="an init binds its producer to the connection over which it came",
+        target=f"{_COORDINATOR}._check_connection",
+        old="self._connections.pop(name, None)",
+        new="self._connections[name] = connection",
+        world=Kind.BROKERS,
+    ),
 )

@@ -20,7 +20,17 @@ from kafkaesque.net.links import Peer
 from kafkaesque.raft.messages import AppendRequest
 from kafkaesque.raft.roster import Beat
 from tests.net.identities import SECRET, an_identity
-from tests.net.linking import QUICK, End, introduce, linked, listening, some_ends, strange, until
+from tests.net.linking import (
+    QUICK,
+    SECONDS_MAX,
+    End,
+    introduce,
+    linked,
+    listening,
+    some_ends,
+    strange,
+    until,
+)
 from tests.server.running import LOOPS, run_on
 
 MEBIBYTE = 1 << 20
@@ -328,7 +338,7 @@ def test_garbage_before_a_proof_is_cut_and_nothing_else_breaks(loop: str, data: 
             await linked(one, two)
             reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
             writer.write(data)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS_MAX):
                 with contextlib.suppress(ConnectionResetError):
                     assert await reader.read() == b""
             writer.close()
@@ -370,7 +380,7 @@ def test_who_proves_nothing_in_time_is_cut(loop: str) -> None:
         async with listening(two):
             reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
             writer.write(b"\x01")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS_MAX):
                 with contextlib.suppress(ConnectionResetError):
                     assert await reader.read() == b""
             writer.close()
@@ -387,7 +397,7 @@ def test_too_many_who_have_proven_nothing_are_turned_away(loop: str) -> None:
         (two,) = some_ends(1, LinkConfig(handshakes_max=2))
         async with listening(two):
             waiting = [await asyncio.open_connection("127.0.0.1", two.port) for _ in range(3)]
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS_MAX):
                 assert b"too many brokers" in await waiting[-1][0].read()
             for _, writer in waiting:
                 writer.close()

@@ -20,7 +20,7 @@ from kafkaesque.server.peers.peering import Admission, Application, Peering
 from kafkaesque.server.requests.event_queue import Turn
 from kafkaesque.testing.ports import HeldPort
 from tests.net.identities import SECRET, an_identity
-from tests.net.linking import End, listening, strange
+from tests.net.linking import SECONDS_MAX, End, listening, strange
 from tests.server.memory_broker import MemoryBroker
 
 HASTY = LinkConfig(call_ms_max=30)
@@ -197,7 +197,7 @@ def test_a_broker_that_does_not_find_itself_in_its_catalog_yet_lets_others_in() 
         address = server.sockets[0].getsockname()
         asking = loop.create_task(join(address, APPLICATION, SECRET, LinkConfig()))
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS_MAX):
                 while not asking.done():
                     memory.settle()
                     await asyncio.sleep(0.001)

@@ -9,6 +9,7 @@ from kafkaesque.server.requests import coroutine_runner
 from kafkaesque.server.requests.coroutine_runner import Moment, Steps
 from kafkaesque.server.requests.event_queue import Turn
 
+SECONDS_MAX = 120
 T = TypeVar("T")
 
 
@@ -132,7 +133,7 @@ def test_a_task_can_wait_for_a_moment_too() -> None:
     async def go() -> None:
         moment = Moment[int]()
         asyncio.get_running_loop().call_soon(moment.come, 3)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS_MAX):
             assert await moment == 3
 
     asyncio.run(go())
@@ -148,7 +149,7 @@ def test_what_waits_for_anything_else_goes_on_as_a_task() -> None:
         async def handler() -> int:
             seen.append("begun")
             one: int = await first
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS_MAX):
                 two = await second
             return one + two
 
@@ -237,7 +238,7 @@ def test_a_cancellation_reaches_the_handler(kind: str) -> None:
             loop.call_soon(loop.call_soon, steps.cancel)
 
         loop.call_soon(event)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS_MAX):
             await cleaned
 
     asyncio.run(go())

@@ -15,6 +15,7 @@ from kafkaesque.errors import CannotListen, FolderInUse
 from kafkaesque.testing import Broker
 
 SECONDS_MAX = 120
+TRIES = 5
 
 
 def produce(broker: Broker, topic: str, *values: bytes, seconds: float = SECONDS_MAX) -> None:
@@ -49,15 +50,26 @@ def test_an_unmodified_client_produces_and_consumes() -> None:
         assert consume(broker, "letters", 2) == [b"a", b"b"]
 
 
-def test_it_starts_in_less_than_a_third_of_a_second_and_leaves_nothing_behind() -> None:
+def test_it_leaves_nothing_behind() -> None:
     before = set(threading.enumerate())
-    started = time.perf_counter()
     with Broker() as broker:
-        assert time.perf_counter() - started < 0.3
         folder = broker.data
         assert folder.exists()
     assert not folder.exists()
     assert set(threading.enumerate()) <= before
+
+
+def test_it_starts_sooner_than_python_does() -> None:
+    """In about 10 ms; compared because machines differ, and the best of some because they stall."""
+    ours, pythons = [], []
+    for _ in range(TRIES):
+        started = time.perf_counter()
+        with Broker():
+            ours.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import asyncio"], check=True)
+        pythons.append(time.perf_counter() - started)
+    assert min(ours) < min(pythons)
 
 
 def test_records_are_kept_where_a_folder_is_given(tmp_path: Path) -> None:

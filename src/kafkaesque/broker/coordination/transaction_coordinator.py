@@ -172,15 +172,18 @@ class TransactionCoordinator(Coordinator[Transactions]):
 
         A producer gives up a connection whose response is overdue, and continues on a new one. Late
         requests on the old one must not affect the next transaction, which before transactions v2
-        has the same epoch; since v2 the epoch alone fences it. A new producer with the same id may
-        have an older connection than its predecessor, and any process that knows the id of a
+        has the same epoch; since v2 the epoch alone fences it. Any process that knows the id of a
         prepared transaction may end it.
+
+        Init raises the epoch, which fences everything before it, so the next request may use any
+        connection: a new producer may have an older one than its predecessor, and aiokafka sends
+        Init over another connection than all its other requests.
         """
         if connection == ANY_CONNECTION:
             return
         match command:
             case Init(transactional_id=name):
-                self._connections[name] = connection
+                self._connections.pop(name, None)
             case End(bumps_epoch=True):
                 pass
             case Add() | Verify() | End() | Prepare():

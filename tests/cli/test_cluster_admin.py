@@ -80,7 +80,7 @@ def succeed(cli: "Cli", *words: str) -> None:
 def wait(is_done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + SECONDS_MAX
     while not is_done():
-        assert time.monotonic() < deadline, "it does not come to be"
+        assert time.monotonic() < deadline, "the condition never holds"
         time.sleep(LOOK_EVERY_S)
 
 

@@ -161,7 +161,7 @@ def main() -> int:
     elif options.update:
         killers.write(_merged(known, hunted.catches))
     elif any(known.get(name) != catch.by for name, catch in hunted.catches.items()):
-        console.print("killers.toml says other things: python -m tests.mutants --update")
+        console.print("killers.toml is out of date: python -m tests.mutants --update")
     if not all(map(hunted.is_caught, chosen)):
         return GOT_AWAY
     return FAILS_ANYWAY if amiss or hunted.fails_anyway else CAUGHT

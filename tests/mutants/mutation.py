@@ -39,8 +39,8 @@ class Mutant:
     def watched(self, reached: set[str]) -> Iterator[None]:
         """Break nothing inside the block, but note the target in `reached` when it is called.
 
-        What does not reach the target in this way is not touched by the bug either, for it is put
-        in the same places.
+        What does not reach the target this way is not affected by the bug either, because the
+        bug is planted in the same places.
         """
 
         def watching(owner: object, original: object) -> object:

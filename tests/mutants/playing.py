@@ -21,8 +21,8 @@ AGAIN_SECONDS = 1.0
 OF_SEEDS = frozenset(
     {
         "test_clusters_on_narrow_links_keep_their_promises",
-        "test_damage_to_any_minority_is_found_and_mended",
-        "test_nothing_is_lost_to_disks_that_lose_what_they_called_synced",
+        "test_damage_to_any_minority_is_found_and_repaired",
+        "test_nothing_is_lost_to_disks_that_lose_synced_data",
         "test_power_is_lost_often_enough_to_matter",
     }
 )
@@ -58,7 +58,7 @@ def play(
     *,
     is_first_enough: bool = False,
 ) -> list[Played]:
-    """Run these tests of these files in order, or all; with `stops`, until one fails.
+    """Run these tests of these files in order, or all; until one fails if `is_first_enough`.
 
     `reached` receives the watched targets.
     """
@@ -91,7 +91,7 @@ def _function(item: pytest.Item) -> str:
 
 
 class _Player:
-    """Chooses and orders the tests, and notes what became of each: a plugin of pytest."""
+    """A pytest plugin that chooses and orders the tests, and records the result of each."""
 
     def __init__(self, tests: Sequence[str] | None, reached: set[str]) -> None:
         self.played: list[Played] = []

@@ -38,7 +38,7 @@ def a_world() -> BrokerWorld:
 
 
 def live_on(world: BrokerWorld) -> None:
-    """Let every partition take a record, and the brokers hear of each other."""
+    """Let every partition accept a record, and the brokers exchange messages."""
     for index in range(3):
         wait(world, lambda index=index: takes(world, "orders", index))  # type: ignore[misc]
         outcomes = write(world, "orders", index)
@@ -63,7 +63,7 @@ def is_found(world: BrokerWorld) -> bool:
 
 
 def is_revived(world: BrokerWorld) -> bool:
-    """Start it whenever it is down: a peer may remember more than the one that found it out."""
+    """Start it whenever it is down: a peer may remember more than the one that detected it."""
     if is_found(world):
         world.start(world.nodes[OLD])
         return False
@@ -71,7 +71,7 @@ def is_revived(world: BrokerWorld) -> bool:
 
 
 def come_back(world: BrokerWorld) -> None:
-    """Let the old copy be found, and start once more."""
+    """Let the old copy be detected, and start again."""
     wait(world, lambda: is_found(world))
     world.start(world.nodes[OLD])
 
@@ -92,7 +92,7 @@ def is_whole(world: BrokerWorld, name: str = "orders", partitions: int = 3) -> b
 
 
 def check_refilled(world: BrokerWorld, records: int) -> None:
-    """All records are there after the old copy came back, and no offset is given twice."""
+    """Check that the returned old copy has all records and that no offset was assigned twice."""
     come_back(world)
     wait(world, lambda: is_whole(world))
     for index in range(3):
@@ -106,7 +106,7 @@ def check_refilled(world: BrokerWorld, records: int) -> None:
     assert all(one.raft.term > LEAP for one in broker.replicas.by_group.values())
 
 
-def test_an_image_of_a_stopped_broker_that_ran_again_later_is_found() -> None:
+def test_an_image_of_a_stopped_broker_that_ran_again_later_is_detected() -> None:
     world = a_world()
     machine = world.nodes[OLD]
     machine.stop_cleanly()
@@ -118,7 +118,7 @@ def test_an_image_of_a_stopped_broker_that_ran_again_later_is_found() -> None:
     check_refilled(world, 1)
 
 
-def test_an_image_of_the_same_run_is_found_by_the_round_of_its_journal() -> None:
+def test_an_image_of_the_same_run_is_detected_by_the_round_of_its_journal() -> None:
     world = a_world()
     live_on(world)
     image = world.nodes[OLD].disk.image()
@@ -127,7 +127,7 @@ def test_an_image_of_the_same_run_is_found_by_the_round_of_its_journal() -> None
     check_refilled(world, 2)
 
 
-def test_a_broker_that_was_killed_or_lost_power_is_no_old_copy() -> None:
+def test_a_broker_that_was_killed_or_lost_power_is_not_an_old_copy() -> None:
     world = a_world()
     machine = world.nodes[OLD]
     for stop in (machine.kill, machine.lose_power, machine.stop_cleanly, machine.kill):
@@ -153,7 +153,7 @@ def test_the_others_may_have_restarted_meanwhile() -> None:
     check_refilled(world, 2)
 
 
-def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() -> None:
+def test_an_old_copy_that_lacks_acknowledged_records_cannot_help_to_elect_a_leader() -> None:
     world = a_world()
     live_on(world)
     image = world.nodes[OLD].disk.image()
@@ -166,17 +166,17 @@ def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() ->
     world.start(world.nodes[OLD])
     world.start(world.nodes[2])
     pass_ms(world, 10_000)
-    assert world.leading(CATALOG_GROUP) is None, "nobody but 1 has all that was acknowledged"
+    assert world.leading(CATALOG_GROUP) is None, "only 1 has everything acknowledged"
     world.start(world.nodes[1])
     wait(world, lambda: is_whole(world))
     assert broker_of(world, 2).partition("orders", 0).high_watermark == 2
 
 
 @pytest.mark.parametrize(("seed", "gap_ms"), [(14, 100), (17, 2_000), (32, 2_000), (36, 100)])
-def test_it_does_not_vote_before_the_peer_that_remembers_more_has_said_so(
+def test_an_old_copy_does_not_vote_before_the_peer_that_remembers_more_has_reported(
     seed: int, gap_ms: int
 ) -> None:
-    """Else it could vote twice in a term, or for one that lacks what it once acknowledged."""
+    """Otherwise it could vote twice in a term, or for a log without acknowledged records."""
     world = BrokerWorld(seed, BrokerSettings(brokers=3, voters=3))
     wait(world, lambda: len(world.able()) == 3)
     assert create(world, 1, "orders", partitions=3) is None
@@ -187,7 +187,7 @@ def test_it_does_not_vote_before_the_peer_that_remembers_more_has_said_so(
     image = machine.disk.image()
     world.start(machine)
     wait(world, lambda: is_of_one_mind(world))
-    live_on(world)  # everybody hears of the later run
+    live_on(world)  # all brokers learn of the later run
     world.nodes[2].kill()
     wait(world, lambda: all(leads(world, index) for index in range(3)))
     live_on(world)  # on 1 and 3 alone
@@ -197,12 +197,12 @@ def test_it_does_not_vote_before_the_peer_that_remembers_more_has_said_so(
     world.start(world.nodes[2])
     pass_ms(world, gap_ms)
     world.start(machine)
-    pass_ms(world, 5_000)  # the world itself sees to it that nobody leads who must not
+    pass_ms(world, 5_000)  # the world itself checks that no wrong leader is elected
     assert is_found(world)
-    assert world.leading(CATALOG_GROUP) is None, "nobody but 1 has all that was acknowledged"
+    assert world.leading(CATALOG_GROUP) is None, "only 1 has everything acknowledged"
 
 
-def test_a_topic_that_came_after_the_image_was_made_is_refilled_before_it_votes() -> None:
+def test_a_topic_newer_than_the_image_is_refilled_before_the_old_copy_votes_on_it() -> None:
     world = a_world()
     live_on(world)
     image = world.nodes[OLD].disk.image()
@@ -222,7 +222,7 @@ def test_a_topic_that_came_after_the_image_was_made_is_refilled_before_it_votes(
     assert broker_of(world, OLD).partition("later", 1).high_watermark == 1
 
 
-def test_a_topic_that_is_made_after_it_came_back_begins_as_usual() -> None:
+def test_a_topic_created_after_the_old_copy_returned_starts_normally() -> None:
     world = a_world()
     live_on(world)
     image = world.nodes[OLD].disk.image()
@@ -241,7 +241,7 @@ def test_a_topic_that_is_made_after_it_came_back_begins_as_usual() -> None:
 
 
 def alone_on_the_old(world: BrokerWorld) -> int:
-    """Make a topic without other copies; return a partition of it that the old copy holds."""
+    """Create a topic with one replica; return a partition of it that the old copy hosts."""
     assert create(world, 1, "single", partitions=3, replication=1) is None
     wait(world, lambda: is_of_one_mind(world))
     replicas = broker_of(world, 1).catalog.topics["single"].replicas
@@ -249,7 +249,7 @@ def alone_on_the_old(world: BrokerWorld) -> int:
 
 
 @pytest.mark.event("old_copy")
-def test_where_it_is_alone_it_goes_on_with_what_is_there_and_says_so() -> None:
+def test_the_only_replica_carries_on_with_what_it_has_and_reports_it() -> None:
     world = a_world()
     index = alone_on_the_old(world)
     outcomes = write(world, "single", index)
@@ -261,7 +261,7 @@ def test_where_it_is_alone_it_goes_on_with_what_is_there_and_says_so() -> None:
     wait(world, lambda: lost == [Outcome.COMMITTED])
     live_on(world)
     machine.lose_power()
-    # What the checks of the world would rightly call a loss is what this is about.
+    # What the checks of the world would rightly call a loss is intended here.
     del world.groups[group_of(broker_of(world, 1).catalog.topics["single"], index)]
     restored(world, image)
     come_back(world)
@@ -293,7 +293,7 @@ def test_a_partition_that_has_other_replicas_by_now_is_refilled_by_them() -> Non
     wait(world, lambda: broker_of(world, OLD).partition("single", index).high_watermark == 2)
 
 
-def test_an_image_that_is_restored_twice_is_found_twice() -> None:
+def test_an_image_restored_twice_is_detected_twice() -> None:
     world = a_world()
     live_on(world)
     image = world.nodes[OLD].disk.image()
@@ -303,7 +303,7 @@ def test_an_image_that_is_restored_twice_is_found_twice() -> None:
         check_refilled(world, records)
 
 
-def test_one_that_loses_power_while_it_begins_again_comes_back_all_the_same() -> None:
+def test_an_old_copy_that_loses_power_during_its_start_still_returns() -> None:
     world = a_world()
     live_on(world)
     image = world.nodes[OLD].disk.image()
@@ -313,7 +313,7 @@ def test_one_that_loses_power_while_it_begins_again_comes_back_all_the_same() ->
     machine = world.nodes[OLD]
     found = machine.disk.image()
     operations = 0
-    while True:  # ends: each turn lets it come further
+    while True:  # ends: each round gets further
         operations += 1
         machine.disk.restore(found)
         machine.disk.crash_after = machine.disk.operations + operations

@@ -1,4 +1,4 @@
-"""A broker of a cluster that has lost its journal: the others give it everything again."""
+"""A broker of a cluster that has lost its journal: the others send it everything again."""
 
 import pytest
 
@@ -79,10 +79,10 @@ def test_it_is_refilled_without_a_vote_and_no_file_is_deleted(how: str) -> None:
     broker = broker_of(world, OLD)
     assert not broker.is_in_doubt
     assert all(one.raft.term > LEAP for one in broker.replicas.by_group.values())
-    assert world.nodes[OLD].is_up, "nobody takes it for an old copy"
+    assert world.nodes[OLD].is_up, "it does not count as an old copy"
 
 
-def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() -> None:
+def test_a_broker_that_lacks_acknowledged_records_cannot_help_to_elect_a_leader() -> None:
     world = a_world()
     live_on(world)
     world.nodes[2].kill()
@@ -94,7 +94,7 @@ def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() ->
     world.start(world.nodes[OLD])
     world.start(world.nodes[2])
     pass_ms(world, 10_000)
-    assert world.leading(CATALOG_GROUP) is None, "nobody but 1 has all that was acknowledged"
+    assert world.leading(CATALOG_GROUP) is None, "only 1 has everything acknowledged"
     world.start(world.nodes[1])
     wait(world, lambda: is_whole(world))
     assert broker_of(world, 2).partition("orders", 0).high_watermark == 2
@@ -102,7 +102,7 @@ def test_it_does_not_help_to_elect_one_that_lacks_what_it_once_acknowledged() ->
 
 @pytest.mark.event("log_rebuilt")
 @pytest.mark.complains("log_rebuilt partition=single.* end=1 *: no other broker holds *")
-def test_where_it_is_alone_it_goes_on_from_its_segments() -> None:
+def test_the_only_replica_carries_on_from_its_segments() -> None:
     world = a_world()
     index = alone_on_the_old(world)
     outcomes = write(world, "single", index)
@@ -120,14 +120,14 @@ def test_where_it_is_alone_it_goes_on_from_its_segments() -> None:
     assert partition.high_watermark == 2
 
 
-def test_one_that_loses_power_while_it_begins_again_can_do_so_once_more() -> None:
+def test_a_broker_that_loses_power_while_it_rejoins_can_try_again() -> None:
     world = a_world()
     live_on(world)
     lose_journal(world)
     machine = world.nodes[OLD]
     lost = machine.disk.image()
     operations = 0
-    while True:  # ends: each turn lets it come further
+    while True:  # ends: each round gets further
         operations += 1
         machine.disk.restore(lost)
         machine.disk.crash_after = machine.disk.operations + operations
@@ -145,7 +145,7 @@ def test_one_that_loses_power_while_it_begins_again_can_do_so_once_more() -> Non
     assert operations > 5
 
 
-def test_the_only_one_that_votes_on_the_catalog_cannot_be_given_it_again() -> None:
+def test_the_only_voter_of_the_catalog_cannot_be_refilled() -> None:
     world = a_world()
     lose_journal(world)
     alone = Remembered(run=1, round=1, term=1, voters=(OLD,))

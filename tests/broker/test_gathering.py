@@ -8,7 +8,7 @@ from kafkaesque.log.errors import CorruptLog
 from kafkaesque.raft.messages import AppendRequest
 from kafkaesque.types import Offset
 from tests.broker.nodes import Node, a_batch, heartbeat
-from tests.broker.test_replica import an_alone_leader
+from tests.broker.test_replica import a_leader_alone
 
 Fates = list[tuple[bytes, Outcome]]
 
@@ -24,7 +24,7 @@ def gather(node: Node, *values: bytes) -> tuple[list[Offset], Fates]:
 
 
 def test_batches_of_one_event_get_dense_offsets_and_are_answered_in_order() -> None:
-    node = an_alone_leader()
+    node = a_leader_alone()
     node.propose(b"before")
     offsets, fates = gather(node, b"a", b"b", b"c")
     assert offsets == [1, 2, 3]
@@ -35,7 +35,7 @@ def test_batches_of_one_event_get_dense_offsets_and_are_answered_in_order() -> N
 
 
 def test_batches_of_one_event_are_written_with_one_write() -> None:
-    node = an_alone_leader()
+    node = a_leader_alone()
     writes = node.disk.writes
     gather(node, *[b"%d" % number for number in range(5)])
     assert node.disk.writes == writes
@@ -56,7 +56,7 @@ def test_each_follower_gets_one_message_with_all_batches() -> None:
 
 
 def test_a_proposal_during_the_event_follows_the_gathered_batches() -> None:
-    node = an_alone_leader()
+    node = a_leader_alone()
     offsets, fates = gather(node, b"a", b"b")
     last, outcomes = node.propose(b"c")
     assert [*offsets, last] == [0, 1, 2]
@@ -75,7 +75,7 @@ def test_a_message_before_the_write_finds_the_batches_in_the_log() -> None:
 
 
 def test_a_duplicate_in_the_same_event_gets_the_outcome_of_the_first() -> None:
-    node = an_alone_leader()
+    node = a_leader_alone()
     (offset, _), _ = gather(node, b"a", b"b")
     outcomes: list[Outcome] = []
     node.replica.when_held(offset, 1, outcomes.append)
@@ -86,7 +86,7 @@ def test_a_duplicate_in_the_same_event_gets_the_outcome_of_the_first() -> None:
 
 
 def test_when_a_replica_stops_before_the_write_the_outcome_is_unknown() -> None:
-    node = an_alone_leader()
+    node = a_leader_alone()
     _, fates = gather(node, b"a")
     node.replica.stop(CorruptLog("orders", 0, "planted"))
     node.after_event()

@@ -65,7 +65,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.node.sync()
 
     @rule()
-    def hear_the_answers(self) -> None:
+    def receive_answers(self) -> None:
         while self.on_their_way and Outcome.COMMITTED in self.on_their_way[0].outcomes:
             self.on_their_way.pop(0)
 

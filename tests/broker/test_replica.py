@@ -49,7 +49,7 @@ def kinds(messages: list[Message]) -> list[type[Message]]:
     return [type(message) for message in messages]
 
 
-def an_alone_leader() -> Node:
+def a_leader_alone() -> Node:
     node = Node(ALONE)
     node.tick(20)
     return node
@@ -66,7 +66,7 @@ def a_follower() -> Node:
 
 @pytest.mark.requirement("REP-1")
 def test_proposals_get_dense_offsets_whatever_marks_are_between_them() -> None:
-    node = an_alone_leader()
+    node = a_leader_alone()
     first, _ = node.propose(b"a", b"b")
     node.replica.change_voters(Voters(voters=(1,), learners=(7,)), lambda _: None)
     node.after_event()
@@ -77,7 +77,7 @@ def test_proposals_get_dense_offsets_whatever_marks_are_between_them() -> None:
 
 
 def test_a_proposal_is_stamped_with_its_offset_and_the_leaders_term() -> None:
-    node = an_alone_leader()
+    node = a_leader_alone()
     node.propose(b"a")
     batch = a_batch(b"b", b"c")
     node.replica.propose(batch, lambda _: None)

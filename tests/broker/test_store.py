@@ -204,7 +204,7 @@ def test_a_log_that_was_set_aside_writes_nothing_more_for_its_group() -> None:
     assert state.synced is None or state.synced.end_offset == 0
 
 
-def turned_bit(node: Node, place: int) -> None:
+def flip_bit_while_down(node: Node, place: int) -> None:
     """Flip a bit of a record in a segment of a stopped node, which recovery does not check."""
     file = node.disk.open(node.segment(place))
     position = file.size() - 2
@@ -218,7 +218,7 @@ def test_the_log_of_a_machine_is_checked_completely_when_it_is_opened(place: int
     node = a_filled_follower()
     node.store.close()
     node.disk.kill()
-    turned_bit(node, place)
+    flip_bit_while_down(node, place)
     node.later.waiting.clear()
     store = node._open_store()
     before = node.disk.list(GROUP)

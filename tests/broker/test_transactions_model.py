@@ -178,4 +178,4 @@ def test_a_planted_bug_is_noticed(mutant: Mutant) -> None:
                 tell(steps)
             except (AssertionError, IndexError, KeyError):
                 return
-    pytest.fail(f"nobody noticed in {STORIES_MAX} stories: {mutant.name}")
+    pytest.fail(f"not noticed in {STORIES_MAX} stories: {mutant.name}")

@@ -118,7 +118,7 @@ class _Partition:
         """Find values that were acknowledged or read and are missing in the end."""
         if not self._finals:
             if self._sends:
-                yield self._finding(Kind.UNREAD, "nobody read it in the end")
+                yield self._finding(Kind.UNREAD, "it was not read in the end")
             return
         for final in self._finals:
             kept = {value for _, value in final.records}
@@ -135,7 +135,7 @@ class _Partition:
         for value, places in self._places.items():
             send = self._sent.get(value)
             if send is None:
-                yield self._finding(Kind.PHANTOM, f"nobody sent {value}", *places.values())
+                yield self._finding(Kind.PHANTOM, f"{value} was never sent", *places.values())
                 continue
             if send.outcome is Outcome.FAILED:
                 yield self._finding(Kind.FAILED_READ, f"{value} failed", send, *places.values())

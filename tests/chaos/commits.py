@@ -26,7 +26,7 @@ def _explained(read: Committed, writes: Sequence[Commit]) -> Iterator[Finding]:
         return
     candidates = [w for w in writes if w.offset == read.offset and w.begun < read.ended]
     if not candidates:
-        yield _finding(read, f"nobody committed {read.offset}")
+        yield _finding(read, f"{read.offset} was never committed")
         return
     # An unanswered commit may have taken effect at any later time.
     ends = [w.ended if w.outcome is Outcome.OK else read.ended for w in candidates]

@@ -16,7 +16,7 @@ def broken_transactions(ops: Sequence[Op]) -> Iterator[Finding]:
     transactions = [op for op in ops if isinstance(op, Transaction)]
     readings = [op for op in ops if isinstance(op, Visible)]
     if transactions and not readings:
-        yield _finding(Kind.UNREAD, "nobody read the transactions in the end")
+        yield _finding(Kind.UNREAD, "the transactions were not read in the end")
     for reading in readings:
         seen = Counter(reading.values)
         for one in transactions:

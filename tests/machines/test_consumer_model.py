@@ -85,7 +85,7 @@ class ConsumerModel(RuleBasedStateMachine):
         self.desk.leave_group(reader, will_be_back=will_be_back)
 
     @rule(number=numbers)
-    def die_and_come_back(self, number: int) -> None:
+    def die_and_return(self, number: int) -> None:
         reader = self.readers[number]
         self.births += 1
         reader.member_id = f"r{number}-{self.births}"

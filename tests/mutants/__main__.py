@@ -126,7 +126,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="only those with this in the name")
     parser.add_argument("--afresh", action="store_true", help="do not begin with killers.toml")
     parser.add_argument("--by-seeds", action="store_true", help="try seeds alone, and no tests")
-    parser.add_argument("--update", action="store_true", help="write killers.toml anew")
+    parser.add_argument("--update", action="store_true", help="rewrite killers.toml")
     options = parser.parse_args()
     wanted = options.only or [""]
     chosen = [mutant for mutant in PLANTED if any(words in mutant.name for words in wanted)]
@@ -152,7 +152,7 @@ def main() -> int:
                 hunted.look_again({name: by for name, by in known.items() if name in names})
             hunted.look_everywhere(options.seeds)
     except (FailsAnyway, WorkerDied) as error:
-        console.print(f"{error} fails without a planted bug: mend that first")
+        console.print(f"{error} fails without a planted bug: fix that first")
         return FAILS_ANYWAY
     console.print(_table(hunted, time.monotonic() - started))
     console.print(f"{hunted.cpu_seconds:.0f} s of one core")

@@ -114,7 +114,7 @@ class Running:
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Wait until a condition holds."""
         async with asyncio.timeout(SECONDS_MAX):
-            while not is_so():  # noqa: ASYNC110  # the broker tells nobody
+            while not is_so():  # noqa: ASYNC110  # the broker gives no notice
                 await asyncio.sleep(0.001)
 
     def hang_up(self) -> None:

@@ -265,7 +265,7 @@ def test_a_follower_refuses_old_and_unknown_terms() -> None:
 # ── without a leader of the catalog ──────────────────────────────────────────────────────────
 
 
-def a_lonely_broker() -> Session:
+def an_isolated_broker() -> Session:
     """A broker that is cut off from the others, and knows it."""
     world = a_cluster()
     cut_off(world, 1)
@@ -277,11 +277,11 @@ def test_a_topic_that_cannot_be_created_now_gets_a_retriable_error() -> None:
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name="new"),), allow_auto_topic_creation=True
     )
-    answer = asyncio.run(metadata.handle(request, 12, a_lonely_broker()))
+    answer = asyncio.run(metadata.handle(request, 12, an_isolated_broker()))
     assert answer.topics[0].error_code is ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def test_a_request_for_a_producer_id_gets_a_retriable_error() -> None:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
-    answer = asyncio.run(init_producer_id.handle(request, 4, a_lonely_broker()))
+    answer = asyncio.run(init_producer_id.handle(request, 4, an_isolated_broker()))
     assert answer.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

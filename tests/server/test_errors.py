@@ -16,15 +16,15 @@ OF_OTHER_ENVIRONMENTS = ("kafkaesque.__main__", "kafkaesque.spark")
 """Modules that run a program, or need packages that are not installed where brokers run."""
 
 INHERITED: Mapping[str, tuple[ErrorCode, frozenset[str]]] = {
-    "what the disk or its files did: clients can only try again, the broker's log says the rest": (
+    "errors of the disk or its files: clients can only retry, the broker's log has the details": (
         ErrorCode.KAFKA_STORAGE_ERROR,
         frozenset({"CorruptLog", "DiskFailed", "DiskFull", "PartitionOffline", "StateLost"}),
     ),
-    "files that keep a broker from starting, or a program from reading them: no client is told": (
+    "files that keep a broker from starting, or a program from reading them: not sent to clients": (
         ErrorCode.KAFKA_STORAGE_ERROR,
         frozenset({"FolderInUse", "ForeignFile", "JournalLost", "NewerFormat", "OldCopy"}),
     ),
-    "what brokers that mend their logs tell each other: no client is told": (
+    "errors between brokers that repair their logs: they reach no client": (
         ErrorCode.KAFKA_STORAGE_ERROR,
         frozenset({"NotYet", "RepairFailed", "_Refusal"}),
     ),
@@ -41,19 +41,19 @@ INHERITED: Mapping[str, tuple[ErrorCode, frozenset[str]]] = {
             }
         ),
     ),
-    "what moves of replicas meet: they try again by themselves, and no client is told": (
+    "errors during moves of replicas: they are retried, and reach no client": (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         frozenset({"ChangeInProgress", "InvalidChange"}),
     ),
-    "damage on the way, which is what the code of all batches says": (
+    "damage in transit, which has the same code for all batches": (
         ErrorCode.CORRUPT_MESSAGE,
         frozenset({"CorruptBatch"}),
     ),
-    "a broker's number that is taken for good is one more assignment that cannot be": (
+    "a broker number that is never reused is an invalid assignment like others": (
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         frozenset({"BrokerRemoved"}),
     ),
-    "a change of settings is tried again until its time is over; Kafka has no code for a race": (
+    "a change of settings is retried until its timeout; Kafka has no code for a race": (
         ErrorCode.INVALID_CONFIG,
         frozenset({"SettingsChanged"}),
     ),

@@ -37,7 +37,7 @@ def a_world() -> BrokerWorld:
     return world
 
 
-def live_on(world: BrokerWorld) -> None:
+def write_to_all(world: BrokerWorld) -> None:
     """Let every partition accept a record, and the brokers exchange messages."""
     for index in range(3):
         wait(world, lambda index=index: takes(world, "orders", index))  # type: ignore[misc]
@@ -98,7 +98,7 @@ def check_refilled(world: BrokerWorld, records: int) -> None:
     for index in range(3):
         for node in world.nodes:
             assert broker_of(world, node).partition("orders", index).high_watermark == records
-    live_on(world)
+    write_to_all(world)
     wait(world, lambda: is_whole(world))
     assert broker_of(world, OLD).partition("orders", 0).high_watermark == records + 1
     broker = broker_of(world, OLD)
@@ -113,16 +113,16 @@ def test_an_image_of_a_stopped_broker_that_ran_again_later_is_detected() -> None
     image = machine.disk.image()
     world.start(machine)
     wait(world, lambda: is_of_one_mind(world))
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     check_refilled(world, 1)
 
 
 def test_an_image_of_the_same_run_is_detected_by_the_round_of_its_journal() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     check_refilled(world, 2)
 
@@ -131,7 +131,7 @@ def test_a_broker_that_was_killed_or_lost_power_is_not_an_old_copy() -> None:
     world = a_world()
     machine = world.nodes[OLD]
     for stop in (machine.kill, machine.lose_power, machine.stop_cleanly, machine.kill):
-        live_on(world)
+        write_to_all(world)
         stop()
         pass_ms(world, 500)
         world.start(machine)
@@ -142,9 +142,9 @@ def test_a_broker_that_was_killed_or_lost_power_is_not_an_old_copy() -> None:
 
 def test_the_others_may_have_restarted_meanwhile() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
-    live_on(world)
+    write_to_all(world)
     world.nodes[OLD].lose_power()
     for node in (1, 2):
         world.nodes[node].stop_cleanly()
@@ -155,11 +155,11 @@ def test_the_others_may_have_restarted_meanwhile() -> None:
 
 def test_an_old_copy_that_lacks_acknowledged_records_cannot_help_to_elect_a_leader() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
     world.nodes[2].kill()
     wait(world, lambda: all(leads(world, index) for index in range(3)))
-    live_on(world)  # on 1 and 3 alone
+    write_to_all(world)  # on 1 and 3 alone
     restored(world, image)
     wait(world, lambda: is_found(world))
     world.nodes[1].kill()
@@ -181,16 +181,16 @@ def test_an_old_copy_does_not_vote_before_the_peer_that_remembers_more_has_repor
     wait(world, lambda: len(world.able()) == 3)
     assert create(world, 1, "orders", partitions=3) is None
     wait(world, lambda: is_of_one_mind(world))
-    live_on(world)
+    write_to_all(world)
     machine = world.nodes[OLD]
     machine.stop_cleanly()
     image = machine.disk.image()
     world.start(machine)
     wait(world, lambda: is_of_one_mind(world))
-    live_on(world)  # all brokers learn of the later run
+    write_to_all(world)  # all brokers learn of the later run
     world.nodes[2].kill()
     wait(world, lambda: all(leads(world, index) for index in range(3)))
-    live_on(world)  # on 1 and 3 alone
+    write_to_all(world)  # on 1 and 3 alone
     world.nodes[1].kill()
     machine.lose_power()
     machine.disk.restore(image)
@@ -204,7 +204,7 @@ def test_an_old_copy_does_not_vote_before_the_peer_that_remembers_more_has_repor
 
 def test_a_topic_newer_than_the_image_is_refilled_before_the_old_copy_votes_on_it() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
     assert create(world, 1, "later", partitions=3) is None
     wait(world, lambda: is_of_one_mind(world))
@@ -224,9 +224,9 @@ def test_a_topic_newer_than_the_image_is_refilled_before_the_old_copy_votes_on_i
 
 def test_a_topic_created_after_the_old_copy_returned_starts_normally() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     come_back(world)
     wait(world, lambda: is_whole(world))
@@ -240,7 +240,7 @@ def test_a_topic_created_after_the_old_copy_returned_starts_normally() -> None:
         assert leader.broker.partition("fresh", index).replica.raft.term < LEAP
 
 
-def alone_on_the_old(world: BrokerWorld) -> int:
+def single_replica_on_old_copy(world: BrokerWorld) -> int:
     """Create a topic with one replica; return a partition of it that the old copy hosts."""
     assert create(world, 1, "single", partitions=3, replication=1) is None
     wait(world, lambda: is_of_one_mind(world))
@@ -251,15 +251,15 @@ def alone_on_the_old(world: BrokerWorld) -> int:
 @pytest.mark.event("old_copy")
 def test_the_only_replica_carries_on_with_what_it_has_and_reports_it() -> None:
     world = a_world()
-    index = alone_on_the_old(world)
+    index = single_replica_on_old_copy(world)
     outcomes = write(world, "single", index)
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     machine = world.nodes[OLD]
     image = machine.disk.image()
     lost = write(world, "single", index)
     wait(world, lambda: lost == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     machine.lose_power()
     # What the checks of the world would rightly call a loss is intended here.
     del world.groups[group_of(broker_of(world, 1).catalog.topics["single"], index)]
@@ -274,10 +274,10 @@ def test_the_only_replica_carries_on_with_what_it_has_and_reports_it() -> None:
 
 def test_a_partition_that_has_other_replicas_by_now_is_refilled_by_them() -> None:
     world = a_world()
-    index = alone_on_the_old(world)
+    index = single_replica_on_old_copy(world)
     outcomes = write(world, "single", index)
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
     answers: list[KafkaesqueError | None] = []
     moves = [(broker_of(world, 1).catalog.topics["single"].topic_id, index, (1, 2, OLD))]
@@ -286,7 +286,7 @@ def test_a_partition_that_has_other_replicas_by_now_is_refilled_by_them() -> Non
     wait(world, lambda: not broker_of(world, 1).catalog.topics["single"].moves)
     more = write(world, "single", index)
     wait(world, lambda: more == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     come_back(world)
     wait(world, lambda: is_whole(world))
@@ -295,19 +295,19 @@ def test_a_partition_that_has_other_replicas_by_now_is_refilled_by_them() -> Non
 
 def test_an_image_restored_twice_is_detected_twice() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
     for records in (2, 4):
-        live_on(world)
+        write_to_all(world)
         restored(world, image)
         check_refilled(world, records)
 
 
 def test_an_old_copy_that_loses_power_during_its_start_still_returns() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     image = world.nodes[OLD].disk.image()
-    live_on(world)
+    write_to_all(world)
     restored(world, image)
     wait(world, lambda: is_found(world))
     machine = world.nodes[OLD]

@@ -16,12 +16,12 @@ from tests.sim.test_broker_growth import pass_ms
 from tests.sim.test_broker_old_copies import (
     OLD,
     a_world,
-    alone_on_the_old,
     is_found,
     is_revived,
     is_whole,
     leads,
-    live_on,
+    single_replica_on_old_copy,
+    write_to_all,
 )
 from tests.sim.test_broker_world import broker_of, wait, write
 
@@ -58,8 +58,8 @@ def begin_again(world: BrokerWorld) -> None:
 @pytest.mark.parametrize("how", ["missing", "damaged"])
 def test_it_is_refilled_without_a_vote_and_no_file_is_deleted(how: str) -> None:
     world = a_world()
-    live_on(world)
-    live_on(world)
+    write_to_all(world)
+    write_to_all(world)
     lose_journal(world, how)
     disk = world.nodes[OLD].disk
     if how == "damaged":
@@ -74,7 +74,7 @@ def test_it_is_refilled_without_a_vote_and_no_file_is_deleted(how: str) -> None:
     assert (f"{PATH}.1.damaged" in disk.list("")) == (how == "damaged")
     for index in range(3):
         assert broker_of(world, OLD).partition("orders", index).high_watermark == 2
-    live_on(world)
+    write_to_all(world)
     wait(world, lambda: is_whole(world))
     broker = broker_of(world, OLD)
     assert not broker.is_in_doubt
@@ -84,10 +84,10 @@ def test_it_is_refilled_without_a_vote_and_no_file_is_deleted(how: str) -> None:
 
 def test_a_broker_that_lacks_acknowledged_records_cannot_help_to_elect_a_leader() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     world.nodes[2].kill()
     wait(world, lambda: all(leads(world, index) for index in range(3)))
-    live_on(world)  # on 1 and 3 alone
+    write_to_all(world)  # on 1 and 3 alone
     lose_journal(world)
     begin_again(world)
     world.nodes[1].kill()
@@ -104,10 +104,10 @@ def test_a_broker_that_lacks_acknowledged_records_cannot_help_to_elect_a_leader(
 @pytest.mark.complains("log_rebuilt partition=single.* end=1 *: no other broker holds *")
 def test_the_only_replica_carries_on_from_its_segments() -> None:
     world = a_world()
-    index = alone_on_the_old(world)
+    index = single_replica_on_old_copy(world)
     outcomes = write(world, "single", index)
     wait(world, lambda: outcomes == [Outcome.COMMITTED])
-    live_on(world)
+    write_to_all(world)
     lose_journal(world)
     begin_again(world)
     world.start(world.nodes[OLD])
@@ -122,7 +122,7 @@ def test_the_only_replica_carries_on_from_its_segments() -> None:
 
 def test_a_broker_that_loses_power_while_it_rejoins_can_try_again() -> None:
     world = a_world()
-    live_on(world)
+    write_to_all(world)
     lose_journal(world)
     machine = world.nodes[OLD]
     lost = machine.disk.image()

@@ -65,7 +65,7 @@ def copy(world: BrokerWorld, node: NodeId, name: str = "orders") -> Replica:
     return broker.replicas.by_group[group_of(broker.catalog.topics[name], 0)]
 
 
-def are_mended(world: BrokerWorld, rotting: Rotting) -> bool:
+def are_repaired(world: BrokerWorld, rotting: Rotting) -> bool:
     return rotting.look_through() and is_of_one_mind(world)
 
 
@@ -79,7 +79,7 @@ def test_two_copies_damaged_in_different_places_repair_each_other() -> None:
         world.nodes[node].disk.flip_bit(segment.path, 100, 2)
         rotting.note(replica, segment, end)
     write_one(world)
-    wait(world, lambda: are_mended(world, rotting))
+    wait(world, lambda: are_repaired(world, rotting))
     for node in world.nodes:
         replica = copy(world, node)
         assert not replica.damage.found and replica.raft.may_lead
@@ -100,7 +100,7 @@ def test_a_copy_that_lost_a_file_restores_it() -> None:
         machine.disk.remove(segment.stem + suffix)
     world.start(machine)
     wait(world, lambda: machine.is_ready)
-    wait(world, lambda: are_mended(world, rotting))
+    wait(world, lambda: are_repaired(world, rotting))
     world.groups[replica.group].holds_everything(copy(world, 2))
     assert segment.base in copy(world, 2).log.segments.bases
 
@@ -129,7 +129,7 @@ def test_damage_stays_noted_until_the_repair_is_durable() -> None:
         wait(world, lambda: machine.is_ready and has_copy(world, 2, "orders"))
         replica = copy(world, 2)
         assert replica.damage.found or is_sound(replica, *place), operation
-        wait(world, lambda r=rotting: are_mended(world, r))  # type: ignore[misc]
+        wait(world, lambda r=rotting: are_repaired(world, r))  # type: ignore[misc]
     assert begun == 29
 
 
@@ -225,7 +225,7 @@ def test_a_log_that_cannot_be_repaired_yet_does_not_block_others() -> None:
     wait(world, lambda: not copy(world, 3, "second").damage.found)
     assert copy(world, 3, "first").damage.found
     world.heal()
-    wait(world, lambda: are_mended(world, rotting))
+    wait(world, lambda: are_repaired(world, rotting))
 
 
 @pytest.mark.event("repair_failed")
@@ -266,7 +266,7 @@ def test_a_leader_that_reads_its_damage_steps_down_is_repaired_and_may_lead_agai
     rotting.note(leader, segment, end)
     rotting.look_through()
     assert leader.raft.leadership is None
-    wait(world, lambda: are_mended(world, rotting))
+    wait(world, lambda: are_repaired(world, rotting))
     assert copy(world, node).raft.may_lead
     wait(world, lambda: copy(world, node).is_serving)
 
@@ -327,7 +327,7 @@ def test_a_broker_with_a_damaged_catalog_steps_down_and_is_repaired() -> None:
     leader = next(m for m in world.able() if m.node == led.raft.node)
     world.ask_broker(leader, lambda b: b.replicas.by_group[CATALOG_GROUP].transfer(node))
     wait(world, lambda: bool(replica.damage.found))
-    wait(world, lambda: not replica.damage.found and are_mended(world, rotting))
+    wait(world, lambda: not replica.damage.found and are_repaired(world, rotting))
     assert world.nodes[node].broker is broker, "it ran all the time"
     assert broker.repairs.done and replica.raft.may_lead
     assert create(world, node, "later", 1) is None

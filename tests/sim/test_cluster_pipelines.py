@@ -1,4 +1,4 @@
-"""A producer with several batches in flight never gets a gap, whoever leads meanwhile."""
+"""A producer with several batches in flight never gets a gap, whichever broker leads."""
 
 import random
 from collections import deque

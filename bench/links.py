@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 
 from bench.serving import processor_seconds
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.entry import Entry
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links, Peer
 from kafkaesque.net.ports import LinkPorts

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.build import build_batch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView
 from kafkaesque.spark.decode import Decoder, Target, chunks

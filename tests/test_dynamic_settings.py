@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaesque.config import BrokerConfig, HousekeepingConfig, LimitsConfig
+from kafkaesque.config import BrokerConfig, HousekeepingConfig
 from kafkaesque.dynamic_settings import (
     ROWS,
     THROTTLES,
@@ -14,6 +14,7 @@ from kafkaesque.dynamic_settings import (
     with_changes,
 )
 from kafkaesque.errors import InvalidSetting
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.settings import KEYS
 from kafkaesque.topic_settings import DEFAULTS, TOPIC_SETTINGS
 

@@ -1,23 +1,37 @@
-"""The reference page of the settings, generated from config.py: fields, defaults and reasons."""
+"""The reference page of the settings, generated from their classes: fields, defaults, reasons."""
 
 import ast
 import dataclasses
+import inspect
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
-from kafkaesque import cluster_config, config, coordinator_config, settings
-from tools.repository import SOURCE
+from kafkaesque import cluster_config, config, coordinator_config, server_config, settings
+from kafkaesque.client import config as client_config
+from kafkaesque.gossip import config as gossip_config
+from kafkaesque.net import config as link_config
+from kafkaesque.record import limits as record_limits
 
-FILES = ("config.py", "coordinator_config.py", "cluster_config.py")
-_CLASSES = {**vars(cluster_config), **vars(coordinator_config), **vars(config)}
+MODULES = (
+    record_limits,
+    client_config,
+    config,
+    server_config,
+    coordinator_config,
+    cluster_config,
+    link_config,
+    gossip_config,
+)
+"""In the order of the page."""
+_CLASSES = {name: value for module in MODULES for name, value in vars(module).items()}
 
 _HEAD = """\
 # Settings and limits
 
-Every setting with its default and the reason for it. Generated from `src/kafkaesque/config.py`,
-`coordinator_config.py` and `cluster_config.py` by `make docs`; do not edit.
+Every setting with its default and the reason for it. Generated from the classes of settings by
+`make docs`; do not edit.
 
 Sizes are in bytes and times in milliseconds unless the name says otherwise.
 
@@ -81,8 +95,8 @@ def undocumented() -> list[str]:
 def _classes() -> list[ast.ClassDef]:
     return [
         node
-        for file in FILES
-        for node in ast.parse((SOURCE / file).read_text()).body
+        for module in MODULES
+        for node in ast.parse(inspect.getsource(module)).body
         if isinstance(node, ast.ClassDef) and dataclasses.is_dataclass(_CLASSES[node.name])
     ]
 

@@ -1,6 +1,6 @@
-"""The reference page of the limits, generated from config.py and the topic settings."""
+"""The reference page of the limits, generated from the settings and the topic settings."""
 
-from kafkaesque.config import FetchConfig, ProducerConfig, TextLimits
+from kafkaesque.config import FetchConfig, ProducerConfig
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.dynamic_settings import VALUE_CHARS_MAX
 from kafkaesque.machines.catalog.catalog import (
@@ -11,6 +11,7 @@ from kafkaesque.machines.catalog.catalog import (
 )
 from kafkaesque.machines.groups.consumer_topics import PATTERNS_MAX
 from kafkaesque.machines.transactions.transactions import PLACES_MAX
+from kafkaesque.server_config import TextLimits
 from tools import config_page
 
 _HEAD = """\

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from kafkaesque.config import BrokerConfig, LimitsConfig
+from kafkaesque.config import BrokerConfig
 from kafkaesque.errors import BadConfiguration, InvalidSetting
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.settings import KEYS, OF_THE_BROKER, Key, Value, parse
 from kafkaesque.topic_settings import DEFAULTS, TOPIC_SETTINGS, TopicSettings, resolve
 

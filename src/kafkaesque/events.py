@@ -53,7 +53,7 @@ class Events(Protocol):
 
 
 class LeaderElected(Event, frozen=True, kw_only=True):
-    """This broker was elected leader of the partition."""
+    """This broker was elected leader of the partition; not reported for its only replica."""
 
     name = "leader_elected"
     component = Component.RAFT

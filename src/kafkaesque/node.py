@@ -18,24 +18,19 @@ from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.cluster.membership import Membership
 from kafkaesque.broker.storage.identity import KnownPeer, save_identity
 from kafkaesque.broker.storage.store import Store
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.cluster_config import GossipConfig, LinkConfig
-from kafkaesque.config import (
-    BrokerConfig,
-    EventsConfig,
-    LimitsConfig,
-    LogConfig,
-    ServerConfig,
-    TextLimits,
-)
+from kafkaesque.config import BrokerConfig, LogConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import KafkaesqueError, LogError
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
+from kafkaesque.gossip.config import GossipConfig
 from kafkaesque.gossip.messages import Member
 from kafkaesque.log.errors import DiskFailed
 from kafkaesque.log.posix_disk import PosixDisk
 from kafkaesque.machines.catalog.features import supported
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.gossip_transport import TICK_MS as GOSSIP_TICK_MS
 from kafkaesque.server.edge.door import Door
 from kafkaesque.server.edge.edge import Edge
@@ -50,6 +45,7 @@ from kafkaesque.server.peers.local_channel import LocalChannel
 from kafkaesque.server.peers.peering import Peering
 from kafkaesque.server.requests.addresses import is_local, parse_address, reachable_name, shown
 from kafkaesque.server.requests.event_queue import Turn
+from kafkaesque.server_config import EventsConfig, LimitsConfig, ServerConfig, TextLimits
 from kafkaesque.types import NodeId
 
 T = TypeVar("T")
@@ -103,7 +99,7 @@ class Node:
         self.port = 0
         self.addresses: list[str] = []
         """Where it listens, in display form."""
-        self.on_waiting: Callable[[], None] = _ignore
+        self.on_waiting: Callable[[], None] = ignore
         """Called when the cluster takes long to let this broker serve."""
         self._is_stopped = False
         self._has_begun = False
@@ -382,10 +378,6 @@ class Node:
     def _on_failed(self, error: LogError) -> None:
         if not self.failure.done():
             self.failure.set_result(error)
-
-
-def _ignore() -> None:
-    """Ignore a slow start."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -1,8 +1,9 @@
 """Settings from a file, the environment and the command line, in one table of keys.
 
-A key is the section and the field of a class in config.py: `server.port` is `port` under `[server]`
-in the TOML file and the variable `KAFKAESQUE_SERVER_PORT`. Flags win over variables, variables over
-the file, the file over the defaults. Unknown keys and invalid values are refused, never ignored.
+A key is the section and the field of its class in `SECTIONS`: `server.port` is `port` under
+`[server]` in the TOML file and the variable `KAFKAESQUE_SERVER_PORT`. Flags win over variables,
+variables over the file, the file over the defaults. Unknown keys and invalid values are refused,
+never ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,18 +15,15 @@ from typing import Any, TypeAlias
 from kafkaesque.cluster_config import ClusterConfig, MoveConfig
 from kafkaesque.config import (
     BrokerConfig,
-    EventsConfig,
     FetchConfig,
     HousekeepingConfig,
-    LimitsConfig,
     LogConfig,
     ProducerConfig,
     RaftConfig,
-    ServerConfig,
-    TextLimits,
 )
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.errors import BadConfiguration
+from kafkaesque.server_config import EventsConfig, LimitsConfig, ServerConfig, TextLimits
 
 Value: TypeAlias = int | float | bool | str | Path
 

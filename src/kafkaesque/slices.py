@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import TypeAlias, TypeVar
 
+from kafkaesque.callbacks import ignore
+
 T = TypeVar("T")
 
 Sliced: TypeAlias = Generator[None, None, T]
@@ -32,7 +34,7 @@ class Slices:
     """
 
     def __init__(self) -> None:
-        self.on_wanted: Callable[[], None] = _nothing
+        self.on_wanted: Callable[[], None] = ignore
         """Called when `run` has something to do, once until the next `run`."""
         self._is_wanted = False
         self._urgent: deque[Sliced[None]] = deque()
@@ -73,7 +75,3 @@ class Slices:
         if self.has_work and not self._is_wanted:
             self._is_wanted = True
             self.on_wanted()
-
-
-def _nothing() -> None:
-    """The default `on_wanted`: the driver polls `has_work`."""

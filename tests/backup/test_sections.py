@@ -14,9 +14,9 @@ from kafkaesque.backup.sections import FEATURES, SETTINGS
 from kafkaesque.client.address import parse_addresses
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.blocking_connection import BlockingConnection
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.settings import ALL_BROKERS, Kind
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import ClientConfig
 from kafkaesque.record.crc import crc32c
 from kafkaesque.testing import Broker
 from kafkaesque.wire.messages.update_features import (

@@ -11,6 +11,7 @@ from kafkaesque.errors import KafkaesqueError, LogError
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import split_batches
 from kafkaesque.sim.disk import CrashPolicy, SimDisk
+from tests.broker.no_peers import MEMBERSHIP
 from tests.broker.nodes import a_batch
 from tests.heard import Heard
 from tests.log.logs import TINY, HandClock
@@ -40,7 +41,9 @@ class BrokerNode:
         self.is_ready = False
         store = Store.open(self.disk, TINY, self.clock, 1, self.failures.append, self.heard)
         self.later.take_slices(store.slices)
-        self.broker = Broker(1, store, self.clock, self._chance, self._config, self.failures.append)
+        self.broker = Broker(
+            1, store, self.clock, self._chance, self._config, self.failures.append, MEMBERSHIP
+        )
         self.broker.start(self._ready)
         self.sync()
         assert self.is_ready or self.failures

@@ -57,7 +57,9 @@ class PartitionNode(Node):
 
     def lead(self) -> None:
         """Put a partition on the replica, and let it lead if it needs no other votes."""
-        self.partition = Partition(self.replica, self.settings, self.clock, self.config)
+        self.partition = Partition(
+            self.replica, self.settings, self.clock, self.config, is_internal=False
+        )
         self.sync()
         if len(self.replica.raft.voters.voters) == 1:
             self.replica.campaign()

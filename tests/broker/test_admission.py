@@ -4,10 +4,10 @@ import pytest
 
 from kafkaesque.broker.partition.admission import Admission
 from kafkaesque.broker.partition.partition_errors import BatchTooLarge, RecordsRefused, TimeRefused
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.crc import crc32c
 from kafkaesque.record.errors import CorruptBatch, MalformedBatch, OversizedBatch, UnsupportedBatch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import HEADER_BYTES, BatchView, Codec

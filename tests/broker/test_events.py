@@ -30,7 +30,7 @@ from kafkaesque.machines.catalog.catalog import Catalog
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.disk import DiskFaults, SimDisk
 from tests.broker.brokers import BrokerNode
-from tests.broker.nodes import Node, a_batch, append, entry, heartbeat
+from tests.broker.nodes import ALONE, Node, a_batch, append, entry, heartbeat
 from tests.heard import Heard
 from tests.log.logs import TINY
 
@@ -47,6 +47,14 @@ def test_a_new_leader_reports_its_election_and_later_who_replaced_it() -> None:
     node.step(heartbeat(term + 1))
     lost = LeadershipLost(partition="orders", term=term + 1, leader=2)
     assert node.heard.of(LeadershipLost) == [lost]
+
+
+def test_a_partition_with_one_replica_reports_no_election() -> None:
+    node = Node(ALONE)
+    node.replica.campaign()
+    node.sync()
+    assert node.replica.is_serving
+    assert node.heard.of(LeaderElected) == []
 
 
 @pytest.mark.event("voters_changed")

@@ -4,11 +4,10 @@ import sys
 
 import pytest
 
-from kafkaesque.broker.coordination.coordinator import BATCH_BYTES, CoordinatorLoading
-from kafkaesque.broker.coordination.coordinators import Coordinators, partition_of
+from kafkaesque.broker.coordination.coordinators import Coordinators, Ready, partition_of
 from kafkaesque.broker.coordination.group_coordinator import GroupCoordinator
+from kafkaesque.broker.machine_hosting.coordinator import BATCH_BYTES, CoordinatorLoading
 from kafkaesque.broker.machine_hosting.machine_snapshots import MachineSnapshots
-from kafkaesque.broker.partition.transaction_ports import Marker
 from kafkaesque.config import LogConfig
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.entry import Voters
@@ -28,14 +27,14 @@ from kafkaesque.machines.groups.group_commands import (
     TransactionalCommit,
 )
 from kafkaesque.machines.groups.group_errors import MemberIdRequired
-from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_questions import Marker
 from tests.broker.nodes import ALONE, THREE, Node
 from tests.broker.nodes import GROUP as NODE_GROUP
 from tests.log.logs import HandClock
 
 GROUP = "readers"
 PLACE = (bytes(16), 0)
-MARKER = Marker(producer=Producer(7, 0), is_commit=True, coordinator_term=1, number=1)
+MARKER = Marker(producer_id=7, epoch=0, is_commit=True, coordinator_term=1, number=1)
 
 
 class Coordinated:
@@ -81,7 +80,7 @@ class Coordinated:
             member=Identity(member_id=""),
             offsets=((PLACE, 5, -1, ""),),
         )
-        command = TransactionalCommit(commit=commit, producer_id=MARKER.producer.producer_id)
+        command = TransactionalCommit(commit=commit, producer_id=MARKER.producer_id)
         answers: list[Answer] = []
         self.coordinator.ask(command, answers.append)
         self.agree()
@@ -265,11 +264,11 @@ def test_concurrent_requests_create_the_topic_once() -> None:
 
 
 def test_a_failed_creation_is_reported_and_the_next_request_tries_again() -> None:
-    attempts: list[object] = []
+    attempts: list[Ready] = []
 
-    def create(answer: object) -> None:
+    def create(answer: Ready) -> None:
         attempts.append(answer)
-        raise DiskFailed("no")
+        answer(DiskFailed("no"))
 
     coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
     told: list[KafkaesqueError | None] = []
@@ -280,8 +279,8 @@ def test_a_failed_creation_is_reported_and_the_next_request_tries_again() -> Non
 
 
 def test_requests_wait_for_a_topic_that_is_being_opened() -> None:
-    def create(_: object) -> None:
-        raise TopicExists("it is on its way")
+    def create(answer: Ready) -> None:
+        answer(TopicExists("it is on its way"))
 
     coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
     told: list[KafkaesqueError | None] = []
@@ -291,13 +290,12 @@ def test_requests_wait_for_a_topic_that_is_being_opened() -> None:
     assert told == [None]
 
 
-def test_a_topic_that_was_never_created_is_created_by_the_next_request() -> None:
-    attempts: list[object] = []
+def test_a_topic_that_is_not_here_yet_is_asked_for_by_every_caller() -> None:
+    attempts: list[Ready] = []
 
-    def create(answer: object) -> None:
+    def create(answer: Ready) -> None:
         attempts.append(answer)
-        if len(attempts) == 1:
-            raise TopicExists("it is decided, and leadership is lost before it is committed")
+        answer(TopicExists("it is on its way"))
 
     coordinators: Coordinators[GroupCoordinator] = Coordinators(create)
     told: list[KafkaesqueError | None] = []

@@ -10,12 +10,13 @@ from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.broker.replication.log_settings import internal, retention_rules
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.broker.storage.store import Store
-from kafkaesque.config import BrokerConfig, LogConfig
+from kafkaesque.config import BrokerConfig, LogConfig, ProducerConfig
 from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.retention import RetentionRules
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.sim.disk import CrashPolicy, DiskFaults, SimDisk
 from kafkaesque.topic_settings import UNLIMITED, CleanupPolicy, FlushPolicy, TopicSettings
+from tests.broker.no_peers import MEMBERSHIP
 from tests.broker.nodes import ALONE, Node, a_batch
 from tests.heard import Heard
 from tests.log.logs import HandClock
@@ -43,7 +44,7 @@ class ABroker:
         self.later.take_slices(store.slices)
         chance = random.Random(2)
         config = BrokerConfig()
-        self.broker = Broker(1, store, self.clock, chance, config, self.failures.append)
+        self.broker = Broker(1, store, self.clock, chance, config, self.failures.append, MEMBERSHIP)
         self.broker.start(lambda: ready.append(True))
         self.sync()
         assert ready
@@ -96,7 +97,7 @@ def test_logs_of_machines_are_always_synced_and_never_expire() -> None:
     assert (found.retention_ms, found.retention_bytes) == (UNLIMITED, UNLIMITED)
     assert found.segment_bytes == LogConfig().internal_segment_bytes_max
     node = Node(ALONE)
-    partition = Partition(node.replica, wild, HandClock(), is_internal=True)
+    partition = Partition(node.replica, wild, HandClock(), ProducerConfig(), is_internal=True)
     assert partition.settings.flush_policy is FlushPolicy.ALWAYS
 
 
@@ -315,7 +316,7 @@ def test_the_catalog_does_not_grow_with_each_change() -> None:
     machine.topic("orders")
     for number in range(300):
         records = machine.broker.catalog.give_producer_ids(1)
-        machine.broker._catalog.write(records, lambda _: None)
+        machine.broker._catalog._host.write(records, lambda _: None)
         machine.broker.flush()
         machine.sync()
         if number % 10 == 0:

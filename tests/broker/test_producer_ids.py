@@ -16,12 +16,13 @@ class Catalog:
         self.pending: list[Callable[[bool], None]] = []
         self.leads = True
 
-    def take(self, count: int, taken: Callable[[int | None], None]) -> None:
+    def take(self, count: int, taken: Callable[[int | KafkaesqueError], None]) -> None:
         if not self.leads:
-            raise NotLeader(None)
+            taken(NotLeader(None))
+            return
         first = self.next_id
         self.next_id += count
-        self.pending.append(lambda is_known: taken(first if is_known else None))
+        self.pending.append(lambda is_known: taken(first if is_known else OutcomeUnknown("lost")))
 
     def settle(self, *, is_known: bool = True) -> None:
         while self.pending:

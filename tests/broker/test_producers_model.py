@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kafkaesque.broker.partition.producers import BATCHES_REMEMBERED
+from kafkaesque.broker.partition.refusals import TAKEOVER_MS_MAX
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.sim.inode import CrashPolicy
 from kafkaesque.types import Offset
@@ -76,11 +77,13 @@ class ExactlyOnce(RuleBasedStateMachine):
     @rule(policy=st.sampled_from(CrashPolicy))
     def crash(self, policy: CrashPolicy) -> None:
         self.node.crash_and_start(policy)
+        self._lead_for_long()
         self._send_all_again()
 
     @rule()
     def stop(self) -> None:
         self.node.stop_and_start()
+        self._lead_for_long()
         self._send_all_again()
 
     @invariant()
@@ -97,6 +100,10 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.node.sync()
         for batch in self.all:
             assert Outcome.COMMITTED in batch.outcomes
+
+    def _lead_for_long(self) -> None:
+        """Let time pass: a new leader would wait for a first batch, and this producer has none."""
+        self.node.clock.ms += TAKEOVER_MS_MAX
 
     def _send_all_again(self) -> None:
         for sent in self.on_their_way:

@@ -10,7 +10,7 @@ from kafkaesque.broker.coordination.transaction_coordinator import (
     TransactionCoordinator,
 )
 from kafkaesque.broker.partition.refusals import BehindRefused
-from kafkaesque.broker.partition.transaction_ports import Marker, Told
+from kafkaesque.broker.partition.transaction_ports import Told
 from kafkaesque.config import LogConfig
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import NotCoordinator, NotLeader
@@ -29,6 +29,7 @@ from kafkaesque.machines.transactions.transaction_commands import (
     RegisterDriver,
 )
 from kafkaesque.machines.transactions.transaction_errors import ConcurrentTransactions
+from kafkaesque.machines.transactions.transaction_questions import Marker
 from kafkaesque.machines.transactions.transaction_records import Place, State
 from kafkaesque.machines.transactions.transactions import TransactionCommand, Transactions
 from kafkaesque.record.read import read_records
@@ -205,7 +206,7 @@ def test_a_follower_saves_the_state_too() -> None:
 def test_a_new_drivers_registration_and_the_aborts_it_causes_are_written_atomically(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kafkaesque.broker.coordination.coordinator.BATCH_BYTES", 1)
+    monkeypatch.setattr("kafkaesque.broker.machine_hosting.coordinator.BATCH_BYTES", 1)
     led = Led()
     log = led.node.replica.log
     register = RegisterDriver(query="q", sink="s")

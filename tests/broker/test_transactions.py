@@ -6,7 +6,7 @@ from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition
 from kafkaesque.broker.partition.partition_errors import StaleProducerEpoch
 from kafkaesque.broker.partition.producers import NO_NUMBER
 from kafkaesque.broker.partition.refusals import BehindRefused
-from kafkaesque.broker.partition.transaction_ports import Check, Checked, Guards, Marker
+from kafkaesque.broker.partition.transaction_ports import Checked, Guards
 from kafkaesque.errors import NotCoordinator
 from kafkaesque.machines.decision import Command
 from kafkaesque.machines.transactions.transaction_commands import (
@@ -24,6 +24,7 @@ from kafkaesque.machines.transactions.transaction_errors import (
     ProducerFenced,
     TransactionUnverified,
 )
+from kafkaesque.machines.transactions.transaction_questions import Check, Marker
 from kafkaesque.sim.inode import CrashPolicy
 from tests.broker.partitions import numbered
 from tests.broker.transactional import (
@@ -292,7 +293,13 @@ def test_aborted_transactions_are_remembered_across_a_restart_and_forgotten_with
 
 
 def marker(producer: Producer, number: int = NO_NUMBER, term: int = 1) -> Marker:
-    return Marker(producer=producer, is_commit=True, coordinator_term=term, number=number)
+    return Marker(
+        producer_id=producer.producer_id,
+        epoch=producer.epoch,
+        is_commit=True,
+        coordinator_term=term,
+        number=number,
+    )
 
 
 def test_a_marker_of_an_earlier_transaction_does_not_end_the_open_one() -> None:

@@ -3,7 +3,6 @@
 from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
 from kafkaesque.broker.coordination.transactions import Writing
 from kafkaesque.broker.partition.partition import Appended, Partition
-from kafkaesque.broker.partition.transaction_ports import Check
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.decision import Command
@@ -26,6 +25,7 @@ from kafkaesque.machines.transactions.transaction_commands import (
     Inited,
     Producer,
 )
+from kafkaesque.machines.transactions.transaction_questions import Check
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
@@ -181,7 +181,11 @@ class Writer:
         place = topic.topic_id, partition_of(group, topic.partitions)
         checked: list[int | KafkaesqueError] = []
         check = Check(
-            transactional_id=self.name, producer=self.producer, place=place, adds=self.is_v2
+            transactional_id=self.name,
+            producer_id=self.producer.producer_id,
+            epoch=self.producer.epoch,
+            place=place,
+            adds=self.is_v2,
         )
         broker.transactions.desk.check(check, checked.append)
         self.house.after_event()

@@ -152,7 +152,8 @@ def load(files: Iterable[Path]) -> list[Op]:
 
 
 def _of_file(file: Path) -> Iterator[Op]:
-    with file.open() as lines:
-        for line in lines:
-            if line.endswith("\n"):  # the last one may be torn if its process was killed
-                yield from_line(line)
+    # Read once: the process may still be writing, and line by line a torn last line would continue
+    # as another one. Without a newline it is left out, as after a kill.
+    whole, _, _ = file.read_text().rpartition("\n")
+    for line in whole.split("\n") if whole else ():
+        yield from_line(line)

@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass, field
 
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.router import Surroundings
-from kafkaesque.config import ClientConfig
 
 START_MS = 1_700_000_000_000
 

@@ -60,6 +60,12 @@ from kafkaesque.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from kafkaesque.wire.messages.metadata import MetadataRequest
+from kafkaesque.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from kafkaesque.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
@@ -364,6 +370,23 @@ def test_a_group_is_followed_to_another_coordinator() -> None:
     ):
         admin.groups.delete("g")
         assert len(broker.requests(FindCoordinatorRequest)) == 2
+
+
+def test_offsets_of_a_topic_that_a_member_reads_are_not_deleted() -> None:
+    partition = OffsetDeleteResponsePartition(
+        partition_index=0, error_code=ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    )
+    reply = OffsetDeleteResponse(
+        error_code=0, topics=(OffsetDeleteResponseTopic(name="orders", partitions=(partition,)),)
+    )
+    with (
+        FakeBroker({OffsetDeleteRequest: reply}) as broker,
+        an_admin(broker.bootstrap) as admin,
+    ):
+        with pytest.raises(Refused, match="a member of the group still reads the topic") as refused:
+            admin.groups.delete_offsets("g", [("orders", 0)])
+        assert str(refused.value).startswith("group g, partition 0 of topic orders: ")
+        assert len(broker.requests(OffsetDeleteRequest)) == 1, "asking again would not help"
 
 
 def test_an_api_that_the_broker_does_not_serve_is_reported() -> None:

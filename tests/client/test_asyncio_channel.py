@@ -9,8 +9,8 @@ import pytest
 
 from kafkaesque.client.address import Address
 from kafkaesque.client.asyncio_channel import SocketChannel
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import ConnectionLost, Unreachable
-from kafkaesque.config import ClientConfig
 from kafkaesque.wire.messages.api_versions import ApiVersionsRequest
 from kafkaesque.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataResponse

@@ -8,9 +8,9 @@ import pytest
 
 from kafkaesque.client.address import Address
 from kafkaesque.client.blocking_connection import BlockingConnection
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import ConnectionLost, Unreachable
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import ClientConfig
 from kafkaesque.wire.messages.list_groups import (
     ListedGroup,
     ListGroupsRequest,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import NotServed, Refused
 from kafkaesque.client.exchange import Answer, Exchange
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.types import Buffer
 from kafkaesque.wire.codec import encode_parts

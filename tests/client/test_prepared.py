@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import DriverFenced, NotServed, OlderBatch, Refused
 from kafkaesque.client.prepared import PreparedTransaction
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import OutcomeUnknown
 from kafkaesque.record.view import Codec
 from kafkaesque.testing import Broker

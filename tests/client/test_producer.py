@@ -3,9 +3,9 @@
 import pytest
 
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import RefusedForNow
 from kafkaesque.client.producer import EncodedRecords
-from kafkaesque.config import ClientConfig
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record

@@ -10,9 +10,9 @@ import pytest
 from kafkaesque.client.address import Address
 from kafkaesque.client.admin import Admin
 from kafkaesque.client.asyncio_channel import SocketChannel
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import Refused, Unreachable
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import InvalidSetting, InvalidTopic, TopicExists, UnknownTopic
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.read import read_records

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.config import BrokerConfig, TextLimits
+from kafkaesque.config import BrokerConfig
+from kafkaesque.server_config import TextLimits
 from tests.gateway.text_clients import SECONDS_MAX, TextBroker, text_broker
 
 SMALL = TextLimits(line_bytes_max=1_000, read_ahead_bytes=100)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import TextLimits
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_fetch import visible_records
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.control import ControlType, build_control_batch
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import Codec
+from kafkaesque.server_config import TextLimits
 from kafkaesque.wire.messages.fetch import AbortedTransaction, PartitionData
 from kafkaesque.wire.messages.produce import (
     PartitionProduceData,

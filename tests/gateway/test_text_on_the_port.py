@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.config import LimitsConfig
+from kafkaesque.server_config import LimitsConfig
 from tests.gateway.test_text_page import answers, typed
 from tests.server.running import LOOPS, run_on, running
 

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaesque.client.channel import Channel
-from kafkaesque.config import TextLimits
 from kafkaesque.errors import PeerUnreachable
+from kafkaesque.server_config import TextLimits
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.fetch import FetchRequest
 from kafkaesque.wire.messages.find_coordinator import (

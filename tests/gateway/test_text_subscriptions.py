@@ -5,9 +5,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kafkaesque.config import TextLimits
 from kafkaesque.gateway.text_errors import BadCommand
 from kafkaesque.gateway.text_subscriptions import Subscriptions
+from kafkaesque.server_config import TextLimits
 
 LIMITS = TextLimits(subscriptions_per_connection_max=5, subscriptions_max=8)
 OWNERS = st.sampled_from(["anna", "bert", "cora"])

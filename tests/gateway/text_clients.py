@@ -10,11 +10,12 @@ import msgspec
 
 from kafkaesque.client.channel import Channel
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import BrokerConfig, TextLimits
+from kafkaesque.config import BrokerConfig
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_gateway import TextGateway
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.server.peers.local_channel import LocalChannel
+from kafkaesque.server_config import TextLimits
 
 SECONDS_MAX = 120
 

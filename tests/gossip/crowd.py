@@ -4,7 +4,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from kafkaesque.cluster_config import GossipConfig
+from kafkaesque.gossip.config import GossipConfig
 from kafkaesque.gossip.gossip import Gossip, Outgoing
 from kafkaesque.gossip.messages import Member, State, Sync
 from kafkaesque.types import NodeId

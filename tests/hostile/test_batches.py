@@ -2,8 +2,8 @@
 
 import pytest
 
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.compression import compress
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.view import Codec
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.list_offsets import (

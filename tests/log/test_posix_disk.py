@@ -13,6 +13,7 @@ import pytest
 from kafkaesque.errors import FolderInUse
 from kafkaesque.log.posix_disk import SYNCED_ONE_BY_ONE_MAX, PosixDisk
 from kafkaesque.log.posix_sync import load_syncfs
+from tests.log.test_posix_descriptors import open_files
 
 DEADLINE_S = 10.0
 
@@ -112,12 +113,12 @@ def test_closing_a_file_during_its_sync_waits_for_the_sync(
     errors: list[OSError | None] = []
     disk.sync([file], [], errors.append)
     file.close()
-    assert disk.open_files == 1
+    assert open_files(tmp_path) == 1
     go.set()
     posted.get(timeout=DEADLINE_S)()
     assert errors == [None]
     assert synced == [3]
-    assert disk.open_files == 0
+    assert open_files(tmp_path) == 0
     disk.close()
 
 

@@ -7,7 +7,7 @@ from kafkaesque import errors
 from kafkaesque.machines.catalog import catalog_errors
 from kafkaesque.machines.catalog.catalog_commands import (
     Carried,
-    Command,
+    CatalogCommand,
     CreateTopic,
     DrainBroker,
     FinishMove,
@@ -43,9 +43,9 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_round_trips(command: Command) -> None:
+def test_a_command_round_trips(command: CatalogCommand) -> None:
     data = msgspec.msgpack.encode(command)
-    assert msgspec.msgpack.Decoder(Command).decode(data) == command
+    assert msgspec.msgpack.Decoder(CatalogCommand).decode(data) == command
 
 
 @pytest.mark.parametrize("reply", [Carried(end=3), Refused(error="X", text="y"), Unknown()])

@@ -65,6 +65,8 @@ SCRIPTED = (
     "machines/test_move_planning.py",
     "sim/test_broker_moves.py",
     "machines/test_catalog_moves.py",
+    "machines/test_catalog_decider.py",
+    "broker/test_catalog_coordinator.py",
     "sim/test_cluster_acks.py",
     "sim/test_cluster_ends.py",
     "sim/test_cluster_pipelines.py",

@@ -10,7 +10,7 @@ _LIFE = "kafkaesque.machines.transactions.transaction"
 BATCH_MUTANTS = (
     Mutant(
         name="an atomic decision is written in parts",
-        target="kafkaesque.broker.coordination.coordinator:Coordinator._carry_out",
+        target="kafkaesque.broker.machine_hosting.coordinator:Coordinator._carry_out",
         old="[records] if decision.is_one_batch else batches(records)",
         new="batches(records)",
     ),

@@ -103,9 +103,23 @@ CLUSTER_MUTANTS = (
     ),
     Mutant(
         name="a change with an unknown outcome is reported as done",
-        target="kafkaesque.broker.cluster.catalog_changes:Changes.decide",
-        old="if outcome is Outcome.COMMITTED:",
-        new="if True:",
+        target="kafkaesque.broker.machine_hosting.coordinator:Coordinator._carry_out",
+        old="is_committed = outcome is Outcome.COMMITTED",
+        new="is_committed = True",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a refusal is told before what it is based on is committed",
+        target="kafkaesque.broker.machine_hosting.coordinator:Coordinator._carry_out",
+        old="self._host.when_committed(done)",
+        new="done(Outcome.COMMITTED)",
+        world=Kind.BROKERS,
+    ),
+    Mutant(
+        name="a change that may be made is called refused",
+        target="kafkaesque.broker.cluster.catalog_coordinator:CatalogCoordinator._lost",
+        old="outcome_unknown()",
+        new="NotLeader(None)",
         world=Kind.BROKERS,
     ),
     Mutant(
@@ -203,7 +217,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         name="a broker carries on without a replica whose disk failed",
         target="kafkaesque.broker.topic_hosting:Hosting._on_stopped",
-        old="not self._is_alone",
+        old="isinstance(error, DiskFailed)",
         new="False",
         world=Kind.BROKERS,
     ),

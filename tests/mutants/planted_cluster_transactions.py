@@ -31,7 +31,7 @@ CLUSTER_TRANSACTION_MUTANTS = (
     ),
     Mutant(
         name="a coordinator answers before the commit",
-        target="kafkaesque.broker.coordination.coordinator:Coordinator._carry_out",
+        target="kafkaesque.broker.machine_hosting.coordinator:Coordinator._carry_out",
         old="self._host.write(last, done)",
         new="self._host.write(last, _ignore), done(Outcome.COMMITTED)",
         world=Kind.BROKERS,

@@ -9,14 +9,14 @@ _REPLICA = "kafkaesque.broker.replication.replica:Replica"
 INSTALL_MUTANTS = (
     Mutant(
         name="a log starts over before its state is durable",
-        target=f"{_INCOMING}.finish",
-        old="self._disk.sync([file], [], synced)",
+        target="kafkaesque.log.snapshot:put_in_place",
+        old="disk.sync([file], [], synced)",
         new="synced(None)",
     ),
     Mutant(
         name="a log starts over before its state's file name is durable",
-        target=f"{_INCOMING}.finish",
-        old="self._disk.sync([], [self._folder], done)",
+        target="kafkaesque.log.snapshot:put_in_place",
+        old='disk.sync([], [path.rpartition("/")[0]], done)',
         new="done(None)",
     ),
     Mutant(

@@ -138,7 +138,7 @@ MOVE_MUTANTS = (
     ),
     Mutant(
         name="a drained broker gets new partitions",
-        target="kafkaesque.broker.cluster.catalog_changes:Changes._racks",
+        target="kafkaesque.machines.catalog.catalog_decider:CatalogDecider._racks",
         old=" and not b.is_draining",
         new="",
         world=Kind.BROKERS,

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kafkaesque.cluster_config import LinkConfig
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links, Peer
 from kafkaesque.net.ports import LinkPorts, Question

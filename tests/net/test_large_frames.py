@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kafkaesque.cluster_config import LinkConfig
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.link_frame import frame
 from kafkaesque.net.pieces import PIECE_TAG
 from kafkaesque.raft.messages import AppendRequest, Heartbeat, StateRequest

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import PeerUnreachable
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.dialer import dial
 from kafkaesque.net.errors import AnswerLost, CallRefused, LinkRefused
 from kafkaesque.net.handshake import HANDSHAKE_BYTES_MAX

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.net.codec import Call, Decoder
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.frame_reader import SLAB_BYTES, Receiver
 from kafkaesque.net.link_frame import frame
 from kafkaesque.net.outbox import Outbox, Sort

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.cluster_config import PIECE_BYTES_MAX, LinkConfig
 from kafkaesque.errors import BadConfiguration
 from kafkaesque.net.codec import Call, Decoder, Received, Reply, encode_exchange
+from kafkaesque.net.config import PIECE_BYTES_MAX, LinkConfig
 from kafkaesque.net.errors import MalformedLink
 from kafkaesque.net.heads import PieceHead
 from kafkaesque.net.link_frame import frame

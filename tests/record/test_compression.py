@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.compression import compress, decompress
 from kafkaesque.record.errors import MalformedBatch, OversizedBatch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.view import Codec
 
 LIMITS = RecordLimits()

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.build import BatchTraits, build_batch
 from kafkaesque.record.errors import MalformedBatch, OversizedBatch, UnsupportedBatch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import HEADER_BYTES, BatchView, Codec

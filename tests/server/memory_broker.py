@@ -16,6 +16,7 @@ from kafkaesque.server.handlers import fetch
 from kafkaesque.server.requests.session import Session
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.wire.messages.fetch import FetchRequest, FetchResponse
+from tests.broker.no_peers import MEMBERSHIP
 from tests.heard import Heard
 from tests.log.logs import START_MS, TINY, HandClock
 from tests.sim.disks import SMALL_PAGES, Later
@@ -35,7 +36,7 @@ class MemoryBroker:
         store = Store.open(disk, log, clock, 1, self.failures.append, self.heard)
         self.later.take_slices(store.slices)
         self.broker = Broker(
-            1, store, clock, random.Random(1), BrokerConfig(), self.failures.append
+            1, store, clock, random.Random(1), BrokerConfig(), self.failures.append, MEMBERSHIP
         )
         self.session = Session(broker=self.broker, host="127.0.0.1", port=9092)
         self.broker.start(lambda: None)

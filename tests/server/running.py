@@ -9,10 +9,10 @@ from typing import Any
 
 import uvloop
 
-from kafkaesque.config import LimitsConfig
 from kafkaesque.node import Node, NodeSettings
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.wire.codec import encode
 from kafkaesque.wire.header import RequestHeader, encode_request_header, request_header_version
 from kafkaesque.wire.message import api_of

@@ -3,11 +3,10 @@
 from msgspec.structs import replace
 
 from kafkaesque.broker.cluster.catalog_freshness import Confirming
-from kafkaesque.broker.cluster.peers import ReplyTo
 from kafkaesque.broker.cluster.serving_waits import VACANT_TICKS_MAX
 from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC
 from kafkaesque.broker.partition.partition_errors import NotHere
-from kafkaesque.machines.catalog.catalog_commands import Command
+from kafkaesque.machines.catalog.catalog_commands import AnswerTo, CatalogCommand
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.server.answers.partition_facts import slots_of
 from kafkaesque.server.handlers import (
@@ -130,12 +129,12 @@ def test_without_a_leader_of_the_catalog_no_topic_is_reported_as_missing() -> No
 
 def test_many_concurrent_requests_cost_the_leader_two_queries() -> None:
     world = a_cluster()
-    asked: list[Command] = []
+    asked: list[CatalogCommand] = []
     broker = broker_of(world, a_follower(world))
 
-    def ask(command: Command, reply: ReplyTo) -> None:
+    def ask(command: CatalogCommand, to: AnswerTo) -> None:
         asked.append(command)
-        broker.ask(command, reply)
+        broker.ask(command, to)
 
     confirming = Confirming(ask, broker.committed_catalog, lambda: False)
     told: list[bool] = []

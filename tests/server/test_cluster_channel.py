@@ -11,7 +11,6 @@ import pytest
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.cluster.calls import COMMAND
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import LimitsConfig
 from kafkaesque.errors import PeerUnreachable
 from kafkaesque.gateway.text_desk import TextDesk
 from kafkaesque.gateway.text_message import Message
@@ -30,6 +29,8 @@ from kafkaesque.server.peers.cluster_channel import (
 )
 from kafkaesque.server.peers.local_channel import LocalChannel
 from kafkaesque.server.peers.peering import Ask
+from kafkaesque.server.requests.event_queue import Turn
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.sim.broker_run import is_of_one_mind
 from kafkaesque.sim.broker_world import BrokerWorld
 from kafkaesque.types import NodeId
@@ -215,7 +216,7 @@ def test_waiting_requests_leave_room_on_the_link_for_other_calls() -> None:
 
 
 def an_edge(broker: Broker, *, is_open: bool = True) -> Edge:
-    edge = Edge(broker, LimitsConfig(), SystemClock())
+    edge = Edge(broker, LimitsConfig(), SystemClock(), None, Turn())
     edge.is_open = is_open
     return edge
 

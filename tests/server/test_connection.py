@@ -240,7 +240,7 @@ def test_a_catalog_of_a_later_version_keeps_the_broker_from_starting(tmp_path: P
         committed = asyncio.Event()
         record = MachineRecord(b"cluster", bytes.fromhex("926301"))
         with pytest.raises(NewerFormat):
-            node.broker._catalog.write([record], lambda _: committed.set())
+            node.broker._catalog._host.write([record], lambda _: committed.set())
         node.broker.flush()
         await committed.wait()
         await node.stop()

@@ -4,10 +4,11 @@ import pytest
 
 from kafkaesque.broker.replication.failures import PartitionOffline
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import LimitsConfig
 from kafkaesque.server.edge.edge import Edge
 from kafkaesque.server.handlers import describe_log_dirs
 from kafkaesque.server.http.metrics import METRICS
+from kafkaesque.server.requests.event_queue import Turn
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.wire.error_codes import ErrorCode
 from kafkaesque.wire.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
@@ -23,7 +24,7 @@ def told_of_folders(broker: MemoryBroker) -> DescribeLogDirsResponse:
 
 def damaged_replicas(broker: MemoryBroker) -> list[float]:
     (metric,) = (one for one in METRICS if one.name == "kafkaesque_replicas_damaged")
-    samples = metric.read(Edge(broker.broker, LimitsConfig(), SystemClock()))
+    samples = metric.read(Edge(broker.broker, LimitsConfig(), SystemClock(), None, Turn()))
     return [value for _, value in samples]
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kafkaesque.config import LimitsConfig
 from kafkaesque.server.edge.counters import Counters, Refusal
 from kafkaesque.server.edge.doorkeeper import Doorkeeper
 from kafkaesque.server.requests.addresses import is_loopback
+from kafkaesque.server_config import LimitsConfig
 from tests.heard import Heard
 from tests.server.running import ManualClock
 

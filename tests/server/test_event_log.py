@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kafkaesque.config import EventsConfig, LogFormat
 from kafkaesque.errors import BadConfiguration
 from kafkaesque.events import (
     ConnectionClosed,
@@ -20,6 +19,7 @@ from kafkaesque.events import (
     VotersChanged,
 )
 from kafkaesque.server.edge.event_log import LOGGER, EventLog, JsonLines, set_up, shown
+from kafkaesque.server_config import EventsConfig, LogFormat
 from tests.server.running import ManualClock
 
 ELECTED = LeaderElected(partition="orders.1/0", term=7)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaesque.config import LimitsConfig
 from kafkaesque.server.edge.counters import Kind, Refusal
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.server.running import (
     LOOPS,

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from kafkaesque.broker.problems import Problem, ProblemKind
-from kafkaesque.config import LimitsConfig
 from kafkaesque.errors import LogError
 from kafkaesque.server.edge.counters import Refusal
 from kafkaesque.server.edge.limited_protocol import GuestProtocol
 from kafkaesque.server.http.http import BadRequest, HttpConnection, parse
+from kafkaesque.server_config import LimitsConfig
 from tests.server.running import LOOPS, Running, a_metadata, a_produce, run_on, running
 
 HOST = b"Host: broker\r\n"

@@ -2,9 +2,10 @@
 
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import LimitsConfig
 from kafkaesque.server.edge.edge import Edge
 from kafkaesque.server.http.metrics import METRICS
+from kafkaesque.server.requests.event_queue import Turn
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.sim.broker_run import is_of_one_mind
 from tests.sim.test_broker_world import broker_of, create, ready_world, wait
 
@@ -19,7 +20,7 @@ def test_a_high_watermark_has_the_number_of_its_partition() -> None:
         broker = broker_of(world, node)
         slots = broker.topics.slots("orders")
         here = [str(place) for place, slot in enumerate(slots) if isinstance(slot, Partition)]
-        samples = metric.read(Edge(broker, LimitsConfig(), SystemClock()))
+        samples = metric.read(Edge(broker, LimitsConfig(), SystemClock(), None, Turn()))
         found = [partition for (topic, partition), _ in samples if topic == "orders"]
         assert found == here
         told += found

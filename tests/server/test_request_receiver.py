@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.config import LimitsConfig
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.net.frame_reader import GROWTH, LARGE_BYTES, SLAB_BYTES, Receiver
 from kafkaesque.server.edge.request_receiver import RequestReceiver
+from kafkaesque.server_config import LimitsConfig
 
 
 def a_receiver(**limits: Any) -> Receiver:

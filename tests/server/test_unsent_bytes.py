@@ -4,8 +4,8 @@ import asyncio
 import socket
 from pathlib import Path
 
-from kafkaesque.config import LimitsConfig
 from kafkaesque.server.requests.unsent_bytes import LITTLE_BYTES, Untaken
+from kafkaesque.server_config import LimitsConfig
 from tests.server.running import Peer, Running, a_fetch, a_metadata, a_produce, running
 
 TOPIC = "orders"

@@ -12,7 +12,7 @@ from kafkaesque.entry import Voters
 from kafkaesque.machines.catalog.catalog_commands import (
     AdmitBroker,
     Carried,
-    Command,
+    CatalogCommand,
     DrainBroker,
     Refused,
     RemoveBroker,
@@ -53,8 +53,8 @@ def a_world(brokers: int, *, racks: int = 1) -> BrokerWorld:
     return world
 
 
-def ask(world: BrokerWorld, command: Command) -> Reply:
-    """Have the leader of the catalog carry out a command."""
+def ask(world: BrokerWorld, command: CatalogCommand) -> Reply:
+    """Have a command carried out by whoever leads the catalog."""
     replies: list[Reply] = []
     machine = world.nodes[leader(world)]
     world.ask_broker(machine, lambda broker: broker.carry_out(command, replies.append))

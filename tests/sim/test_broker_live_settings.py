@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog.broker_settings import ALL_BROKERS
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
@@ -12,8 +11,16 @@ from kafkaesque.types import NodeId
 from tests.sim.test_broker_care import REPLACE_MS, holds, topic
 from tests.sim.test_broker_care import a_world as a_caring_world
 from tests.sim.test_broker_growth import join, pass_ms, wait
-from tests.sim.test_broker_moves import a_world, fill, is_settled, move, orders, with_moves
-from tests.sim.test_broker_world import broker_of, write
+from tests.sim.test_broker_moves import (
+    a_world,
+    fill,
+    is_settled,
+    most_that_catch_up_at_once,
+    move,
+    orders,
+    with_moves,
+)
+from tests.sim.test_broker_world import broker_of
 
 RETENTION, REPLACE = "log.retention.ms", "cluster.replica_replace_ms"
 RATE = "leader.replication.throttled.rate"
@@ -83,20 +90,7 @@ def test_a_higher_rate_finishes_a_move_that_a_low_one_delays() -> None:
 def test_no_more_partitions_catch_up_at_once_than_is_set() -> None:
     world = a_world([[1]] * 4, with_moves(catch_up_bytes_per_second=200))
     put(world, 1, {"moves.moves_max": "1"})
-    for index in range(4):
-        outcomes = write(world, "orders", index)
-        wait(world, lambda done=outcomes: done == [Outcome.COMMITTED])  # type: ignore[misc]
-        assert move(world, [2], index) is None
-    at_once: list[int] = []
-
-    def look() -> bool:
-        groups = broker_of(world, 1).replicas.by_group.items()
-        led = [r for group, r in groups if group != CATALOG_GROUP and r.is_serving]
-        at_once.append(sum(bool(replica.raft.voters.learners) for replica in led))
-        return is_settled(world)
-
-    wait(world, look)
-    assert max(at_once) == 1
+    assert most_that_catch_up_at_once(world) == 1
 
 
 def test_replicas_of_a_lost_broker_are_replaced_after_the_delay_that_is_set() -> None:

@@ -3,7 +3,6 @@
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.cluster.calls import TRANSACTION
 from kafkaesque.broker.coordination.transactions import STATE_TOPIC
-from kafkaesque.broker.partition.transaction_ports import Check, Marker
 from kafkaesque.errors import KafkaesqueError, NotCoordinator, UnknownTopic
 from kafkaesque.machines.catalog.catalog_commands import Refused
 from kafkaesque.machines.catalog.group_names import group_of
@@ -19,9 +18,10 @@ from kafkaesque.machines.transactions.transaction_commands import (
 from kafkaesque.machines.transactions.transaction_errors import InvalidProducerMapping
 from kafkaesque.machines.transactions.transaction_questions import (
     Answer,
-    CheckThere,
+    Check,
     EndThere,
     Marked,
+    Marker,
 )
 from kafkaesque.machines.transactions.transaction_records import Place
 from kafkaesque.sim.broker_world import BrokerWorld
@@ -33,7 +33,13 @@ Told = dict[Place, KafkaesqueError | None]
 
 
 def marker(number: int = 1) -> Marker:
-    return Marker(producer=PRODUCER, is_commit=True, coordinator_term=1, number=number)
+    return Marker(
+        producer_id=PRODUCER.producer_id,
+        epoch=PRODUCER.epoch,
+        is_commit=True,
+        coordinator_term=1,
+        number=number,
+    )
 
 
 def a_cluster() -> tuple[BrokerWorld, bytes, NodeId]:
@@ -72,7 +78,7 @@ def coordinator(world: BrokerWorld) -> NodeId:
     return found
 
 
-def consult(world: BrokerWorld, node: NodeId, question: EndThere | CheckThere) -> Answer:
+def consult(world: BrokerWorld, node: NodeId, question: EndThere | Check) -> Answer:
     answers: list[Answer] = []
     world.ask_broker(
         world.nodes[node], lambda broker: broker.answer(TRANSACTION, question, answers.append)
@@ -143,7 +149,7 @@ def test_a_replaced_coordinator_lets_no_producer_write() -> None:
     node = coordinator(world)
 
     def check(term: Term) -> Answer:
-        question = CheckThere(
+        question = Check(
             transactional_id="t",
             producer_id=PRODUCER.producer_id,
             epoch=PRODUCER.epoch,
@@ -165,7 +171,13 @@ def test_a_coordinators_refusal_reaches_brokers_elsewhere() -> None:
     node = coordinator(world)
     elsewhere = next(other for other in world.nodes if other != node)
     found: list[int | KafkaesqueError] = []
-    check = Check(transactional_id="t", producer=PRODUCER, place=(topic_id, 0), adds=False)
+    check = Check(
+        transactional_id="t",
+        producer_id=PRODUCER.producer_id,
+        epoch=PRODUCER.epoch,
+        place=(topic_id, 0),
+        adds=False,
+    )
 
     def ask(broker: Broker) -> None:
         broker.transactions.desk.check(check, found.append)

@@ -192,19 +192,6 @@ def test_a_flipped_bit_is_read_now_and_after_a_crash() -> None:
         assert contents(disk, "a") == b"\0\x80\0"
 
 
-def test_a_wiped_disk_is_empty_and_its_handles_are_invalid() -> None:
-    disk = new_disk()
-    disk.make_folder("t")
-    durable_file(disk, "t/a", b"abc")
-    file = disk.open("t/a")
-    disk.wipe()
-    assert disk.list("") == []
-    assert disk.list("t") == []
-    assert disk.used_bytes == 0
-    with pytest.raises(AssertionError):
-        file.read(0, 1)
-
-
 class TickingClock:
     """A clock that a test sets."""
 

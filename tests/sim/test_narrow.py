@@ -9,7 +9,7 @@ from itertools import count, permutations
 import pytest
 
 from kafkaesque.broker.replication.replica import Replica
-from kafkaesque.cluster_config import LinkConfig
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.raft.messages import Heartbeat, Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.sim.many import Failure, Kind, try_seed

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaesque.config import RecordLimits
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.record.aborted import AbortedBatches
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.control import ControlType, build_control_batch
 from kafkaesque.record.crc import crc32c
 from kafkaesque.record.errors import CorruptBatch, MalformedBatch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import CRC_FROM, BatchView, Codec

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaesque.errors import MalformedFrame
-from kafkaesque.wire.codec import decode_leniently, encode
+from kafkaesque.wire.codec import encode, lenient_decoder
 from kafkaesque.wire.header import (
     RequestHeader,
     decode_request_header,
@@ -56,7 +56,7 @@ def start_of(version: int) -> int:
 
 def a_form(request: ProduceRequest, version: int) -> ProduceForm:
     frame = a_frame(request, version)
-    read = decode_leniently(ProduceRequest, version, frame, start_of(version))
+    read = lenient_decoder(ProduceRequest, version)(frame, start_of(version))
     form = form_of(frame, start_of(version), version, read)
     assert form is not None
     return form
@@ -106,7 +106,7 @@ def test_a_changed_frame_is_read_as_by_the_codec_or_not_at_all(
         return
     header_version = request_header_version(API, version)
     header, start = decode_request_header(frame, header_version)
-    request = decode_leniently(ProduceRequest, version, frame, start)
+    request = lenient_decoder(ProduceRequest, version)(frame, start)
     (data,) = request.topic_data[0].partition_data
     assert (header.key, header.version, header.client_id) == (API.key, version, CLIENT)
     assert found == (header.correlation_id, data.index, data.records)
@@ -142,7 +142,7 @@ def test_only_a_single_batch_in_the_usual_encoding_has_a_form(version: int) -> N
 
     def form(frame: memoryview) -> ProduceForm | None:
         try:
-            request = decode_leniently(ProduceRequest, version, frame, start)
+            request = lenient_decoder(ProduceRequest, version)(frame, start)
         except MalformedFrame:
             return None
         return form_of(frame, start, version, request)
@@ -162,5 +162,5 @@ def test_only_a_single_batch_in_the_usual_encoding_has_a_form(version: int) -> N
 def test_versions_without_the_first_offset_have_no_form() -> None:
     version = FIRST_VERSION - 1
     frame = a_frame(a_request(b"batch"), version)
-    request = decode_leniently(ProduceRequest, version, frame, BODY_AT)
+    request = lenient_decoder(ProduceRequest, version)(frame, BODY_AT)
     assert form_of(frame, BODY_AT, version, request) is None

@@ -2,20 +2,19 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
 from kafkaesque.broker.cluster.calls import COMMAND, COPY, RANGE, TRANSACTION, CallKind
 from kafkaesque.broker.cluster.caretaker import Caretaker
 from kafkaesque.broker.cluster.catalog_changes import Changes
+from kafkaesque.broker.cluster.catalog_coordinator import CatalogCoordinator
 from kafkaesque.broker.cluster.catalog_freshness import Confirming
 from kafkaesque.broker.cluster.housekeeper import Housekeeper
 from kafkaesque.broker.cluster.live_settings import LiveSettings
 from kafkaesque.broker.cluster.lost_brokers import LostBrokers
 from kafkaesque.broker.cluster.membership import Membership, Registering
 from kafkaesque.broker.cluster.mover import MoveProgress, Mover
-from kafkaesque.broker.cluster.peers import NoPeers, Peers, ReplyTo
 from kafkaesque.broker.cluster.refills import Refills
 from kafkaesque.broker.cluster.repairs import Repairs
 from kafkaesque.broker.cluster.replica_set import ReplicaSet
@@ -37,7 +36,6 @@ from kafkaesque.broker.coordination.transactions import (
     BrokerTransactions,
 )
 from kafkaesque.broker.machine_hosting.machine_follower import MachineFollower
-from kafkaesque.broker.machine_hosting.machine_host import MachineHost
 from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.partition.fetch_sessions import FetchSessions
 from kafkaesque.broker.partition.partition import Partition
@@ -53,10 +51,10 @@ from kafkaesque.broker.storage.identity import new_cluster_id
 from kafkaesque.broker.storage.salvage import Remembered, remembered
 from kafkaesque.broker.storage.store import Store
 from kafkaesque.broker.topic_hosting import Hosting
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.config import BrokerConfig
-from kafkaesque.entry import Voters
-from kafkaesque.errors import LogError, NotLeader, OutcomeUnknown
+from kafkaesque.errors import DiskFull, KafkaesqueError, LogError, NotLeader
 from kafkaesque.events import Events
 from kafkaesque.log.errors import CorruptLog
 from kafkaesque.machines.catalog.broker_settings import settings_in_force
@@ -64,29 +62,30 @@ from kafkaesque.machines.catalog.catalog import Catalog, Topic, removed_text
 from kafkaesque.machines.catalog.catalog_commands import (
     DEFAULT_REPLICATION,
     AddPartitions,
+    AnswerTo,
     Carried,
-    Command,
+    CatalogAnswer,
+    CatalogCommand,
     CreateTopic,
     DeleteTopic,
     DrainBroker,
     FinalizeFeatures,
     MovePartitions,
-    Refused,
+    NameCluster,
     RemoveBroker,
     Reply,
     SetBrokerSettings,
     SetSettings,
     TakeProducerIds,
-    to_error,
     to_refusal,
 )
-from kafkaesque.machines.catalog.features import first_features, supported
+from kafkaesque.machines.catalog.features import supported
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP, group_of
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.topic_settings import DEFAULTS
 from kafkaesque.transactional_ids import hashed_part
-from kafkaesque.types import NO_TERM, GroupId, NodeId, Offset
+from kafkaesque.types import GroupId, NodeId, Offset
 
 __all__ = ["Answer", "Broker"]
 
@@ -98,9 +97,8 @@ A = TypeVar("A")
 class Broker:
     """The broker of one node. `start` opens everything; call `tick` regularly.
 
-    Without a membership it is alone. With one it belongs to a cluster: messages to other brokers go
-    out through `membership.peers`; theirs come in through `deliver`, `receive_beat`,
-    `receive_leaders` and `answer`.
+    Messages to other brokers go out through `membership.peers`; theirs come in through `deliver`,
+    `receive_beat`, `receive_leaders` and `answer`.
     """
 
     def __init__(
@@ -111,7 +109,7 @@ class Broker:
         chance: random.Random,
         config: BrokerConfig,
         failed: Callable[[LogError], None],
-        membership: Membership | None = None,
+        membership: Membership,
     ) -> None:
         self.node = node
         self.live = LiveSettings(config, store.events)
@@ -125,18 +123,14 @@ class Broker:
         self._chance = chance
         self._failed = failed
         session = 1 + chance.getrandbits(60)
-        self._peers: Peers = NoPeers() if membership is None else membership.peers
+        self._peers = membership.peers
         self.replicas = ReplicaSet(node, session, store, config.raft, chance, self._peers)
         self.leaders = self.replicas.leaders
         self._membership = membership
         self.supports = supported(config.cluster.catalog_version_max)
         """The lowest and highest level of each feature that this broker supports."""
-        self._registering: Registering | None = None
-        if membership is not None:
-            self._registering = Registering(
-                node, membership, session, self.supports, self.ask, failed
-            )
-        self.on_catalog: Callable[[], None] = _ignore
+        self._registering = Registering(node, membership, session, self.supports, self.ask, failed)
+        self.on_catalog: Callable[[], None] = ignore
         """Called when this broker's copy of the catalog has changed."""
         self._is_started = False
         self._waits = ServingWaits(self.leaders, self.replicas.is_reachable)
@@ -160,7 +154,7 @@ class Broker:
             lambda: self.topics.each_partition(), failed, config.producers.all_max
         )
         self.topics: Topics
-        self._catalog: MachineHost[Catalog]
+        self._catalog: CatalogCoordinator
         self._committed: MachineFollower[Catalog]
         self._changes: Changes
         self.confirming: Confirming
@@ -169,9 +163,8 @@ class Broker:
         """Whether its copy of the catalog is open; it is unless its log is damaged."""
         self.coordinators: Coordinators[GroupCoordinator] = Coordinators(self._create_offsets_topic)
         self.transactions = BrokerTransactions(self, self._create_state_topic)
-        if membership is not None:
-            carrier = TransactionCarrier(self, self._peers)
-            self.transactions.desk = self.transactions.markers = carrier
+        carrier = TransactionCarrier(self, self._peers)
+        self.transactions.desk = self.transactions.markers = carrier
         self._hosting = Hosting(
             self.replicas,
             self.coordinators,
@@ -183,7 +176,6 @@ class Broker:
             failed,
             self.next_producer_id,
             self.refills,
-            is_alone=membership is None,
         )
         self._known = Catalog(self.supports)
         self.topics = Topics(
@@ -212,11 +204,7 @@ class Broker:
                 raise
 
     def _open_catalog(self) -> Replica:
-        return self.replicas.open(CATALOG_GROUP, self._first_voters(), has_machine=True)
-
-    def _first_voters(self) -> Voters:
-        alone = Voters(voters=(self.node,))
-        return alone if self._membership is None else self._membership.voters
+        return self.replicas.open(CATALOG_GROUP, self._membership.voters, has_machine=True)
 
     def _begin_refilled(self) -> None:
         try:
@@ -226,7 +214,6 @@ class Broker:
 
     def _begin(self, replica: Replica) -> None:
         """Follow the catalog, whose log is open."""
-        first = self._first_voters()
         replica.raft.announces_commits = True
         settings = internal(DEFAULTS, replica.log.segments.config)
         configure_log(replica.log, settings)
@@ -239,16 +226,16 @@ class Broker:
             failed=once(self._failed),
         )
         self._committed = MachineFollower(site, self._known, self._on_applied)
-        self._catalog = MachineHost(
-            site, partial(Catalog, self.supports), self._on_catalog, self._committed.live
+        self._catalog = CatalogCoordinator(
+            site,
+            self.supports,
+            self._committed.live,
+            self.replicas.is_reachable,
+            self._chance,
+            self._on_catalog,
         )
         self._changes = Changes(
-            self.node,
-            self._catalog,
-            self._peers,
-            self._chance,
-            lambda: self.leader_of(CATALOG_GROUP).node,
-            self.replicas.is_reachable,
+            self.node, self._catalog, self._peers, lambda: self.leader_of(CATALOG_GROUP).node
         )
         self.confirming = Confirming(self.ask, self._committed, lambda: self._catalog.is_hosted)
         self._lost = LostBrokers(
@@ -256,25 +243,17 @@ class Broker:
         )
         self.has_catalog = True
         self.replicas.tell_of_leading(replica)
-        if self._membership is not None:
-            self._caretaker = Caretaker(
-                replica,
-                self._catalog,
-                self.replicas,
-                self._clock,
-                self._chance,
-                self.config.cluster,
-                first.members,
-                self.events,
-            )
-            self._caretaker.on_moves = lambda moves: self._changes.decide(moves, _ignore)
+        self._caretaker = Caretaker(
+            self._catalog,
+            self.replicas,
+            self._clock,
+            self._chance,
+            self.config.cluster,
+            self._membership.voters.members,
+            self.events,
+        )
         if replica.raft.voters.voters == (self.node,):
             replica.campaign()
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether this broker may have forgotten groups, as on an old copy of its folder."""
-        return self._store.journal.doubted_term != NO_TERM
 
     def tick(self) -> None:
         """Advance one tick."""
@@ -282,10 +261,10 @@ class Broker:
         self.refills.tick()
         if not self.has_catalog:
             return
-        if self._registering is not None and not self._is_started:
-            self._registering.tick()
         if self._is_started:
             self._lost.tick()
+        else:
+            self._registering.tick()
         self.topics.tick()
         self._mover.tick()
         self._store.flusher.pass_time(self._clock.monotonic_ms())
@@ -305,8 +284,6 @@ class Broker:
         self.sweep.step()
 
     def _others(self) -> list[NodeId]:
-        if self._membership is None:
-            return []
         known = {*self._membership.voters.members, *self._known.brokers}
         # Until something is committed the catalog is empty, yet brokers must meet to elect a
         # leader.
@@ -338,7 +315,7 @@ class Broker:
         }
         answering[kind](question, reply)
 
-    def carry_out(self, command: Command, reply: ReplyTo) -> None:
+    def carry_out(self, command: CatalogCommand, reply: Callable[[Reply], None]) -> None:
         """Carry out a command for the catalog's leader, if that is this broker."""
         if self.has_catalog:
             self._changes.carry_out(command, reply)
@@ -390,8 +367,8 @@ class Broker:
     @property
     def catalog(self) -> Catalog:
         """The catalog as this broker knows it: as committed, or as decided where it leads."""
-        is_led = self.has_catalog and self._catalog.is_hosted
-        return self._catalog.machine if is_led else self._known
+        led = self._catalog.catalog if self.has_catalog else None
+        return self._known if led is None else led
 
     @property
     def committed_catalog(self) -> MachineFollower[Catalog]:
@@ -460,7 +437,7 @@ class Broker:
         replication: int = DEFAULT_REPLICATION,
         assignment: Sequence[Sequence[NodeId]] = (),
     ) -> None:
-        """Create a topic; raises at once if the catalog refuses and is led here."""
+        """Create a topic; answers with the error if the catalog refuses or has no leader."""
         command = CreateTopic(
             name=name,
             topic_id=self._new_id(),
@@ -472,7 +449,7 @@ class Broker:
         self._change(command, answer, name)
 
     def delete_topic(self, name: str, answer: Answer) -> None:
-        """Delete a topic; raises at once if the catalog refuses and is led here."""
+        """Delete a topic; answers as `create_topic` does."""
         self._change(DeleteTopic(name=name), answer, name)
 
     def add_partitions(
@@ -483,7 +460,7 @@ class Broker:
         *,
         assignment: Sequence[Sequence[NodeId]] = (),
     ) -> None:
-        """Grow a topic to this many partitions in total; raises as `create_topic` does."""
+        """Grow a topic to this many partitions in total; answers as `create_topic` does."""
         assigned = [list(nodes) for nodes in assignment]
         command = AddPartitions(name=name, partitions=partitions, assignment=assigned)
         self._change(command, answer, name)
@@ -495,14 +472,14 @@ class Broker:
         answer: Answer,
         expected: Mapping[str, str] | None = None,
     ) -> None:
-        """Replace a topic's settings; raises as `create_topic` does."""
+        """Replace a topic's settings; answers as `create_topic` does."""
         known = None if expected is None else dict(expected)
         self._change(SetSettings(name=name, settings=dict(settings), expected=known), answer, name)
 
     def move_partitions(
         self, moves: Sequence[tuple[bytes, int, Sequence[NodeId]]], answer: Answer
     ) -> None:
-        """Start or cancel moves of partitions; raises as `create_topic` does.
+        """Start or cancel moves of partitions; answers as `create_topic` does.
 
         Each is a topic's id, a partition, and its target brokers, the preferred leader first;
         without brokers the move is cancelled. The answer comes when the moves have started; `moves`
@@ -512,7 +489,7 @@ class Broker:
         self._change(command, answer)
 
     def drain_broker(self, node: NodeId, answer: Answer, *, is_draining: bool = True) -> None:
-        """Stop placing anything new on a broker, or resume that; raises as `create_topic` does."""
+        """Stop placing anything new on a broker, or resume that; answers as `create_topic` does."""
         self._change(DrainBroker(node=node, is_draining=is_draining), answer)
 
     def set_broker_settings(
@@ -522,19 +499,19 @@ class Broker:
         answer: Answer,
         expected: Mapping[str, str] | None = None,
     ) -> None:
-        """Replace the settings of a broker, or of `ALL_BROKERS`; raises as `create_topic` does."""
+        """Replace the settings of a broker, or of `ALL_BROKERS`; answers as `create_topic` does."""
         known = None if expected is None else dict(expected)
         command = SetBrokerSettings(node=node, settings=dict(settings), expected=known)
         self._change(command, answer)
 
     def remove_broker(self, node: NodeId, answer: Answer) -> None:
-        """Forget a broker that holds nothing; raises as `create_topic` does."""
+        """Forget a broker that holds nothing; answers as `create_topic` does."""
         self._change(RemoveBroker(node=node), answer)
 
     def finalize_features(
         self, levels: Mapping[str, int], answer: Answer, *, can_lower: bool = False
     ) -> None:
-        """Set the feature levels of the whole cluster; raises as `create_topic` does."""
+        """Set the feature levels of the whole cluster; answers as `create_topic` does."""
         self._change(FinalizeFeatures(levels=dict(levels), can_lower=can_lower), answer)
 
     def moves(self) -> list[MoveProgress]:
@@ -566,49 +543,49 @@ class Broker:
         count = self.config.transactions.state_partitions
         self.create_topic(STATE_TOPIC, count, STATE_SETTINGS, answer)
 
-    def _take_producer_ids(self, count: int, taken: Callable[[int | None], None]) -> None:
-        def replied(reply: Reply) -> None:
-            taken(reply.first_id if isinstance(reply, Carried) else None)
+    def _take_producer_ids(
+        self, count: int, taken: Callable[[int | KafkaesqueError], None]
+    ) -> None:
+        def answered(answer: CatalogAnswer) -> None:
+            taken(answer.first_id if isinstance(answer, Carried) else answer)
 
-        self.ask(TakeProducerIds(count=count), replied)
+        self.ask(TakeProducerIds(count=count), answered)
 
     # ── changes of the catalog ───────────────────────────────────────────────────────────────
 
-    def ask(self, command: Command, reply: ReplyTo) -> None:
-        """Have the catalog's leader carry out a command; raises as `Changes.ask`."""
-        if not self.has_catalog:
-            raise NotLeader(None)
-        self._changes.ask(command, reply)
+    def ask(self, command: CatalogCommand, to: AnswerTo) -> None:
+        """Have the catalog's leader carry out a command; answers as `Changes.ask`."""
+        if self.has_catalog:
+            self._changes.ask(command, to)
+        else:
+            to(NotLeader(None))
 
-    def _change(self, command: Command, answer: Answer, name: str = "") -> None:
+    def _change(self, command: CatalogCommand, answer: Answer, name: str = "") -> None:
         """Have the catalog changed; answer once that shows here and the topic has leaders."""
 
-        def replied(reply: Reply) -> None:
-            if isinstance(reply, Carried):
+        def answered(found: CatalogAnswer) -> None:
+            if isinstance(found, Carried):
                 self._committed.catch_up()
-                self._committed.when_applied(reply.end, applied)
-            elif isinstance(reply, Refused):
-                answer(to_error(reply))
+                self._committed.when_applied(found.end, applied)
             else:
-                answer(OutcomeUnknown("leadership was lost; check whether the change was made"))
+                answer(found)
 
         def applied() -> None:
             self.topics.when_served(name, lambda: answer(None))
 
-        self.ask(command, replied)
+        self.ask(command, answered)
 
     def _on_catalog(self, catalog: Catalog) -> None:
         """Start to lead the catalog."""
         if catalog.cluster_id is None:
-            given = self._membership.cluster if self._membership is not None else ""
-            cluster_id = given or new_cluster_id(self._new_id())
-            begun = [*catalog.name_cluster(cluster_id), *first_features(self.supports)]
-            self._catalog.write(begun, _ignore)
-        if self._registering is None:
-            self._committed.catch_up()
-            self._start_topics()
-        elif not self._is_started:
+            cluster_id = self._membership.cluster or new_cluster_id(self._new_id())
+            self._catalog.ask(NameCluster(cluster_id=cluster_id, levels=self.supports), self._named)
+        if not self._is_started:
             self._registering.try_now()
+
+    def _named(self, answer: CatalogAnswer) -> None:
+        if isinstance(answer, DiskFull):  # of other errors the next leader takes care
+            self._failed(answer)
 
     def _on_applied(self) -> None:
         """Follow the committed catalog, once this broker is known to have caught up with it."""
@@ -618,7 +595,7 @@ class Broker:
             if self.node in removed:
                 self._failed(LogError(removed_text(self.node)))
         self._follow_settings()
-        if self._registering is not None and self._registering.is_done(self._committed.machine):
+        if self._registering.is_done(self._committed.machine):
             self._start_topics()
         self.topics.follow()
         self.on_catalog()
@@ -653,7 +630,3 @@ class Broker:
 
     def _new_id(self) -> bytes:
         return self._chance.getrandbits(128).to_bytes(16, "big")
-
-
-def _ignore(*_: object) -> None:
-    """The default: does nothing."""

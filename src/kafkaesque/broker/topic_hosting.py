@@ -31,8 +31,8 @@ from kafkaesque.types import GroupId
 class Hosting:
     """Opens and drops what one broker holds; `broker/cluster/topics.py` decides when.
 
-    `failed` is called when a disk fails, if there are other brokers: they take over from a broker
-    that is down, but not from one that is half up.
+    `failed` is called when a disk fails: other brokers take over from a broker that is down, but
+    not from one that is half up.
     """
 
     def __init__(  # noqa: PLR0913 - all that a partition is made of
@@ -47,8 +47,6 @@ class Hosting:
         failed: Callable[[LogError], None],
         next_producer_id: Callable[[Give], None],
         refills: Refills,
-        *,
-        is_alone: bool,
     ) -> None:
         self._replicas = replicas
         self._coordinators = coordinators
@@ -59,7 +57,6 @@ class Hosting:
         self._clock = clock
         self._config = config
         self._failed = failed
-        self._is_alone = is_alone
         self._refills = refills
         self._damaged: list[Replica] = []
         replicas.on_stopped = self._on_stopped
@@ -77,8 +74,7 @@ class Hosting:
         try:
             return self._replicas.open_partition(topic, index)
         except DiskFailed as error:
-            if not self._is_alone:
-                self._failed(error)
+            self._failed(error)
             raise
 
     def _on_stopped(self, replica: Replica) -> None:
@@ -88,7 +84,7 @@ class Hosting:
         with damage where it had to be cut is refilled by others; the catalog's at the next start.
         """
         error = replica.error
-        if isinstance(error, DiskFailed) and not self._is_alone:
+        if isinstance(error, DiskFailed):
             self._failed(error)
         elif isinstance(error, CorruptLog) and not replica.is_alone:
             if replica.group == CATALOG_GROUP:

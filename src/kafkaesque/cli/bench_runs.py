@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.cli.histogram import Histogram
 from kafkaesque.client.errors import Refused, Unreachable
 from kafkaesque.client.topics import Place
@@ -255,7 +256,7 @@ def _producer(bootstrap: str, load: Load, reports: _Reports) -> "Producer":
         "bootstrap.servers": bootstrap,
         "client.id": "kafkaesque-bench",
         "log_level": 0,
-        "error_cb": _ignore,
+        "error_cb": ignore,  # of connections: what matters comes with the messages
         "queue.buffering.max.messages": 1_000_000,
         # A report for each message would take longer than sending it.
         "delivery.report.only.error": load.rate is None,
@@ -280,7 +281,7 @@ def _consumer(bootstrap: str) -> "Consumer":
             "auto.offset.reset": "error",
             "enable.partition.eof": True,  # a mark may follow the last message
             "log_level": 0,
-            "error_cb": _ignore,
+            "error_cb": ignore,  # of connections: what matters comes with the messages
         }
     )
 
@@ -325,7 +326,3 @@ def _is_end(message: "Message") -> bool:
     if error.name() != "_PARTITION_EOF":
         raise Refused(f"topic {message.topic()}: {error.str()}", error.name())
     return True
-
-
-def _ignore(_: object) -> None:
-    """Ignore librdkafka's connection events: what matters comes with the messages."""

@@ -14,8 +14,8 @@ from kafkaesque.cli.cluster_upgrade import upgrade
 from kafkaesque.cli.main import Group
 from kafkaesque.cli.output import Output, Table
 from kafkaesque.cli.recover import recover
-from kafkaesque.config import ServerConfig
 from kafkaesque.errors import KafkaesqueError
+from kafkaesque.server_config import ServerConfig
 from kafkaesque.testing.process import BrokerProcess
 from kafkaesque.testing.voters import await_voters
 

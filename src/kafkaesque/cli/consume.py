@@ -21,10 +21,10 @@ from kafkaesque.cli.positions import (
 )
 from kafkaesque.cli.record_text import Incoming, to_hex, to_json, to_text
 from kafkaesque.client.admin import Admin
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import NotServed, Refused, RefusedForNow, Unreachable
 from kafkaesque.client.topics import EARLIEST, LATEST, NOT_FOUND, Place
 from kafkaesque.clock import Clock, SystemClock
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import UnknownTopic
 from kafkaesque.types import Offset
 from kafkaesque.wire.messages.join_group import JoinGroupRequest

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.cli.main import FAILED, INTERRUPTED, UNKNOWN
 from kafkaesque.cli.options import bootstrap_option, json_option, pairs
 from kafkaesque.cli.output import Output, counted
@@ -181,7 +182,7 @@ def _producer(bootstrap: str, compression: str, timeout_seconds: float) -> "Prod
         "message.timeout.ms": int(timeout_seconds * 1000),
         "message.max.bytes": LINE_BYTES_MAX,
         "log_level": 0,
-        "error_cb": _ignore,
+        "error_cb": ignore,  # of connections: what matters comes with the reports
     }
     return Producer(settings)
 
@@ -266,7 +267,7 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 def _progress(tally: Tally, *, is_typed: bool) -> Iterator[Callable[[], None]]:
     """Show the progress on a terminal, unless the lines are typed on it."""
     if not sys.stderr.isatty() or is_typed:
-        yield lambda: None
+        yield ignore
         return
     from rich.console import Console
     from rich.progress import Progress, TextColumn
@@ -275,7 +276,3 @@ def _progress(tally: Tally, *, is_typed: bool) -> Iterator[Callable[[], None]]:
     with Progress(column, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=0)
         yield lambda: bar.update(task, total=tally.sent, completed=tally.acknowledged)
-
-
-def _ignore(_: object) -> None:
-    """Ignore librdkafka's connection events: what matters comes with each record's report."""

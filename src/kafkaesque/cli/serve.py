@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from kafkaesque.client.sentences import named_brokers
-from kafkaesque.config import LogFormat, ServerConfig
 from kafkaesque.node import Node, NodeSettings, run
 from kafkaesque.node import serve as serve_node
 from kafkaesque.server.edge.event_log import set_up
 from kafkaesque.server.requests.addresses import is_local
+from kafkaesque.server_config import LogFormat, ServerConfig
 from kafkaesque.settings import Settings, Value, load
 
 _DEFAULTS = ServerConfig()

@@ -10,6 +10,7 @@ from typing import Any
 from kafkaesque.client.address import Address, parse_addresses
 from kafkaesque.client.batches import Batches
 from kafkaesque.client.brokers import Brokers
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.features import Features
 from kafkaesque.client.groups import Groups
 from kafkaesque.client.pipeline import Pipeline
@@ -21,7 +22,6 @@ from kafkaesque.client.settings import Settings
 from kafkaesque.client.topics import Topics
 from kafkaesque.client.transactions import Transactions
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import ClientConfig
 from kafkaesque.record.view import Codec
 
 

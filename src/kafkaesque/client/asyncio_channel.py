@@ -6,9 +6,9 @@ from typing import Any, TypeVar, cast
 
 from kafkaesque.client.address import Address
 from kafkaesque.client.channel import Channel
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import ConnectionLost, Unreachable
 from kafkaesque.client.exchange import Exchange
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import KafkaesqueError
 
 R = TypeVar("R")

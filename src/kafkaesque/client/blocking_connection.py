@@ -4,10 +4,10 @@ import socket
 from typing import Any, TypeVar
 
 from kafkaesque.client.address import Address
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import ConnectionLost, NotServed, Unreachable
 from kafkaesque.client.exchange import Exchange
 from kafkaesque.clock import Clock
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import WireError
 from kafkaesque.types import Buffer
 from kafkaesque.wire.message import api_of

@@ -17,8 +17,8 @@ from enum import Enum, auto
 from typing import Any
 
 from kafkaesque import __version__
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import NotServed, Refused
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.types import Buffer
 from kafkaesque.wire.codec import decode, encode_parts

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from kafkaesque.client.address import Address
 from kafkaesque.client.blocking_connection import BlockingConnection
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import ConnectionLost, RefusedForNow, Unreachable
 from kafkaesque.client.refusals import check
 from kafkaesque.clock import Clock
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import OutcomeUnknown
 from kafkaesque.wire.messages.find_coordinator import (
     FindCoordinatorRequest,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from kafkaesque.client.channel import Channel
 from kafkaesque.clock import Clock
-from kafkaesque.config import TextLimits
 from kafkaesque.gateway.text_subscriptions import Subscriptions
+from kafkaesque.server_config import TextLimits
 
 TURNS_MAX = 10_000
 """Topics with a remembered turn; beyond it all turns restart."""

@@ -5,8 +5,8 @@ Brokers do not share this: at another broker the same group may hold the same pa
 
 from msgspec import Struct
 
-from kafkaesque.config import TextLimits
 from kafkaesque.gateway.text_errors import BadCommand
+from kafkaesque.server_config import TextLimits
 
 Owner = object
 """The holder of subscriptions, identified by object identity."""

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaesque.cluster_config import GossipConfig
+from kafkaesque.gossip.config import GossipConfig
 from kafkaesque.gossip.messages import (
     Ack,
     Member,

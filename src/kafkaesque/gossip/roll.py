@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kafkaesque.cluster_config import GossipConfig
+from kafkaesque.gossip.config import GossipConfig
 from kafkaesque.gossip.messages import Member, State
 from kafkaesque.types import NodeId
 

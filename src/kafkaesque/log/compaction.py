@@ -26,7 +26,6 @@ from hashlib import blake2b
 from msgspec import Struct, field
 
 from kafkaesque.ages import Ages
-from kafkaesque.config import RecordLimits
 from kafkaesque.log.disk import File
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.log.errors import CorruptLog
@@ -38,6 +37,7 @@ from kafkaesque.log.segments import Segments
 from kafkaesque.log.steps import Step, synced, write_index
 from kafkaesque.record.build import rebuild_batch
 from kafkaesque.record.errors import BatchError
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.read import read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import BatchView

@@ -14,6 +14,7 @@ If the disk has no room for the journal, the round does not start; it is retried
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import DiskFull, LogError
 from kafkaesque.log.disk import File
 from kafkaesque.log.errors import DiskFailed
@@ -64,7 +65,7 @@ class Flusher:
         self._is_stopped = False
         self._is_wanted = False
         """Whether `on_wanted` was called since the last kick."""
-        self.on_wanted: Callable[[], None] = _nothing
+        self.on_wanted: Callable[[], None] = ignore
         """Called once before the next kick, when there is work for it. A driver that does not kick
         after each event uses this to schedule a kick.
         """
@@ -72,7 +73,7 @@ class Flusher:
         self.rounds_ms = 0
         self.now_ms: Callable[[], int] = _no_time
         """Clock for timing rounds; without it they are not timed."""
-        self.on_round: Callable[[int], None] = _ignore
+        self.on_round: Callable[[int], None] = ignore
         """Called with the duration of each round, in milliseconds."""
 
     def request(self, log: Flushed) -> None:
@@ -132,7 +133,7 @@ class Flusher:
         would never be noted, and damage before it could pass for a torn tail.
         """
         if self._journal.has_additions and not self._waiting:
-            self._callbacks.append(_nothing)
+            self._callbacks.append(ignore)  # nothing waits for this round
             self.want_notes()
             self.kick()
 
@@ -213,14 +214,6 @@ class Flusher:
     def stop(self) -> None:
         """Start no more rounds and ignore the result of the current one."""
         self._is_stopped = True
-
-
-def _ignore(_: int) -> None:
-    """No round handler is set."""
-
-
-def _nothing() -> None:
-    """Nothing waits for this round."""
 
 
 def _no_time() -> int:

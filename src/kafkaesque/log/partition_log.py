@@ -24,6 +24,7 @@ On a full disk, unwritten entries stay in memory and are written when there is r
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig
 from kafkaesque.entry import Entry, LogStart, TermOpened, Voters
@@ -64,9 +65,9 @@ class PartitionLog:
         self._visible.has_holes = journal.groups[group].has_holes
         self.is_full = False
         """Whether a write is waiting for room on the disk."""
-        self.on_stable: Callable[[Index], None] = _ignore
-        self.on_failed: Callable[[LogError], None] = _ignore
-        self.on_trimmed: Callable[[], None] = _ignore  # when a later start is durable
+        self.on_stable: Callable[[Index], None] = ignore
+        self.on_failed: Callable[[LogError], None] = ignore
+        self.on_trimmed: Callable[[], None] = ignore  # when a later start is durable
         self.has_own_start = False  # each replica decides where its log starts, as machines' do
         self._low: Offset = marks.start.first_offset
         self.error: LogError | None = None
@@ -531,7 +532,3 @@ class PartitionLog:
     def _synced_base(self) -> Offset:
         synced = self._journal.groups[self.group].synced
         return self.start.offset if synced is None else synced.segment_base
-
-
-def _ignore(*_: object) -> None:
-    """No callback is set yet."""

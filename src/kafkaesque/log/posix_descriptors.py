@@ -70,9 +70,6 @@ class Descriptors:
         # Nodes that may be closed at any time, the longest unused first.
         self._idle: OrderedDict[Node, None] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def open(self, node: Node, flags: int = os.O_RDWR) -> None:
         """Open the node's file, closing idle ones if the budget is used up."""
         assert not self._closed, "the disk is closed"

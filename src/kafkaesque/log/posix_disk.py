@@ -92,8 +92,6 @@ class PosixFile:
                 if count == 0:
                     raise OSError(errno.EIO, "the disk accepts no bytes", self._node.location)
                 done += count
-        self._disk.writes += 1
-        self._disk.bytes_written += length
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
@@ -162,9 +160,6 @@ class PosixDisk:
     ) -> None:
         self.reads = 0
         self.bytes_read = 0
-        self.writes = 0
-        self.bytes_written = 0
-        self.syncs = 0
         self._root = root
         self._post = post
         self._nodes: dict[str, Node] = {}
@@ -181,11 +176,6 @@ class PosixDisk:
         self._root_device = os.fstat(self._root_descriptor).st_dev
         self._descriptors = Descriptors(self._root_descriptor, open_files_max)
         self._syncfs = load_syncfs()
-
-    @property
-    def open_files(self) -> int:
-        """How many files hold a descriptor now."""
-        return len(self._descriptors)
 
     def lock(self) -> None:
         """Keep other processes out of the folder until `close`; raises FolderInUse."""
@@ -407,7 +397,6 @@ class PosixDisk:
     # Syncs.
 
     def _begin(self, files: Sequence[File], folders: Sequence[str]) -> _Round:
-        self.syncs += 1
         work = _Round()
         nodes = []
         for node in self._nodes_of(files):

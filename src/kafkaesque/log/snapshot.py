@@ -86,20 +86,7 @@ class SnapshotFile:
     def finish(self, done: Callable[[OSError | None], None]) -> None:
         """Rename it into place once it is durable; `done` gets the result later."""
         self._write_head()
-
-        def synced(error: OSError | None) -> None:
-            self._file.close()
-            if error is None:
-                try:
-                    self._disk.rename(self._path + _UNFINISHED_SUFFIX, self._path)
-                except OSError as failure:
-                    error = failure
-            if error is None:
-                self._disk.sync([], [self._folder], done)
-            else:
-                done(error)
-
-        self._disk.sync([self._file], [], synced)
+        put_in_place(self._disk, self._file, self._path, done)
 
     def finish_now(self) -> None:
         """Rename it into place; durable on return."""
@@ -116,6 +103,24 @@ class SnapshotFile:
         with disk_errors(self._path):
             self._file.write(0, head_of(self._kind, self._size, self._crc))
         self._is_finished = True
+
+
+def put_in_place(disk: Disk, file: File, path: str, done: Callable[[OSError | None], None]) -> None:
+    """Close a file and rename it once it is durable; `done` gets the result when that is, too."""
+
+    def synced(error: OSError | None) -> None:
+        file.close()
+        if error is None:
+            try:
+                disk.rename(file.path, path)
+            except OSError as failure:
+                error = failure
+        if error is None:
+            disk.sync([], [path.rpartition("/")[0]], done)
+        else:
+            done(error)
+
+    disk.sync([file], [], synced)
 
 
 def write(disk: Disk, folder: str, offset: Offset, state: bytes, kind: SnapshotKind) -> None:

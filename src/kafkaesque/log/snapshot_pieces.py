@@ -10,7 +10,14 @@ from contextlib import suppress
 
 from kafkaesque.log.disk import Disk, File
 from kafkaesque.log.disk_errors import disk_errors, read_if_readable
-from kafkaesque.log.snapshot import HEADER_BYTES, SnapshotKind, head_of, path_of, read_head
+from kafkaesque.log.snapshot import (
+    HEADER_BYTES,
+    SnapshotKind,
+    head_of,
+    path_of,
+    put_in_place,
+    read_head,
+)
 from kafkaesque.record.crc import crc32c_on
 from kafkaesque.types import Buffer, Offset
 
@@ -123,21 +130,7 @@ class IncomingSnapshot:
         """Make it durable under its name; `done` gets the result later."""
         assert self._file is not None, "it was begun"
         assert self.is_right, "only what was offered gets a name"
-        file = self._file
-
-        def synced(error: OSError | None) -> None:
-            file.close()
-            if error is None:
-                try:
-                    self._disk.rename(self._path + _PART_SUFFIX, self._path)
-                except OSError as failure:
-                    error = failure
-            if error is None:
-                self._disk.sync([], [self._folder], done)
-            else:
-                done(error)
-
-        self._disk.sync([file], [], synced)
+        put_in_place(self._disk, self._file, self._path, done)
 
     @property
     def is_there(self) -> bool:

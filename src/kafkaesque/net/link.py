@@ -13,9 +13,9 @@ import socket
 from collections.abc import Hashable
 from typing import Protocol, cast
 
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import KafkaesqueError, MalformedFrame, PeerUnreachable
 from kafkaesque.net.codec import Call, Decoder, Failure, Received, Reply
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.errors import LinkRefused, MalformedLink, SecretMissing
 from kafkaesque.net.frame_reader import LENGTH, Receiver
 from kafkaesque.net.frame_writer import joined, no_delay

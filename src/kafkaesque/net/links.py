@@ -20,7 +20,6 @@ from functools import partial
 
 from msgspec import Struct
 
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import KafkaesqueError, LinkError, PeerUnreachable
 from kafkaesque.net.codec import (
     Call,
@@ -33,6 +32,7 @@ from kafkaesque.net.codec import (
     encode_exchange,
     encode_message,
 )
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.dialer import dial, knock
 from kafkaesque.net.errors import AnswerLost, CallRefused, LinkRefused
 from kafkaesque.net.frame_reader import SLAB_BYTES

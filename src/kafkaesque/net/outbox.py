@@ -20,7 +20,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from enum import Enum, auto
 
-from kafkaesque.cluster_config import LinkConfig
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.pieces import Cutter
 from kafkaesque.raft.messages import (
     AppendRequest,

@@ -8,7 +8,7 @@ number of whole frames may come between two pieces.
 
 from collections import deque
 
-from kafkaesque.cluster_config import PIECE_BYTES_MAX
+from kafkaesque.net.config import PIECE_BYTES_MAX
 from kafkaesque.net.errors import MalformedLink
 from kafkaesque.net.frame_reader import GROWTH, LENGTH
 from kafkaesque.net.heads import PieceHead

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.net.codec import Failure, Reply
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
@@ -43,10 +44,6 @@ class Question:
         self._answer(item)
 
 
-def _ignore(*_: object) -> None:
-    """No callback is set."""
-
-
 def _refuse(question: Question) -> None:
     question.refuse("this broker answers no calls")
 
@@ -67,13 +64,13 @@ class LinkPorts(Struct, frozen=True, kw_only=True):
     on_question: Callable[[Question], None] = _refuse
     """Another broker's call."""
 
-    on_note: Callable[[NodeId, int, memoryview], None] = _ignore
+    on_note: Callable[[NodeId, int, memoryview], None] = ignore
     """A one-way message of another broker, with its kind."""
 
-    on_received: Callable[[], None] = _ignore
+    on_received: Callable[[], None] = ignore
     """Everything from one read has been delivered: time to flush."""
 
-    on_suspect: Callable[[NodeId], None] = _ignore
+    on_suspect: Callable[[NodeId], None] = ignore
     """The link was lost and the node's machine refuses connections: the process is gone."""
 
     admits: Callable[[NodeId | None, bytes], str | None] = _admit

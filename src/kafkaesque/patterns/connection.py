@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import InvalidPattern, PatternError
 from kafkaesque.types import Offset
 
@@ -47,7 +48,7 @@ def settings(client: Client, defaults: Mapping[str, Any], fixed: Mapping[str, An
     if not given.get("bootstrap.servers"):
         raise InvalidPattern("bootstrap.servers must be given")
     # librdkafka would print lost connections on stderr; what matters comes with the results.
-    quiet = {"log_level": 0, "error_cb": _ignore, "socket.timeout.ms": ANSWER_MS_MAX}
+    quiet = {"log_level": 0, "error_cb": ignore, "socket.timeout.ms": ANSWER_MS_MAX}
     return {**quiet, **defaults, **given, **fixed}
 
 
@@ -215,7 +216,3 @@ class Ends:
             return patiently(ask)
         except KafkaException as error:
             raise PatternError(f"{topic} cannot be read: {error.args[0].str()}") from error
-
-
-def _ignore(_: object) -> None:
-    """Ignore librdkafka's connection events."""

@@ -1,22 +1,20 @@
 """The base of workers and responders: a member of a group, and a sender for what follows."""
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from kafkaesque.patterns.connection import Client, make_topics
 from kafkaesque.patterns.delivery import Delivery
 from kafkaesque.patterns.engine import Engine, EngineSettings
+from kafkaesque.patterns.opening import Opening
 from kafkaesque.patterns.retry_plan import RetryPlan
 from kafkaesque.patterns.sender import Sender
 
-Self = TypeVar("Self", bound="Member")
 
-
-class Member(ABC):
+class Member(Opening):
     """A member of a group, while it is entered with `async with`, in one event loop."""
 
     def __init__(
@@ -49,22 +47,11 @@ class Member(ABC):
     async def _settle(self, delivery: Delivery, result: Any) -> None:
         """Handle a failure, or a result that is not None."""
 
-    async def __aenter__(self: Self) -> Self:
+    async def _open(self, stack: AsyncExitStack) -> None:
         self._partitions = await asyncio.to_thread(make_topics, self._client, self._topics())
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._sender)
-            await self._engine.start(self._read())
-            stack.push_async_callback(self._engine.stop)
-            self._opened = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._opened.__aexit__(kind, error, trace)
+        await stack.enter_async_context(self._sender)
+        await self._engine.start(self._read())
+        stack.push_async_callback(self._engine.stop)
 
     async def run(self) -> None:
         """Wait until cancelled; raises if the member fails."""

@@ -5,13 +5,14 @@ import re
 from collections import deque
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import InvalidPattern
 from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
 from kafkaesque.patterns.message import Message, from_client
+from kafkaesque.patterns.opening import Opening
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender
 from kafkaesque.patterns.topic_watch import LOOK_SECONDS, Follower
@@ -20,7 +21,7 @@ BUFFER_MAX = 10_000
 """Messages that a subscription buffers for a slow reader; the rest waits in the broker."""
 
 
-class Subscription:
+class Subscription(Opening):
     """The messages of some topics as they arrive: `async for message in subscription`.
 
     `async with` it, in one event loop. It has no group and no memory: it starts at the end, or at
@@ -63,25 +64,14 @@ class Subscription:
             in_flight_max=buffer_max,
         )
 
-    async def __aenter__(self) -> "Subscription":
-        async with AsyncExitStack() as stack:
-            self._ends = Ends(self._client)
-            await self._reader.start(lambda _: None)
-            stack.push_async_callback(self._reader.stop)
-            self._follower.start()
-            stack.push_async_callback(self._follower.stop)
-            for topic in self._first:
-                await self.add(topic)
-            self._opened = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._opened.__aexit__(kind, error, trace)
+    async def _open(self, stack: AsyncExitStack) -> None:
+        self._ends = Ends(self._client)
+        await self._reader.start(ignore)
+        stack.push_async_callback(self._reader.stop)
+        self._follower.start()
+        stack.push_async_callback(self._follower.stop)
+        for topic in self._first:
+            await self.add(topic)
 
     @property
     def topics(self) -> frozenset[str]:

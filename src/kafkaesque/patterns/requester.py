@@ -5,7 +5,6 @@ import random
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -16,12 +15,12 @@ from kafkaesque.patterns.connection import Client, delete_topic, make_topics, se
 from kafkaesque.patterns.envelope import Answer, Request, read_answer, request_headers
 from kafkaesque.patterns.gather import Gather, Gathered
 from kafkaesque.patterns.message import Data, to_headers
+from kafkaesque.patterns.opening import Opening
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender, Sent
 from kafkaesque.patterns.within import within
 
 T = TypeVar("T")
-Self = TypeVar("Self", bound="Asker")
 
 DEADLINE_SECONDS = 10.0
 ANSWERS_MAX = 10_000
@@ -44,7 +43,7 @@ class AskerSettings:
     """Further settings of the reply topic, by Kafka's names."""
 
 
-class Asker:
+class Asker(Opening):
     """One client's reply topic and its requests in flight; `async with` it, in one event loop.
 
     The topic is created on entering and deleted on leaving. Late, duplicate and foreign answers are
@@ -83,7 +82,7 @@ class Asker:
             in_flight_max=ANSWERS_MAX,
         )
 
-    async def __aenter__(self: Self) -> Self:
+    async def _open(self, stack: AsyncExitStack) -> None:
         keep = {"retention.ms": str(self._settings.reply_retention_ms)}
         topics = {self.reply_to: {**keep, **self._settings.reply_settings}}
         await asyncio.to_thread(
@@ -93,21 +92,10 @@ class Asker:
             partitions=1,
             seconds_max=self._settings.deadline_seconds,
         )
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._delete)
-            await stack.enter_async_context(self._sender)
-            await self._reader.start(self._assign)
-            stack.push_async_callback(self._reader.stop)
-            self._opened = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._opened.__aexit__(kind, error, trace)
+        stack.push_async_callback(self._delete)
+        await stack.enter_async_context(self._sender)
+        await self._reader.start(self._assign)
+        stack.push_async_callback(self._reader.stop)
 
     async def _delete(self) -> None:
         with suppress(PatternError):  # the topic stays, and its retention empties it

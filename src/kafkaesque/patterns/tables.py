@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
-from types import TracebackType
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from kafkaesque.errors import PatternError, TableFull
 from kafkaesque.patterns.connection import Client, Ends, make_topics, settings
 from kafkaesque.patterns.message import Data
+from kafkaesque.patterns.opening import Opening
 from kafkaesque.patterns.reader import Batch, Reader
 from kafkaesque.patterns.sender import Sender
 from kafkaesque.patterns.topic_watch import LOOK_SECONDS, Follower
@@ -20,7 +20,7 @@ _IN_FLIGHT_MAX = 10_000
 _LOOK_AGAIN_SECONDS = 0.1
 
 
-class Table(Mapping[bytes, bytes]):
+class Table(Opening, Mapping[bytes, bytes]):
     """The last value of every key of a topic; `async with` it, in one event loop.
 
     Entering reads the whole topic; from then on the table follows all writes. `put` and `delete`
@@ -57,30 +57,19 @@ class Table(Mapping[bytes, bytes]):
             in_flight_max=_IN_FLIGHT_MAX,
         )
 
-    async def __aenter__(self) -> "Table":
+    async def _open(self, stack: AsyncExitStack) -> None:
         topics = {self._topic: {"cleanup.policy": "compact"}}
         self._count = (await asyncio.to_thread(make_topics, self._client, topics))[self._topic]
-        async with AsyncExitStack() as stack:
-            self._ends = Ends(self._client)
-            await stack.enter_async_context(self._sender)
-            await self._reader.start(self._begin)
-            stack.push_async_callback(self._reader.stop)
-            await self.refresh()
-            # From now on records arrive as written: no older one follows a deletion.
-            self._written = {key: self._written[key] for key in self._rows}
-            self._is_live = True
-            self._follower.start()
-            stack.push_async_callback(self._follower.stop)
-            self._opened = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._opened.__aexit__(kind, error, trace)
+        self._ends = Ends(self._client)
+        await stack.enter_async_context(self._sender)
+        await self._reader.start(self._begin)
+        stack.push_async_callback(self._reader.stop)
+        await self.refresh()
+        # From now on records arrive as written: no older one follows a deletion.
+        self._written = {key: self._written[key] for key in self._rows}
+        self._is_live = True
+        self._follower.start()
+        stack.push_async_callback(self._follower.stop)
 
     def __getitem__(self, key: bytes | str) -> bytes:
         self._check()

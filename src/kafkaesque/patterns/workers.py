@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -77,9 +78,9 @@ class Worker(Member):
             self._engine.sift, self._engine.tick = holding.sift, holding.tick
             self._engine.forget = holding.forget
 
-    async def __aenter__(self) -> "Worker":
+    async def _open(self, stack: AsyncExitStack) -> None:
         self._ends = Ends(self._client)
-        return await super().__aenter__()
+        await super()._open(stack)
 
     def _read(self) -> list[str]:
         return [self.names.topic, *self.names.retries]

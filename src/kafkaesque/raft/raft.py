@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable
 from enum import Enum, auto
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Entry, HardState, LogStart, Payload, Voters
 from kafkaesque.errors import LogError, NotLeader
@@ -78,7 +79,7 @@ class Raft:
         self.may_lead = True
         """Whether it may campaign where there are other voters; it grants votes in any case."""
         self.is_resting = False
-        self.on_wake: Callable[[], None] = _ignore
+        self.on_wake: Callable[[], None] = ignore
         """Called when a message or a proposal ends a rest."""
         self.is_sending: Callable[[NodeId], bool] = _never
         """Returns whether something bulky for a node is still waiting to be sent."""
@@ -534,10 +535,6 @@ class Raft:
 
     def _random_timeout(self) -> int:
         return self.config.election_ticks + self._chance.randrange(self.config.election_ticks)
-
-
-def _ignore() -> None:
-    """The default: does nothing."""
 
 
 def _never(_: NodeId) -> bool:

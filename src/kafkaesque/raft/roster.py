@@ -20,6 +20,7 @@ from functools import partial
 
 from msgspec import Struct, field
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.config import RaftConfig
 from kafkaesque.raft.raft import Raft
 from kafkaesque.types import GroupId, Index, NodeId, Term
@@ -82,7 +83,7 @@ class Roster:
         assert session > 0
         self.awake: dict[GroupId, Raft] = {}
         self.resting: dict[GroupId, Raft] = {}
-        self.on_lost: Callable[[NodeId], None] = _ignore
+        self.on_lost: Callable[[NodeId], None] = ignore
         """Called when a reachable node becomes unreachable or has restarted."""
         self._node = node
         self._config = config
@@ -268,10 +269,6 @@ class Roster:
 
     def _peer(self, node: NodeId) -> _Peer:
         return self._peers.setdefault(node, _Peer(heard_of_us=self._sequence))
-
-
-def _ignore(_: NodeId) -> None:
-    """The default: does nothing."""
 
 
 def _note_change(peer: _Peer, group: GroupId) -> None:

@@ -21,8 +21,8 @@ from typing import assert_never
 
 import cramjam
 
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.errors import MalformedBatch, OversizedBatch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.view import Codec
 from kafkaesque.types import Buffer
 

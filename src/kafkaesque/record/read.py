@@ -11,9 +11,9 @@ producing and fetching pass batches through unread.
 
 from collections.abc import Iterator
 
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.compression import decompress
 from kafkaesque.record.errors import MalformedBatch, OversizedBatch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.record import Record
 from kafkaesque.record.varint import read_varint, read_varlong
 from kafkaesque.record.view import HEADER_BYTES, BatchView

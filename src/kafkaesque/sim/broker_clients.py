@@ -10,6 +10,7 @@ from functools import partial
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.log.errors import OffsetOutOfRange
 from kafkaesque.machines.catalog.catalog import Topic
@@ -129,7 +130,7 @@ class BrokerClients:
             name = self._chance.choice(names)
             self.promised.pop(name, None)
             self._unwanted.add(name)
-            broker.delete_topic(name, lambda _: None)
+            broker.delete_topic(name, ignore)
             self._world.count("topics deleted")
 
     # ── records ──────────────────────────────────────────────────────────────────────────────
@@ -207,7 +208,7 @@ class BrokerClients:
             if end > first:
                 offset = first + 1 + self._chance.randrange(end - first)
                 self._world.groups[partition.replica.group].delete_below(offset)
-                found.delete_records(topic.name, index, offset, lambda _: None)
+                found.delete_records(topic.name, index, offset, ignore)
                 self._world.count("deletions of records")
 
         self._world.schedule(1, lambda: self._able_try(machine, ask))
@@ -251,7 +252,7 @@ class BrokerClients:
         """Find the coordinator as FindCoordinator does, which creates its topic."""
         node = broker.coordinator_of(group)
         if node is None:
-            broker.coordinators.when_ready(lambda _: None)
+            broker.coordinators.when_ready(ignore)
             return None
         machine = self._world.nodes[node]
         return machine if machine in self._world.able() else None
@@ -283,7 +284,7 @@ class BrokerClients:
 
     def _fetch(self, broker: Broker) -> None:
         group = self._chance.choice(_GROUPS)
-        self.fetch_from(broker, group, lambda _: None)
+        self.fetch_from(broker, group, ignore)
 
     def fetch_from(self, broker: Broker, group: str, then: Callable[[int], None]) -> None:
         """Ask a group's coordinator for its offset, which must be one that was committed."""

@@ -7,9 +7,14 @@ starts empty, knows no other broker, and learns everything from the leader of th
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.callbacks import ignore
 from kafkaesque.entry import Voters
-from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.catalog.catalog_commands import AdmitBroker, Carried, DrainBroker, Reply
+from kafkaesque.machines.catalog.catalog_commands import (
+    AdmitBroker,
+    Carried,
+    CatalogAnswer,
+    DrainBroker,
+)
 from kafkaesque.machines.catalog.features import supported
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.machines.catalog.layout import Host, layout_of
@@ -52,14 +57,13 @@ class Growth:
         if able:
             command, directory = self._application(), self._directory
 
-            def replied(reply: Reply) -> None:
-                if isinstance(reply, Carried):
-                    self._admitted(reply.first_id, directory)
+            def answered(answer: CatalogAnswer) -> None:
+                if isinstance(answer, Carried):
+                    self._admitted(answer.first_id, directory)
+                else:
+                    world.count(f"refused: {type(answer).__name__}")
 
-            try:
-                world.ask_broker(world.chance.choice(able), lambda b: b.ask(command, replied))
-            except KafkaesqueError as error:
-                world.count(f"refused: {type(error).__name__}")
+            world.ask_broker(world.chance.choice(able), lambda b: b.ask(command, answered))
 
     def _application(self) -> AdmitBroker:
         node = len(self._world.nodes) + 1
@@ -164,7 +168,8 @@ def end_drains(world: BrokerWorld) -> bool:
 
 
 def _end_drain(node: NodeId, broker: Broker) -> None:
-    broker.carry_out(DrainBroker(node=node, is_draining=False), _ignore)
+    # Repeated until its effect shows.
+    broker.carry_out(DrainBroker(node=node, is_draining=False), ignore)
 
 
 def has_right_layout(world: BrokerWorld) -> bool:
@@ -187,7 +192,3 @@ def has_right_voters(world: BrokerWorld) -> bool:
     count = min(VOTERS_MAX, len(world.nodes) - (1 - len(world.nodes) % 2))
     voters = leader.raft.voters
     return len(voters.voters) == count and set(voters.members) == world.nodes.keys()
-
-
-def _ignore(_: Reply) -> None:
-    """The request is repeated until its effect shows."""

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.coordination.transactions import STATE_TOPIC, Writing
 from kafkaesque.broker.partition.partition import Appended
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.transactions.transaction_commands import (
     Init,
@@ -161,9 +162,9 @@ class Living:
 
         def make(broker: Broker) -> None:
             if topic_name == STATE_TOPIC:
-                broker.transactions.coordinators.when_ready(lambda _: None)
+                broker.transactions.coordinators.when_ready(ignore)
             else:
-                broker.coordinators.when_ready(lambda _: None)
+                broker.coordinators.when_ready(ignore)
 
         self._world.ask_broker(machine, make)
         return None

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.groups.consumer_commands import (
     JOINING,
@@ -198,7 +199,7 @@ class GroupMember:
             return
         node = broker.coordinator_of(GROUP)
         if node is None:
-            broker.coordinators.when_ready(lambda _: None)
+            broker.coordinators.when_ready(ignore)
             return
         self._world.schedule(1 + self._chance.randrange(20), partial(self._try, node, ask))
 
@@ -241,7 +242,7 @@ class GroupMembers:
 
         def ask(broker: Broker) -> None:
             try:
-                broker.create_topic(SHELF, PARTITIONS, {}, lambda _: None)
+                broker.create_topic(SHELF, PARTITIONS, {}, ignore)
             except KafkaesqueError:
                 self._world.count("shelf refused")
 

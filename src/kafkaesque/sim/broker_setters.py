@@ -3,7 +3,6 @@
 Each change has a unique value, so that the end shows which was the last.
 """
 
-from contextlib import suppress
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
@@ -59,20 +58,13 @@ class Setters:
         self._world.schedule(1 + self._chance.randrange(2 * _PAUSE), self._happen)
         able = self._world.able()
         if able:
-            with suppress(KafkaesqueError):  # the catalog has no leader
-                self._world.ask_broker(self._chance.choice(able), self._set)
+            self._world.ask_broker(self._chance.choice(able), self._set)
 
     def _set(self, broker: Broker) -> None:
         node = self._chance.choice([ALL_BROKERS, *broker.catalog.brokers])
         change = _Change(node, _FIRST_VALUE + len(self._changes), self._world.clock.monotonic_ms())
         self._changes.append(change)
-        try:
-            broker.set_broker_settings(
-                node, {NAME: str(change.value)}, partial(self._answered, change)
-            )
-        except KafkaesqueError:
-            change.is_refused = True
-            raise
+        broker.set_broker_settings(node, {NAME: str(change.value)}, partial(self._answered, change))
 
     def _answered(self, change: _Change, error: KafkaesqueError | None) -> None:
         if error is None:

@@ -4,12 +4,7 @@ import random
 from dataclasses import dataclass, field, replace
 
 from kafkaesque.cluster_config import ClusterConfig
-from kafkaesque.config import (
-    BrokerConfig,
-    HousekeepingConfig,
-    LogConfig,
-    RaftConfig,
-)
+from kafkaesque.config import BrokerConfig, HousekeepingConfig, LogConfig, RaftConfig
 from kafkaesque.coordinator_config import GroupConfig, TransactionConfig
 from kafkaesque.sim.inode import DiskFaults
 from kafkaesque.sim.settings import NetworkFaults

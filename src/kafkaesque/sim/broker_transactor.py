@@ -10,8 +10,8 @@ from functools import partial
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
-from kafkaesque.broker.partition.transaction_ports import Check
 from kafkaesque.broker.replication.watermark import Outcome
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog.catalog import Topic
 from kafkaesque.machines.groups.group_commands import (
@@ -32,6 +32,7 @@ from kafkaesque.machines.transactions.transaction_commands import (
     Producer,
 )
 from kafkaesque.machines.transactions.transaction_errors import TransactionError
+from kafkaesque.machines.transactions.transaction_questions import Check
 from kafkaesque.machines.transactions.transaction_records import Place
 from kafkaesque.sim.broker_life import (
     ANSWER_MS_MAX,
@@ -253,7 +254,8 @@ class Transactor(Living):
 
             check = Check(
                 transactional_id=self.name,
-                producer=producer,
+                producer_id=producer.producer_id,
+                epoch=producer.epoch,
                 place=(topic.topic_id, partition_of(self.name, topic.partitions)),
                 adds=self._is_v2,
             )
@@ -276,7 +278,7 @@ class Transactor(Living):
             coordinator = broker.coordinators.of(self.name)
             coordinator.ask(FetchOffsets(group=self.name), reply)
 
-        self._at(self._coordinator(self.name, OFFSETS_TOPIC), ask, lambda _: None)
+        self._at(self._coordinator(self.name, OFFSETS_TOPIC), ask, ignore)
 
     def _topic(self, name: str) -> Topic | None:
         machine = self._any()

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.partition.partition import Partition
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog.group_names import group_of
 from kafkaesque.record.read import read_records
@@ -85,7 +86,7 @@ class Transactors:
     def _create(self, machine: BrokerNode) -> None:
         def ask(broker: Broker) -> None:
             try:
-                broker.create_topic(LEDGER, PARTITIONS, {}, lambda _: None)
+                broker.create_topic(LEDGER, PARTITIONS, {}, ignore)
             except KafkaesqueError:
                 self._world.count("ledger refused")
 

@@ -18,6 +18,7 @@ from kafkaesque.broker.cluster.membership import Membership
 from kafkaesque.broker.cluster.wall_clocks import ClockTold
 from kafkaesque.broker.replication.leader_table import LeadersTold
 from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.callbacks import ignore
 from kafkaesque.entry import LogStart, Voters
 from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog.catalog import INTERNAL_TOPICS
@@ -142,7 +143,7 @@ class BrokerWorld(Schedule):
         self.settings = settings if settings is not None else draw_brokers(self.chance)
         self.nodes: dict[NodeId, BrokerNode] = {}
         self.directories: dict[NodeId, bytes] = {}
-        self.on_acted: Callable[[NodeId], None] = _ignore
+        self.on_acted: Callable[[NodeId], None] = ignore
         """Called for every node that acted, after its check."""
         self.groups: dict[GroupId, GroupChecks] = {}
         self.rotten: dict[GroupId, set[NodeId]] = {}
@@ -356,7 +357,3 @@ class BrokerWorld(Schedule):
             install(start)
 
         replica.log.install = counted  # type: ignore[method-assign]
-
-
-def _ignore(_: NodeId) -> None:
-    """No callback is set."""

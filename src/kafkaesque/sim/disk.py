@@ -88,7 +88,6 @@ class SimFile:
         if disk._clock is not None:
             inode.modified_ms = disk._clock.now_ms()
         disk.writes += 1
-        disk.bytes_written += len(chunk)
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
@@ -153,7 +152,6 @@ class SimDisk:
         self.reads = 0
         self.bytes_read = 0
         self.writes = 0
-        self.bytes_written = 0
         self.syncs = 0
         self.operations = 0
         self.torn_writes = 0
@@ -320,12 +318,6 @@ class SimDisk:
                 inode.is_linked = True
                 used += len(inode.data)
         self.used_bytes = used
-
-    def wipe(self) -> None:
-        """Replace the disk with an empty one; handles become invalid, syncs never complete."""
-        self._restart()
-        self._folders = {"": Folder()}
-        self.used_bytes = 0
 
     def image(self) -> dict[str, Folder]:
         """Return a copy of the disk's content, as a machine image."""

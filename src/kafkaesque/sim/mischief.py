@@ -10,6 +10,7 @@ from functools import partial
 
 from kafkaesque.ages import Ages
 from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.callbacks import ignore
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, LogError, RaftError
 from kafkaesque.log.compaction import CompactionRules, compact
@@ -182,7 +183,7 @@ class Mischief:
         if leader is None:
             return
         change = self._some_change(leader.raft.voters)
-        self._try("voter changes", leader, lambda: leader.change_voters(change, _ignore))
+        self._try("voter changes", leader, lambda: leader.change_voters(change, ignore))
 
     def _some_change(self, now: Voters) -> Voters:
         voters, learners = set(now.voters), set(now.learners)
@@ -395,7 +396,3 @@ def _trim(machine: SimNode, replica: Replica, offset: int) -> None:
 def _allow_holes(machine: SimNode, replica: Replica) -> None:
     replica.log.allow_holes()
     machine.after_event()
-
-
-def _ignore(_: object) -> None:
-    """Nothing waits for the outcome of a change of voters."""

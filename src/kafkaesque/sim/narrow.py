@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.net.codec import Decoder, ForGroup, encode_beat, encode_message
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.frame_reader import SLAB_BYTES, Receiver
 from kafkaesque.net.handshake import PIECES_SINCE
 from kafkaesque.net.outbox import Outbox, Sort, sort_of

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.broker.storage.store import Store
 from kafkaesque.clock import Clock
-from kafkaesque.config import EventsConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import LogError
 from kafkaesque.log.errors import CorruptLog
@@ -19,6 +18,7 @@ from kafkaesque.log.partition_log import PartitionLog
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat, Roster
 from kafkaesque.server.edge.event_log import EventLog
+from kafkaesque.server_config import EventsConfig
 from kafkaesque.sim.disk import SimDisk
 from kafkaesque.sim.inode import CrashPolicy
 from kafkaesque.sim.settings import Settings

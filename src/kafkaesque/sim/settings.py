@@ -8,8 +8,8 @@ tried here, see `docs/explanation/simulator.md`). Times are in the world's own m
 import random
 from dataclasses import dataclass, field, replace
 
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.config import LogConfig, RaftConfig
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.sim.inode import DiskFaults
 from kafkaesque.topic_settings import FlushPolicy
 

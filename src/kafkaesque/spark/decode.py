@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.compression import decompress
 from kafkaesque.record.errors import MalformedBatch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.read import read_records
 from kafkaesque.record.view import HEADER_BYTES, BatchView, Codec
 from kafkaesque.spark.record_loops import MALFORMED, NO_APPEND_TIME, gather, measure, scan

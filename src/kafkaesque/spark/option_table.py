@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from kafkaesque.config import ClientConfig
+from kafkaesque.client.config import ClientConfig
 
 _CLIENT = ClientConfig()
 

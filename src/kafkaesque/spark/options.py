@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Any
 
 from kafkaesque.client.address import parse_addresses
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.client.errors import InvalidAddress
-from kafkaesque.config import ClientConfig
 from kafkaesque.record.view import Codec
 from kafkaesque.spark.errors import BadOption
 from kafkaesque.spark.option_table import OF_SPARK, REFUSED, TABLE, Use

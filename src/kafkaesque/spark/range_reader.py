@@ -8,8 +8,8 @@ from kafkaesque.client.admin import Admin
 from kafkaesque.client.batches import Fetched
 from kafkaesque.client.errors import Refused
 from kafkaesque.client.topics import EARLIEST
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.aborted import AbortedBatches
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.view import BatchView
 from kafkaesque.spark.clients import admin_of
 from kafkaesque.spark.decode import Decoder, Target, chunks

@@ -15,7 +15,7 @@ def warm() -> None:
 
     Only what most queries do: some columns would make Arrow import pandas.
     """
-    from kafkaesque.config import RecordLimits
+    from kafkaesque.record.limits import RecordLimits
     from kafkaesque.spark import range_reader  # noqa: F401 - the imports of reading tasks
     from kafkaesque.spark.decode import COLUMNS, Decoder, Target, chunks
     from kafkaesque.spark.encode import encode, places_of_rows, rows_of

@@ -2,8 +2,8 @@
 
 from kafkaesque.client.address import Address
 from kafkaesque.client.blocking_connection import BlockingConnection
+from kafkaesque.client.config import ClientConfig
 from kafkaesque.clock import SystemClock
-from kafkaesque.config import ClientConfig
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.types import NodeId
 from kafkaesque.wire.messages.metadata import (

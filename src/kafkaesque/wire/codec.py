@@ -31,23 +31,24 @@ def decode(cls: type[T], version: int, data: Buffer, start: int = 0) -> T:
     Record batches in it are views of `data`, all else is copied. Raises MalformedFrame for bytes
     that are not such a message, UnsupportedVersion for a version that the API does not serve.
     """
-    value, end = _read(cls, version, data, start)
+    read = reader(cls, version)
+    view = memoryview(data)
+    value: T
+    try:
+        value, end = read(view, start, len(view))
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise MalformedFrame(f"{cls.__name__} version {version}: {error}") from error
     if end != len(data):
         raise MalformedFrame(f"{cls.__name__} version {version}: {len(data) - end} bytes too many")
     return value
 
 
-def decode_leniently(cls: type[T], version: int, data: Buffer, start: int = 0) -> T:
-    """Decode a message like `decode`, but ignore anything after it; for requests.
+def lenient_decoder(cls: type[T], version: int) -> Callable[[memoryview, int], T]:
+    """Return a fast `decode` for many requests of one kind, which ignores anything after them.
 
     Kafka ignores it too, and clients rely on that: librdkafka 2.16 asks for all topics with three
     extra bytes (it writes the null array of Metadata 13 in the old form).
     """
-    return _read(cls, version, data, start)[0]
-
-
-def lenient_decoder(cls: type[T], version: int) -> Callable[[memoryview, int], T]:
-    """Return a fast `decode_leniently` for callers that decode many requests of one kind."""
     read = reader(cls, version)
 
     def decode_one(data: memoryview, start: int) -> T:
@@ -58,15 +59,6 @@ def lenient_decoder(cls: type[T], version: int) -> Callable[[memoryview, int], T
         return value
 
     return decode_one
-
-
-def _read(cls: type[T], version: int, data: Buffer, start: int) -> tuple[T, int]:
-    read = reader(cls, version)
-    view = memoryview(data)
-    try:
-        return read(view, start, len(view))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise MalformedFrame(f"{cls.__name__} version {version}: {error}") from error
 
 
 def encode_parts(message: object, version: int) -> list[Buffer]:

@@ -28,11 +28,6 @@ class FrameSplitter:
         self._rest = bytearray()
         self._wanted = _LENGTH.size
 
-    @property
-    def pending_bytes(self) -> int:
-        """The number of bytes of an incomplete frame."""
-        return len(self._rest)
-
     def feed(self, data: Buffer) -> list[memoryview]:
         """Take received bytes and return the frames now complete, without their lengths.
 

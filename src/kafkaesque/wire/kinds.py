@@ -51,7 +51,6 @@ Int16: TypeAlias = Annotated[int, Fixed("h")]
 Int32: TypeAlias = Annotated[int, Fixed("i")]
 Int64: TypeAlias = Annotated[int, Fixed("q")]
 UInt16: TypeAlias = Annotated[int, Fixed("H")]
-UInt32: TypeAlias = Annotated[int, Fixed("I")]
 Uuid: TypeAlias = Annotated[bytes, Fixed("16s")]
 """Sixteen bytes; not a `uuid.UUID`, which takes longer to create than the rest of a request."""
 Records: TypeAlias = Annotated[Buffer, Opaque()]

@@ -24,8 +24,8 @@ class CallKind(Generic[Q, A]):
         self.answer: msgspec.msgpack.Decoder[A] = msgspec.msgpack.Decoder(answer)
 
 
-COMMAND = CallKind[catalog_commands.Command, catalog_commands.Reply](
-    1, catalog_commands.Command, catalog_commands.Reply
+COMMAND = CallKind[catalog_commands.CatalogCommand, catalog_commands.Reply](
+    1, catalog_commands.CatalogCommand, catalog_commands.Reply
 )
 """A command for the leader of the catalog."""
 

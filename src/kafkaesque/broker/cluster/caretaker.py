@@ -8,20 +8,20 @@ from scratch.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import groupby
 from typing import Protocol
 
 from kafkaesque.broker.cluster.absences import Absences
+from kafkaesque.broker.cluster.catalog_coordinator import CatalogCoordinator
 from kafkaesque.broker.cluster.catalog_voters import CatalogVoters
-from kafkaesque.broker.machine_hosting.machine_host import MachineHost
-from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.clock import Clock
 from kafkaesque.cluster_config import ClusterConfig
-from kafkaesque.errors import KafkaesqueError
+from kafkaesque.errors import KafkaesqueError, OutcomeUnknown
 from kafkaesque.events import Events, MovesBegun, MovesNotBegun
 from kafkaesque.machines.catalog.catalog import Catalog
-from kafkaesque.machines.catalog.catalog_commands import MovePartitions
+from kafkaesque.machines.catalog.catalog_commands import CatalogAnswer, MovePartitions
 from kafkaesque.machines.catalog.layout import Host, PlannedMove, is_lopsided, layout_of
 from kafkaesque.machines.catalog.move_planning import plan
 from kafkaesque.types import NodeId, Offset
@@ -43,10 +43,9 @@ class Reach(Protocol):
 class Caretaker:
     """The part of a broker that matters only on the leader of the catalog."""
 
-    def __init__(  # noqa: PLR0913 - all that it looks at
+    def __init__(
         self,
-        replica: Replica,
-        host: MachineHost[Catalog],
+        coordinator: CatalogCoordinator,
         reach: Reach,
         clock: Clock,
         chance: random.Random,
@@ -54,10 +53,9 @@ class Caretaker:
         first: Iterable[NodeId],
         events: Events,
     ) -> None:
-        self.on_moves: Callable[[MovePartitions], None] = _ignore
-        """Called with every command that starts moves; may raise the catalog's errors."""
+        self._coordinator = coordinator
+        self._replica = replica = coordinator.replica
         self._node = replica.raft.node
-        self._host = host
         self._reach = reach
         self._clock = clock
         self._chance = chance
@@ -79,19 +77,19 @@ class Caretaker:
 
     def tick(self) -> None:
         """Advance time; check the cluster if that is due and we lead."""
-        if not self._host.is_hosted:
+        catalog = self._coordinator.catalog
+        if catalog is None:
             self.absences.forget()
             self._is_balancing, self._at_rest = False, None
             return
         now_ms = self._clock.monotonic_ms()
-        is_new = len(self._host.machine.brokers) != self._brokers
-        self._brokers = len(self._host.machine.brokers)
+        is_new = len(catalog.brokers) != self._brokers
+        self._brokers = len(catalog.brokers)
         if now_ms < self._look_at_ms and not is_new:
             if self._voters.is_between:
-                self._voters.look(self._host.machine)
+                self._voters.look(catalog)
             return
         self._look_at_ms = now_ms + self._config.look_ms
-        catalog = self._host.machine
         members = self._voters.members(catalog)
         self._reach.meet(members - {self._node})
         self.absences.look(members, self._reach.reachable)
@@ -103,7 +101,7 @@ class Caretaker:
 
     def _plan(self, catalog: Catalog) -> None:
         hosts = self._hosts(catalog)
-        now = self._host.end_offset, hosts
+        now = self._replica.log.end_offset, hosts
         if now == self._at_rest:
             return
         layout = layout_of(catalog.topics.values())
@@ -136,13 +134,11 @@ class Caretaker:
         for topic_id, some in by_topic:
             wanted = [(move.topic_id, move.partition, list(move.nodes)) for move in some]
             name = catalog.topic_of_id(topic_id).name
-            try:
-                self.on_moves(MovePartitions(moves=wanted))
-            except KafkaesqueError as error:  # a full disk, or a leadership transfer
-                self._events.tell(MovesNotBegun(topic=name, reason=str(error)))
-                return
-            self._events.tell(MovesBegun(topic=name, count=len(wanted)))
+            begun = partial(self._begun, name, len(wanted))
+            self._coordinator.ask(MovePartitions(moves=wanted), begun)
 
-
-def _ignore(_: MovePartitions) -> None:
-    """The default: starts none."""
+    def _begun(self, topic: str, count: int, answer: CatalogAnswer) -> None:
+        if not isinstance(answer, KafkaesqueError):
+            self._events.tell(MovesBegun(topic=topic, count=count))
+        elif not isinstance(answer, OutcomeUnknown):  # a full disk, or a leadership transfer
+            self._events.tell(MovesNotBegun(topic=topic, reason=str(answer)))

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from kafkaesque.broker.cluster.peers import ReplyTo
 from kafkaesque.broker.machine_hosting.machine_follower import MachineFollower
-from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.catalog.catalog import Catalog
-from kafkaesque.machines.catalog.catalog_commands import Carried, Command, MovePartitions, Reply
+from kafkaesque.machines.catalog.catalog_commands import (
+    AskCatalog,
+    Carried,
+    CatalogAnswer,
+    MovePartitions,
+)
 from kafkaesque.types import Offset
 
 WAIT_TICKS_MAX = 40
@@ -46,7 +49,7 @@ class Confirming:
 
     def __init__(
         self,
-        ask: Callable[[Command, ReplyTo], None],
+        ask: AskCatalog,
         copy: MachineFollower[Catalog],
         is_led: Callable[[], bool],
     ) -> None:
@@ -93,19 +96,15 @@ class Confirming:
             return
         asking, self._next = self._next, []
         self._is_asking = True
-        try:
-            self._ask(_NOTHING, partial(self._replied, asking))
-        except KafkaesqueError:  # there is no leader now
-            self._is_asking = False
-            self._next = asking
+        self._ask(_NOTHING, partial(self._answered, asking))
 
-    def _replied(self, asking: list[_Waiting], reply: Reply) -> None:
+    def _answered(self, asking: list[_Waiting], answer: CatalogAnswer) -> None:
         self._is_asking = False
-        if not isinstance(reply, Carried):
+        if not isinstance(answer, Carried):
             self._next = asking + self._next  # retried at the next tick
             return
         self._copy.catch_up()
-        self._copy.when_applied(reply.end, partial(self._applied, reply.end, asking))
+        self._copy.when_applied(answer.end, partial(self._applied, answer.end, asking))
         self._ask_next()
 
     def _applied(self, end: Offset, asking: list[_Waiting]) -> None:

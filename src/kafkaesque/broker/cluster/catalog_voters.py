@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from kafkaesque.broker.cluster.absences import Absences
 from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import RaftError
 from kafkaesque.machines.catalog.catalog import Catalog
 from kafkaesque.machines.catalog.voter_choice import Seen, next_voters
@@ -62,7 +63,7 @@ class CatalogVoters:
             return
         try:
             if raft.node in wanted.voters or not self._hand_over(brokers):
-                replica.change_voters(wanted, _ignore)
+                replica.change_voters(wanted, ignore)  # the next look shows the outcome
         except RaftError:
             return  # retried at the next look, if we still lead
 
@@ -112,7 +113,3 @@ def _holds_something(catalog: Catalog, node: NodeId) -> bool:
         for topic in catalog.topics.values()
         for index in range(topic.partitions)
     )
-
-
-def _ignore(_: object) -> None:
-    """The next look shows the outcome."""

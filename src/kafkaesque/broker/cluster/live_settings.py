@@ -6,7 +6,8 @@ parts of the broker that use it; they apply it in `configure`, without a restart
 
 from collections.abc import Callable, Mapping
 
-from kafkaesque.config import BrokerConfig, LimitsConfig
+from kafkaesque.callbacks import ignore
+from kafkaesque.config import BrokerConfig
 from kafkaesque.dynamic_settings import (
     limits_with_changes,
     static_defaults,
@@ -15,6 +16,7 @@ from kafkaesque.dynamic_settings import (
 )
 from kafkaesque.errors import InvalidSetting
 from kafkaesque.events import Events, SettingsRefused
+from kafkaesque.server_config import LimitsConfig
 
 
 class LiveSettings:
@@ -31,8 +33,8 @@ class LiveSettings:
         self.defaults = self.static_defaults
         """The topic defaults in force."""
         self.limits = self.static_limits
-        self.on_change: Callable[[], None] = _ignore
-        self.on_limits: Callable[[LimitsConfig], None] = _ignore
+        self.on_change: Callable[[], None] = ignore
+        self.on_limits: Callable[[LimitsConfig], None] = ignore
         self._events = events
         self._texts: Mapping[str, str] = {}
 
@@ -76,7 +78,3 @@ class LiveSettings:
 
     def _complain(self, error: InvalidSetting) -> None:
         self._events.tell(SettingsRefused(reason=str(error)))
-
-
-def _ignore(*_: object) -> None:
-    """The default: does nothing."""

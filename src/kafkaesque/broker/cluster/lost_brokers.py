@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from kafkaesque.broker.cluster.peers import ReplyTo
-from kafkaesque.errors import KafkaesqueError, LogError
+from kafkaesque.callbacks import ignore
+from kafkaesque.errors import LogError
 from kafkaesque.events import Events, LostBrokersDrained, LostBrokersKept, LostBrokersUnreadable
 from kafkaesque.log.checked_file import CheckedFile
 from kafkaesque.log.disk import Disk
 from kafkaesque.log.disk_errors import disk_errors
 from kafkaesque.machines.catalog.catalog import Catalog
-from kafkaesque.machines.catalog.catalog_commands import Command, DrainBroker
+from kafkaesque.machines.catalog.catalog_commands import AskCatalog, DrainBroker
 from kafkaesque.machines.catalog.group_names import CATALOG_GROUP
 from kafkaesque.types import NodeId
 
@@ -55,7 +55,7 @@ class LostBrokers:
         self,
         disk: Disk,
         catalog: Callable[[], Catalog],
-        ask: Callable[[Command, ReplyTo], None],
+        ask: AskCatalog,
         events: Events,
     ) -> None:
         self._disk = disk
@@ -85,10 +85,7 @@ class LostBrokers:
             self._forget()
             return
         for node in left:
-            try:
-                self._ask(DrainBroker(node=node, is_draining=True), _ignore)
-            except KafkaesqueError:
-                return  # the catalog has no leader yet
+            self._ask(DrainBroker(node=node, is_draining=True), ignore)  # the catalog shows it
 
     def _forget(self) -> None:
         self._events.tell(LostBrokersDrained(nodes=tuple(sorted(self._waiting))))
@@ -99,7 +96,3 @@ class LostBrokers:
                 self._disk.sync_now([], [CATALOG_GROUP])
         except LogError as error:  # then the next run finds nothing to do
             self._events.tell(LostBrokersKept(reason=str(error)))
-
-
-def _ignore(*_: object) -> None:
-    """The catalog will show it."""

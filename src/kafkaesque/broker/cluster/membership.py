@@ -4,17 +4,11 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from kafkaesque.broker.cluster.peers import Peers, ReplyTo
+from kafkaesque.broker.cluster.peers import Peers
 from kafkaesque.entry import Voters
-from kafkaesque.errors import KafkaesqueError, LogError
+from kafkaesque.errors import LogError
 from kafkaesque.machines.catalog.catalog import Catalog
-from kafkaesque.machines.catalog.catalog_commands import (
-    Command,
-    Refused,
-    RegisterBroker,
-    Reply,
-    to_error,
-)
+from kafkaesque.machines.catalog.catalog_commands import AskCatalog, CatalogAnswer, RegisterBroker
 from kafkaesque.machines.catalog.catalog_errors import InvalidAssignment, UnsupportedLevel
 from kafkaesque.types import NodeId
 
@@ -54,7 +48,7 @@ class Registering:
         membership: Membership,
         incarnation: int,
         levels: Mapping[str, tuple[int, int]],
-        ask: Callable[[Command, ReplyTo], None],
+        ask: AskCatalog,
         failed: Callable[[LogError], None],
     ) -> None:
         self._command = RegisterBroker(
@@ -84,20 +78,11 @@ class Registering:
 
     def try_now(self) -> None:
         """Register, unless a reply is outstanding."""
-        if self._is_asking:
-            return
-        self._is_asking = True
-        try:
-            self._ask(self._command, self._on_reply)
-        except KafkaesqueError as error:
-            self._on_error(error)
+        if not self._is_asking:
+            self._is_asking = True
+            self._ask(self._command, self._on_answer)
 
-    def _on_reply(self, reply: Reply) -> None:
+    def _on_answer(self, answer: CatalogAnswer) -> None:
         self._is_asking = False
-        if isinstance(reply, Refused):
-            self._on_error(to_error(reply))
-
-    def _on_error(self, error: KafkaesqueError) -> None:
-        self._is_asking = False
-        if isinstance(error, InvalidAssignment | UnsupportedLevel):
-            self._failed(LogError(str(error)))
+        if isinstance(answer, InvalidAssignment | UnsupportedLevel):
+            self._failed(LogError(str(answer)))

@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
-from kafkaesque.broker.cluster.peers import ReplyTo
 from kafkaesque.broker.cluster.replica_set import ReplicaSet
 from kafkaesque.broker.replication.replica import Replica
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.cluster_config import MoveConfig
 from kafkaesque.entry import Voters
-from kafkaesque.errors import KafkaesqueError, LogError, RaftError
+from kafkaesque.errors import LogError, RaftError
 from kafkaesque.machines.catalog.catalog import Move, Topic
-from kafkaesque.machines.catalog.catalog_commands import Command, FinishMove
+from kafkaesque.machines.catalog.catalog_commands import AskCatalog, FinishMove
 from kafkaesque.machines.catalog.group_names import group_of
 from kafkaesque.machines.catalog.placement import Replicas
 from kafkaesque.raft.leadership import Leadership
@@ -97,7 +97,7 @@ class Mover:
         node: NodeId,
         replicas: ReplicaSet,
         moving: Callable[[], Iterable[Topic]],
-        ask: Callable[[Command, ReplyTo], None],
+        ask: AskCatalog,
         clock: Clock,
         config: MoveConfig,
     ) -> None:
@@ -248,7 +248,7 @@ class Mover:
 
     def _change(self, one: _Led, voters: Iterable[NodeId], learners: Replicas) -> None:
         changed = Voters(voters=tuple(sorted(voters)), learners=learners, move=one.move.number)
-        one.replica.change_voters(changed, _ignore)
+        one.replica.change_voters(changed, ignore)  # the next check finds the outcome
         for node in learners:
             progress = one.leadership.progress.get(node)
             if progress is not None and progress.allowance is None:
@@ -264,10 +264,7 @@ class Mover:
             nodes=list(one.move.nodes),
             number=one.move.number,
         )
-        try:
-            self._ask(command, _ignore)
-        except KafkaesqueError:
-            return  # the catalog has no leader, or already knows
+        self._ask(command, ignore)
 
 
 def _behind(one: _Led) -> dict[NodeId, Behind]:
@@ -284,7 +281,3 @@ def _behind(one: _Led) -> dict[NodeId, Behind]:
                 size = log.segments.size_bytes
             found[node] = Behind(entries=raft.end - match, bytes=size)
     return found
-
-
-def _ignore(_: object) -> None:
-    """The next check finds the outcome."""

@@ -1,20 +1,17 @@
 """What a broker needs of the others: small synchronous ports, whatever the transport."""
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 from kafkaesque.broker.cluster.calls import CallKind
 from kafkaesque.broker.cluster.wall_clocks import ClockTold
 from kafkaesque.broker.replication.leader_table import LeadersTold
-from kafkaesque.machines.catalog.catalog_commands import Refused, Reply, Unknown
+from kafkaesque.machines.catalog.catalog_commands import Refused, Unknown
 from kafkaesque.raft.messages import Message
 from kafkaesque.raft.roster import Beat
 from kafkaesque.types import GroupId, NodeId
 
-__all__ = ["Beat", "Message", "NoPeers", "Peers", "ReplyTo"]
-
-ReplyTo: TypeAlias = Callable[[Reply], None]
-"""Called once with the outcome of a command."""
+__all__ = ["Beat", "Message", "Peers"]
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -55,33 +52,3 @@ class Peers(Protocol):
         sets: `Refused` if the question was surely not delivered, `Unknown` if it may have been.
         """
         ...
-
-
-class NoPeers:
-    """The peers of a single broker: there are none."""
-
-    def send(self, group: GroupId, message: Message) -> None:
-        """There is no peer to send to."""
-        raise AssertionError(f"a single broker has no peers for {group}: {message}")
-
-    def is_sending(self, group: GroupId, target: NodeId) -> bool:
-        """Nothing is ever sent."""
-        return False
-
-    def beat(self, beat: Beat) -> None:
-        """There is no peer to hear it."""
-        raise AssertionError(f"a single broker has no peers: {beat}")
-
-    def tell(self, told: LeadersTold | ClockTold) -> None:
-        """There is no peer to send to."""
-        raise AssertionError(f"a single broker has no peers: {told}")
-
-    def ask(
-        self,
-        target: NodeId,
-        kind: CallKind[Q, A],
-        question: Q,
-        reply: Callable[[A | Refused | Unknown], None],
-    ) -> None:
-        """There is no peer to ask."""
-        raise AssertionError(f"a single broker has no peers to ask: {question}")

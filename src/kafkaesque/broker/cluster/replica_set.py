@@ -18,6 +18,7 @@ from kafkaesque.broker.replication.preferred_leaders import GivingBack
 from kafkaesque.broker.replication.replica import Replica
 from kafkaesque.broker.storage.aside import NOBODY
 from kafkaesque.broker.storage.store import Store
+from kafkaesque.callbacks import ignore
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.events import ReplicaStopped
@@ -44,9 +45,9 @@ class ReplicaSet:
         peers: Peers,
     ) -> None:
         self.leaders = Leaders(node, session)
-        self.on_opened: Callable[[Replica], None] = _ignore
+        self.on_opened: Callable[[Replica], None] = ignore
         """Called for every replica that is opened."""
-        self.on_stopped: Callable[[Replica], None] = _ignore
+        self.on_stopped: Callable[[Replica], None] = ignore
         """Called for every replica that stops because its log failed."""
         self.removed: frozenset[NodeId] = frozenset()
         """Brokers that were removed: nothing is sent to them or expected of them."""
@@ -249,10 +250,6 @@ class ReplicaSet:
             told = ReplicaStopped(partition=replica.group, reason=str(replica.error))
             self._store.events.tell(told)
             self.on_stopped(replica)
-
-
-def _ignore(_: Replica) -> None:
-    """The default: does nothing."""
 
 
 def first_voters(topic: Topic, index: int, node: NodeId) -> Voters:

@@ -1,3 +1,3 @@
 """Coordinators of groups and of transactions. Each hosts a machine on one partition of an internal
-topic, and answers commands once they are committed. May import every other room of the broker.
+topic, by `Coordinator` of `machine_hosting`. May import every other room of the broker.
 """

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from kafkaesque.broker.cluster.serving_waits import Slot
-from kafkaesque.broker.coordination.coordinator import Coordinator
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator
 from kafkaesque.broker.partition.partition import Partition
 from kafkaesque.errors import KafkaesqueError, NotCoordinator, TopicExists
 
@@ -67,10 +67,7 @@ class Coordinators(Generic[C]):
         if self._is_creating:
             return
         self._is_creating = True
-        try:
-            self._create(self._created)
-        except KafkaesqueError as error:
-            self._created(error)
+        self._create(self._created)
 
     def open(self, coordinators: Sequence[C | None]) -> None:
         """Take over the coordinators of the topic's partitions, in order; None where elsewhere."""
@@ -107,8 +104,7 @@ class Coordinators(Generic[C]):
         self._is_creating = False
         if error is not None and not isinstance(error, TopicExists):
             self._tell(error)
-        # Otherwise the topic is being opened, and `open` notifies the waiting callbacks; or it was
-        # only decided on and never appears, and the next caller retries.
+        # Otherwise the topic is being opened, and `open` notifies the waiting callbacks.
 
     def _tell(self, error: KafkaesqueError | None) -> None:
         waiting, self._waiting = self._waiting, []

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 
-from kafkaesque.broker.coordination.coordinator import Coordinator, lost
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator, lost
 from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.partition.producers import NO_NUMBER
-from kafkaesque.broker.partition.transaction_ports import Guards, Marker
+from kafkaesque.broker.partition.transaction_ports import Guards
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.coordinator_config import GroupConfig
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.groups.group_commands import TransactionEnd, TransactionEnded
 from kafkaesque.machines.groups.groups import Groups
+from kafkaesque.machines.transactions.transaction_questions import Marker
 
 ENDED_MAX = 10_000
 """Limit of producers whose last ended transaction is remembered."""
@@ -58,7 +59,7 @@ class GroupCoordinator(Coordinator[Groups]):
 
         A late duplicate of a marker must not end the next transaction: it changes nothing.
         """
-        producer_id = marker.producer.producer_id
+        producer_id = marker.producer_id
         is_known = marker.number != NO_NUMBER
         if self.is_hosted and is_known and self.has_ended(producer_id, marker.number):
             self._host.when_committed(

@@ -7,10 +7,10 @@ given out twice, and a crash costs a few of 2⁶³.
 from collections import deque
 from collections.abc import Callable
 
-from kafkaesque.errors import KafkaesqueError, OutcomeUnknown
+from kafkaesque.errors import KafkaesqueError
 
-Take = Callable[[int, Callable[[int | None], None]], None]
-"""Takes this many ids; calls back with the first once that is committed, None if unknown."""
+Take = Callable[[int, Callable[[int | KafkaesqueError], None]], None]
+"""Takes this many ids; calls back with the first once that is committed, or with the error."""
 
 Give = Callable[[int | KafkaesqueError], None]
 """Called with a unique producer id, or with the error."""
@@ -38,14 +38,11 @@ class ProducerIds:
             self._take_block()
 
     def _take_block(self) -> None:
-        try:
-            self._take(self._block, self._on_taken)
-        except KafkaesqueError as error:
-            self._fail(error)
+        self._take(self._block, self._on_taken)
 
-    def _on_taken(self, first: int | None) -> None:
-        if first is None:
-            self._fail(OutcomeUnknown("leadership was lost while ids were being taken"))
+    def _on_taken(self, first: int | KafkaesqueError) -> None:
+        if isinstance(first, KafkaesqueError):
+            self._fail(first)
             return
         self._next, self._end = first, first + self._block
         while self._waiting and self._next < self._end:

@@ -16,32 +16,38 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from kafkaesque.broker.cluster.calls import TRANSACTION
-from kafkaesque.broker.cluster.peers import Peers, ReplyTo
+from kafkaesque.broker.cluster.peers import Peers
 from kafkaesque.broker.coordination.transactions import STATE_TOPIC, BrokerTransactions
 from kafkaesque.broker.machine_hosting.machine_follower import MachineFollower
-from kafkaesque.broker.partition.transaction_ports import Check, Checked, Marker, Told
+from kafkaesque.broker.partition.transaction_ports import Checked, Told
 from kafkaesque.broker.replication.leader_table import Leader
-from kafkaesque.errors import KafkaesqueError, NotCoordinator, OutcomeUnknown, UnknownTopic
+from kafkaesque.errors import NotCoordinator, OutcomeUnknown, UnknownTopic
 from kafkaesque.machines.catalog.catalog import Catalog
-from kafkaesque.machines.catalog.catalog_commands import Carried, Command, Reply, TakeProducerIds
+from kafkaesque.machines.catalog.catalog_commands import (
+    AnswerTo,
+    Carried,
+    CatalogAnswer,
+    CatalogCommand,
+    TakeProducerIds,
+)
 from kafkaesque.machines.catalog.group_names import group_of
-from kafkaesque.machines.transactions.transaction_commands import Producer
 from kafkaesque.machines.transactions.transaction_questions import (
+    Allowed,
     Answer,
-    CheckThere,
+    Check,
     EndThere,
     Marked,
+    Marker,
     to_error,
 )
-from kafkaesque.machines.transactions.transaction_questions import Checked as CheckedThere
 from kafkaesque.machines.transactions.transaction_records import Place
 from kafkaesque.types import GroupId, NodeId, Term
 
 GONE_MAX = 1_000
 """Ids of deleted topics to remember, so that each is looked up once."""
 
-_Way: TypeAlias = tuple[Producer, int, Term, Place, Leader]
-"""A marker in flight: its producer, transaction, coordinator's term, partition and target."""
+_Way: TypeAlias = tuple[int, int, int, Term, Place, Leader]
+"""A marker in flight: producer, epoch, transaction, coordinator's term, partition and target."""
 
 
 class House(Protocol):
@@ -68,7 +74,7 @@ class House(Protocol):
         """Return the broker that coordinates an id."""
         ...
 
-    def ask(self, command: Command, reply: ReplyTo) -> None:
+    def ask(self, command: CatalogCommand, to: AnswerTo) -> None:
         """Have the catalog changed."""
         ...
 
@@ -96,20 +102,12 @@ class TransactionCarrier:
             return
 
         def replied(answer: Answer) -> None:
-            if isinstance(answer, CheckedThere):
+            if isinstance(answer, Allowed):
                 checked(answer.number)
             else:
                 checked(to_error(answer))
 
-        question = CheckThere(
-            transactional_id=check.transactional_id,
-            producer_id=check.producer.producer_id,
-            epoch=check.producer.epoch,
-            place=check.place,
-            adds=check.adds,
-            coordinator_term=check.coordinator_term,
-        )
-        self._peers.ask(node, TRANSACTION, question, replied)
+        self._peers.ask(node, TRANSACTION, check, replied)
 
     # ── to leaders ───────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +134,7 @@ class TransactionCarrier:
     def _send(
         self, marker: Marker, node: NodeId, share: Sequence[tuple[Place, Leader]], told: Told
     ) -> None:
-        who = marker.producer, marker.number, marker.coordinator_term
+        who = marker.producer_id, marker.epoch, marker.number, marker.coordinator_term
         ways: list[_Way] = [(*who, place, leader) for place, leader in share]
         ways = [way for way in ways if way not in self._under_way]
         if not ways:
@@ -146,17 +144,17 @@ class TransactionCarrier:
         def replied(answer: Answer) -> None:
             self._under_way.difference_update(ways)
             settled = answer.settled if isinstance(answer, Marked) else ()
-            for _, _, _, place, _ in ways:
+            for *_, place, _ in ways:
                 is_settled = place in settled
                 told(place, None if is_settled else OutcomeUnknown("its leader did not confirm it"))
 
         question = EndThere(
-            producer_id=marker.producer.producer_id,
-            epoch=marker.producer.epoch,
+            producer_id=marker.producer_id,
+            epoch=marker.epoch,
             is_commit=marker.is_commit,
             coordinator_term=marker.coordinator_term,
             number=marker.number,
-            places=[(*place, leader.term) for _, _, _, place, leader in ways],
+            places=[(*place, leader.term) for *_, place, leader in ways],
         )
         self._peers.ask(node, TRANSACTION, question, replied)
 
@@ -172,18 +170,15 @@ class TransactionCarrier:
             return  # it will be retried
         self._looked_for.add(topic_id)
 
-        def replied(reply: Reply) -> None:
-            if not isinstance(reply, Carried):
+        def answered(answer: CatalogAnswer) -> None:
+            if not isinstance(answer, Carried):
                 self._looked_for.discard(topic_id)
                 return
             copy = self._house.committed_catalog
-            copy.when_applied(reply.end, partial(self._looked, reply.end, place, told))
+            copy.when_applied(answer.end, partial(self._looked, answer.end, place, told))
 
-        try:
-            # The broker that carries it out leads the catalog, and has all earlier decisions.
-            self._house.ask(TakeProducerIds(count=1), replied)
-        except KafkaesqueError:
-            self._looked_for.discard(topic_id)
+        # The broker that carries it out leads the catalog, and has all earlier decisions.
+        self._house.ask(TakeProducerIds(count=1), answered)
 
     def _looked(self, end: int, place: Place, told: Told) -> None:
         topic_id = place[0]

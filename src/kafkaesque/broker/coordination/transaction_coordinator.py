@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kafkaesque.broker.coordination.coordinator import Coordinator, lost
 from kafkaesque.broker.coordination.producer_ids import Give
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator, lost
 from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.partition.partition_errors import StaleProducerEpoch
-from kafkaesque.broker.partition.transaction_ports import Marker, MarkerWriter
+from kafkaesque.broker.partition.transaction_ports import MarkerWriter
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.coordinator_config import TransactionConfig
 from kafkaesque.errors import InvalidTopic, KafkaesqueError, NotCoordinator, UnknownTopic
@@ -28,7 +28,6 @@ from kafkaesque.machines.transactions.transaction_commands import (
     OfSink,
     OfTransaction,
     Prepare,
-    Producer,
     Verify,
 )
 from kafkaesque.machines.transactions.transaction_errors import (
@@ -36,6 +35,7 @@ from kafkaesque.machines.transactions.transaction_errors import (
     CoordinatorFenced,
     ProducerIdNeeded,
 )
+from kafkaesque.machines.transactions.transaction_questions import Marker
 from kafkaesque.machines.transactions.transaction_records import NO_PRODUCER, Place, State
 from kafkaesque.machines.transactions.transactions import TransactionCommand, Transactions
 from kafkaesque.transactional_ids import parse, sink_key
@@ -266,7 +266,8 @@ class TransactionCoordinator(Coordinator[Transactions]):
             known = machine.get(name)
             assert known is not None
             marker = Marker(
-                producer=Producer(known.producer_id, known.epoch),
+                producer_id=known.producer_id,
+                epoch=known.epoch,
                 is_commit=known.state is State.PREPARE_COMMIT,
                 coordinator_term=self.replica.raft.term,
                 number=known.number,

@@ -17,9 +17,7 @@ from kafkaesque.broker.coordination.group_coordinator import GroupCoordinator
 from kafkaesque.broker.coordination.transaction_coordinator import SETTLED, TransactionCoordinator
 from kafkaesque.broker.partition.partition import Appended, Partition
 from kafkaesque.broker.partition.transaction_ports import (
-    Check,
     Checked,
-    Marker,
     MarkerWriter,
     Told,
     TransactionDesk,
@@ -44,17 +42,14 @@ from kafkaesque.machines.transactions.transaction_commands import (
 )
 from kafkaesque.machines.transactions.transaction_errors import TransactionUnverified
 from kafkaesque.machines.transactions.transaction_questions import (
-    Answer as PeerAnswer,
-)
-from kafkaesque.machines.transactions.transaction_questions import (
-    Checked as CheckedThere,
-)
-from kafkaesque.machines.transactions.transaction_questions import (
-    CheckThere,
+    Allowed,
+    Check,
     EndThere,
     Marked,
+    Marker,
     Question,
 )
+from kafkaesque.machines.transactions.transaction_questions import Answer as PeerAnswer
 from kafkaesque.machines.transactions.transaction_records import Place
 from kafkaesque.record.view import BatchView
 from kafkaesque.transactional_ids import hashed_part
@@ -137,7 +132,8 @@ class BrokerTransactions:
 
         check = Check(
             transactional_id=first.transactional_id,
-            producer=producer,
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
             place=first.place,
             adds=first.adds,
             coordinator_term=first.partition.producers.known.coordinator_term_of(
@@ -181,6 +177,7 @@ class BrokerTransactions:
     def check(self, check: Check, checked: Checked) -> None:
         """Ask the coordinator of a transaction on this broker."""
         name, place = check.transactional_id, check.place
+        producer = Producer(check.producer_id, check.epoch)
 
         def reply(answer: Answer) -> None:
             match answer:
@@ -203,10 +200,10 @@ class BrokerTransactions:
             checked(error)
             return
         if check.adds:
-            add = Add(transactional_id=name, producer=check.producer, places=(place,))
+            add = Add(transactional_id=name, producer=producer, places=(place,))
             coordinator.ask(add, reply)
         else:
-            verify = Verify(transactional_id=name, producer=check.producer, places=(place,))
+            verify = Verify(transactional_id=name, producer=producer, places=(place,))
             coordinator.ask(verify, reply)
 
     def write(self, marker: Marker, places: Sequence[Place], told: Told) -> None:
@@ -261,25 +258,18 @@ class BrokerTransactions:
     def answer(self, question: Question, to: Callable[[PeerAnswer], None]) -> None:
         """Answer another broker's question, as far as this one leads or coordinates."""
         match question:
-            case CheckThere():
+            case Check():
                 self._check_for(question, to)
             case EndThere():
                 self._end_for(question, to)
 
-    def _check_for(self, asked: CheckThere, to: Callable[[PeerAnswer], None]) -> None:
+    def _check_for(self, check: Check, to: Callable[[PeerAnswer], None]) -> None:
         def checked(answer: int | KafkaesqueError) -> None:
             if isinstance(answer, KafkaesqueError):
                 to(to_refusal(answer))
             else:
-                to(CheckedThere(number=answer))
+                to(Allowed(number=answer))
 
-        check = Check(
-            transactional_id=asked.transactional_id,
-            producer=Producer(asked.producer_id, asked.epoch),
-            place=asked.place,
-            adds=asked.adds,
-            coordinator_term=asked.coordinator_term,
-        )
         self.check(check, checked)
 
     def _end_for(self, asked: EndThere, to: Callable[[PeerAnswer], None]) -> None:
@@ -287,12 +277,6 @@ class BrokerTransactions:
 
         A topic unknown here does not count as deleted: our copy of the catalog may lag.
         """
-        marker = Marker(
-            producer=Producer(asked.producer_id, asked.epoch),
-            is_commit=asked.is_commit,
-            coordinator_term=asked.coordinator_term,
-            number=asked.number,
-        )
         left = len(asked.places)
         settled: list[Place] = []
 
@@ -308,6 +292,6 @@ class BrokerTransactions:
         for topic_id, index, term in asked.places:
             place = topic_id, index
             try:
-                self._write(marker, place, partial(told, place), term)
+                self._write(asked, place, partial(told, place), term)
             except KafkaesqueError as error:
                 told(place, error)

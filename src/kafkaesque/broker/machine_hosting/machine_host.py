@@ -6,7 +6,7 @@ behind it, in slices; until then it takes no commands. A replica that stops lead
 machine, because it may hold what will never be committed.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from kafkaesque.broker.machine_hosting.machine_saver import Live, MachineSaver, trim_covered
@@ -14,12 +14,12 @@ from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.machine_hosting.replay import Replay
 from kafkaesque.broker.replication.failures import can_be_mended
 from kafkaesque.broker.replication.watermark import Done
+from kafkaesque.callbacks import ignore
 from kafkaesque.errors import LogError, NotLeader
 from kafkaesque.machines.machine import Machine, MachineRecord
 from kafkaesque.record.build import build_batch
 from kafkaesque.record.record import Record
 from kafkaesque.slices import Sliced
-from kafkaesque.types import NodeId, Offset
 
 M = TypeVar("M", bound=Machine)
 
@@ -39,7 +39,7 @@ class MachineHost(Generic[M]):
         on_ready: Callable[[M], None],
         live: Callable[[], Live | None] | None = None,
     ) -> None:
-        self.on_lost: Callable[[M], None] = _ignore
+        self.on_lost: Callable[[M], None] = ignore
         self._site = site
         self._replica = replica = site.replica
         self._make = make
@@ -77,16 +77,6 @@ class MachineHost(Generic[M]):
         leading with the same machine, and the log has none of it.
         """
         return self._machine is not None and self._replica.may_propose
-
-    @property
-    def voters(self) -> Collection[NodeId]:
-        """The voters on the machine's decisions."""
-        return self._replica.raft.voters.voters
-
-    @property
-    def end_offset(self) -> Offset:
-        """The offset that the next record gets."""
-        return self._replica.log.end_offset
 
     def write(self, records: Sequence[MachineRecord], done: Done) -> None:
         """Append and apply the machine's decision; `done` gets its outcome."""
@@ -168,7 +158,3 @@ class MachineHost(Generic[M]):
         self._rebuilding = None
         self._machine = replay.machine
         self._on_ready(replay.machine)
-
-
-def _ignore(_: object) -> None:
-    """The default: does nothing."""

@@ -8,9 +8,9 @@ producer's codec. That takes far longer, and is bounded by `RecordLimits`.
 from collections.abc import Iterable, Mapping
 
 from kafkaesque.broker.partition.partition_errors import BatchTooLarge, RecordsRefused, TimeRefused
-from kafkaesque.config import RecordLimits
 from kafkaesque.record.build import BatchTraits, ProducerStamp, build_batch
 from kafkaesque.record.errors import MalformedBatch, OversizedBatch
+from kafkaesque.record.limits import RecordLimits
 from kafkaesque.record.read import RECORD_BYTES_MIN, iterate_records, read_records
 from kafkaesque.record.record import Record
 from kafkaesque.record.view import (

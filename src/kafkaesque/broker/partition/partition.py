@@ -17,7 +17,7 @@ from kafkaesque.broker.partition.partition_transactions import Aborted
 from kafkaesque.broker.partition.producer_keeper import ProducerKeeper
 from kafkaesque.broker.partition.producers import NO_NUMBER, ProducerView, RememberedBatch
 from kafkaesque.broker.partition.refusals import FOR_NOW, Refusals
-from kafkaesque.broker.partition.transaction_ports import Guards, Marker
+from kafkaesque.broker.partition.transaction_ports import Guards
 from kafkaesque.broker.replication.end_proof import EndProof
 from kafkaesque.broker.replication.log_settings import configure_log, internal
 from kafkaesque.broker.replication.replica import Replica
@@ -31,6 +31,7 @@ from kafkaesque.machines.transactions.transaction_errors import (
     CoordinatorFenced,
     TransactionUnverified,
 )
+from kafkaesque.machines.transactions.transaction_questions import Marker
 from kafkaesque.record.control import ControlType, build_control_batch
 from kafkaesque.record.view import TRANSACTIONAL_BIT, BatchView
 from kafkaesque.topic_settings import TopicSettings
@@ -56,12 +57,12 @@ class Partition:
         replica: Replica,
         settings: TopicSettings,
         clock: Clock,
-        config: ProducerConfig | None = None,
+        config: ProducerConfig,
         *,
-        is_internal: bool = False,
+        is_internal: bool,
     ) -> None:
         self.replica = replica
-        self.producers = ProducerKeeper(replica, clock, config or ProducerConfig())
+        self.producers = ProducerKeeper(replica, clock, config)
         self._gone: UnknownTopic | NotHere | None = None
         self.guards = Guards()
         """The checks of transactional writes in progress."""
@@ -239,7 +240,7 @@ class Partition:
         newest here, is not written again. Raises CoordinatorFenced, StaleProducerEpoch, DiskFull.
         """
         self._check_serving()
-        producer_id, epoch = marker.producer
+        producer_id, epoch = marker.producer_id, marker.epoch
         known = self.producers.known
         if epoch < known.epoch_of(producer_id):
             raise StaleProducerEpoch(producer_id, epoch, known.epoch_of(producer_id))

@@ -46,11 +46,6 @@ class PartitionTransactions:
         return len(self._markers)
 
     @property
-    def ended_count(self) -> int:
-        """How many ended transactions are remembered because their end may be uncommitted."""
-        return len(self._ended)
-
-    @property
     def open_count(self) -> int:
         """How many transactions are open."""
         return len(self._open)

@@ -16,36 +16,9 @@ carries the same values. Invariants:
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from msgspec import Struct
-
-from kafkaesque.broker.partition.producers import NO_NUMBER
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_questions import Check, Marker
 from kafkaesque.machines.transactions.transaction_records import Place
-from kafkaesque.types import NO_TERM, Term
-
-
-class Marker(Struct, frozen=True, kw_only=True):
-    """The end of a producer's transaction, as sent to its partitions."""
-
-    producer: Producer
-    is_commit: bool
-    coordinator_term: Term
-    number: int = NO_NUMBER
-
-
-class Check(Struct, frozen=True, kw_only=True):
-    """Asks whether this producer may write to a partition in its transaction."""
-
-    transactional_id: str
-    producer: Producer
-    place: Place
-    adds: bool
-    """Whether this adds the partition to the transaction (transactions v2)."""
-    coordinator_term: Term = NO_TERM
-    """The term of the newest coordinator known to the partition: an older one may not know that it
-    was replaced, and that the transaction has ended."""
-
 
 Told: TypeAlias = Callable[[Place, KafkaesqueError | None], None]
 """Called for one partition once the marker is committed there, or with the error."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.types import NO_TERM, GroupId, NodeId, Term
 
 FACTS_MAX = 1000
@@ -106,7 +107,7 @@ class Leaders:
 
     def __init__(self, node: NodeId, session: int) -> None:
         assert session > 0
-        self.on_change: Callable[[GroupId], None] = _ignore
+        self.on_change: Callable[[GroupId], None] = ignore
         self._node = node
         self._session = session
         self._version = 0
@@ -239,7 +240,3 @@ class Leaders:
             version=version,
             facts=tuple(facts),
         )
-
-
-def _ignore(_: GroupId) -> None:
-    """The default: does nothing."""

@@ -14,6 +14,7 @@ from kafkaesque.broker.replication.damage_notes import DamageNotes
 from kafkaesque.broker.replication.in_sync import InSync
 from kafkaesque.broker.replication.state_transfer import Giving, StateSource, Taking
 from kafkaesque.broker.replication.watermark import Copies, Done, Outcome, Watermark
+from kafkaesque.callbacks import ignore
 from kafkaesque.config import RaftConfig
 from kafkaesque.entry import Voters
 from kafkaesque.errors import DiskFull, LogError, NotLeader
@@ -83,13 +84,13 @@ class Replica:
         """Called when this replica starts or stops serving clients, in no particular order."""
         self.on_announced: list[Callable[[], None]] = []
         """Called after all of `on_serving`, when everything is ready."""
-        self.on_in_sync: Callable[[], None] = _ignore
+        self.on_in_sync: Callable[[], None] = ignore
         """Called when the set of replicas in sync with this leader changes."""
         self.on_commit: list[Callable[[], None]] = []
         """Called when more is committed."""
         self.on_installed: list[Callable[[], None]] = []
         """Called when the log restarts at a later start, before anything is committed."""
-        self.on_stopped: Callable[[], None] = _ignore
+        self.on_stopped: Callable[[], None] = ignore
         """Called when this replica stops because its log failed."""
         self.in_sync: InSync | None = None
         """The in-sync replicas, while this one leads."""
@@ -100,7 +101,6 @@ class Replica:
         """Whether the core has proposals that are not carried out yet."""
         self._shown_commit: Index = -1
         self._shown_offset: Offset = 0
-        self.refused_batches = 0
         self._journal = journal
         self._flusher = flusher
         self._send = send
@@ -173,7 +173,7 @@ class Replica:
             return
         match message:
             case AppendRequest() if not _is_sound(message):
-                self.refused_batches += 1
+                pass
             case StateRequest() | StatePiece():
                 self._step_state(message)
             case InstallRequest(state=state) if state is not None and self._lacks(message):
@@ -464,7 +464,8 @@ class Replica:
         self._leadership = leadership = raft.leadership
         self.in_sync = None
         if leadership is not None:
-            self._events.tell(LeaderElected(partition=group, term=raft.term))
+            if len(raft.voters.members) > 1:
+                self._events.tell(LeaderElected(partition=group, term=raft.term))
             self.in_sync = InSync(self.raft, leadership, self.is_reachable)
         self._watermark.lost()
         self._copies.lost()
@@ -512,10 +513,6 @@ def _is_sound(request: AppendRequest) -> bool:
 def _call(listeners: Iterable[Callable[[], None]]) -> None:
     for listener in listeners:
         listener()
-
-
-def _ignore() -> None:
-    """The default: does nothing."""
 
 
 def _always(_: NodeId) -> bool:

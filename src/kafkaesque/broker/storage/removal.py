@@ -8,6 +8,7 @@ slices: a stalled loop would look like a failed broker.
 import re
 from collections.abc import Callable, Iterator
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.events import Events, RemovalFailed
 from kafkaesque.log.disk import Disk
@@ -47,7 +48,7 @@ class Removal:
         Until `named` is called the caller must be able to pass it again after a crash: so far
         nothing on disk marks it for removal.
         """
-        self._folders.setdefault(folder, named or _ignore)
+        self._folders.setdefault(folder, named or ignore)
 
     def take_named(self) -> None:
         """Continue with the folders that an earlier run has marked."""
@@ -118,7 +119,3 @@ class Removal:
             file.close()
         self._disk.remove(path)
         yield
-
-
-def _ignore() -> None:
-    """It has its new name already."""

@@ -8,6 +8,7 @@ from kafkaesque.broker.replication.replica import Replica, Send
 from kafkaesque.broker.storage import old_copy_restart
 from kafkaesque.broker.storage.aside import NOBODY, begun, distrust, put_aside
 from kafkaesque.broker.storage.salvage import open_journal
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
 from kafkaesque.config import LogConfig, RaftConfig
 from kafkaesque.entry import LogStart, Voters
@@ -227,7 +228,7 @@ class Store:
             if not logs:
                 return
             for log in logs:
-                log.on_stable = _ignore
+                log.on_stable = ignore
                 with disk_errors(log.group):
                     self._disk.sync_now(*log.round_begins())
             self.journal.write_now()
@@ -265,10 +266,6 @@ def _begin_run(journal: Journal, boot: str) -> None:
         # Durable before an unsynced batch counts. Otherwise the next round is soon enough, and a
         # full disk does not prevent the start.
         journal.write_now()
-
-
-def _ignore(_: object) -> None:
-    """The store is closing."""
 
 
 def _check_sound(log: PartitionLog, offset: Offset) -> None:

@@ -15,10 +15,6 @@ class GroupNotEmpty(GroupError):
     """The group has members, so it cannot be deleted."""
 
 
-class GroupSubscribed(GroupError):
-    """A member of the group reads this topic, so its offsets cannot be deleted."""
-
-
 class GroupFull(GroupError):
     """The group, or the coordinator, has reached one of its limits."""
 

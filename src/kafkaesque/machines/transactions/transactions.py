@@ -143,11 +143,6 @@ class Transactions:
         """How many partitions all known transactions have; one may count several times."""
         return self._places
 
-    @property
-    def deadline_count(self) -> int:
-        """How many timeouts are tracked, including those of transactions that have ended."""
-        return len(self._deadlines)
-
     def __len__(self) -> int:
         return len(self._known)
 

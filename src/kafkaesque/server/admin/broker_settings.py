@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from kafkaesque.broker.broker import Answer, Broker
-from kafkaesque.broker.cluster.catalog_changes import REPLICATION
 from kafkaesque.broker.problems import problems
 from kafkaesque.dynamic_settings import (
     ROWS,
@@ -25,6 +24,7 @@ from kafkaesque.machines.catalog.broker_settings import (
     can_be_kept,
     set_broker_settings,
 )
+from kafkaesque.machines.catalog.catalog_decider import REPLICATION
 from kafkaesque.server.admin.config_operation import Operation, edited
 from kafkaesque.server.admin.drain_setting import NAME as DRAINING
 from kafkaesque.server.admin.drain_setting import draining_change, draining_setting, node_named

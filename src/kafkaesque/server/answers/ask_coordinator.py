@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kafkaesque.broker.coordination.coordinator import Coordinator
 from kafkaesque.broker.coordination.transaction_coordinator import TransactionCoordinator
-from kafkaesque.broker.partition.transaction_ports import Check
+from kafkaesque.broker.machine_hosting.coordinator import Coordinator
 from kafkaesque.errors import KafkaesqueError
 from kafkaesque.machines.decision import Command
 from kafkaesque.machines.transactions.transaction_commands import OfSink, OfTransaction
+from kafkaesque.machines.transactions.transaction_questions import Check
 from kafkaesque.server.requests.session import Session
 from kafkaesque.transactional_ids import query_key
 
@@ -29,7 +29,7 @@ async def ask_transaction(session: Session, command: OfTransaction[A]) -> A:
     """Ask the coordinator of a transactional id, as its producer."""
     coordinators = session.broker.transactions.coordinators
     found: TransactionCoordinator = coordinators.of(command.transactional_id)
-    return await _answer(session, lambda to: found.ask(command, to, session.connection))
+    return await _answer(lambda to: found.ask(command, to, session.connection))
 
 
 async def ask_sink(session: Session, command: OfSink[A]) -> A:
@@ -42,17 +42,15 @@ async def ask_coordinator(
     session: Session, coordinator: Coordinator[Any], command: Command[A]
 ) -> A:
     """Ask one coordinator."""
-    return await _answer(session, lambda to: coordinator.ask(command, to))
+    return await _answer(lambda to: coordinator.ask(command, to))
 
 
 async def ask_desk(session: Session, check: Check) -> int:
     """Ask whether a producer may write; returns the number of its transaction."""
-    return await _answer(session, lambda to: session.broker.transactions.desk.check(check, to))
+    return await _answer(lambda to: session.broker.transactions.desk.check(check, to))
 
 
-async def _answer(
-    session: Session, ask: Callable[[Callable[[A | KafkaesqueError], None]], None]
-) -> A:
+async def _answer(ask: Callable[[Callable[[A | KafkaesqueError], None]], None]) -> A:
     future: asyncio.Future[A | KafkaesqueError] = asyncio.get_running_loop().create_future()
 
     def reply(answer: A | KafkaesqueError) -> None:

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.clock import Clock
-from kafkaesque.config import LimitsConfig
 from kafkaesque.events import ConnectionClosed, ConnectionsClosed, Events
 from kafkaesque.server.edge.counters import Counters, Kind, Refusal
 from kafkaesque.server.requests.addresses import is_loopback
+from kafkaesque.server_config import LimitsConfig
 
 WINDOW_MS = 1_000
 """Rates are counted per window of a second."""
@@ -52,7 +53,7 @@ class Doorkeeper:
         self._window_by_address: Counter[str] = Counter()
         self._lines = 0
         self._lines_left_out = 0
-        self.on_empty: Callable[[], None] = _ignore
+        self.on_empty: Callable[[], None] = ignore
         """Called when the last client has left."""
 
     def configure(self, limits: LimitsConfig) -> None:
@@ -153,7 +154,3 @@ class Doorkeeper:
         if self._lines_left_out:
             self._events.tell(ConnectionsClosed(more=self._lines_left_out))
             self._lines_left_out = 0
-
-
-def _ignore() -> None:
-    """The default `on_empty`."""

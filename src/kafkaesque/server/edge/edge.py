@@ -6,7 +6,6 @@ from functools import partial
 from kafkaesque.broker.broker import Broker
 from kafkaesque.broker.problems import problems
 from kafkaesque.clock import Clock
-from kafkaesque.config import LimitsConfig
 from kafkaesque.net.frame_reader import SLAB_BYTES
 from kafkaesque.net.link import LinkCounters
 from kafkaesque.server.edge.budget import Budget
@@ -18,6 +17,7 @@ from kafkaesque.server.requests.event_queue import Turn
 from kafkaesque.server.requests.session import Forward, Session
 from kafkaesque.server.requests.stop_signal import Stopping
 from kafkaesque.server.requests.unsent_bytes import Untaken
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.types import NodeId
 
 
@@ -29,8 +29,8 @@ class Edge:
         broker: Broker,
         limits: LimitsConfig,
         clock: Clock,
-        advertised: tuple[str, int] | None = None,
-        turn: Turn | None = None,
+        advertised: tuple[str, int] | None,
+        turn: Turn,
     ) -> None:
         self.broker = broker
         self.limits = broker.live.keep_limits(limits, self._configure)
@@ -41,7 +41,7 @@ class Edge:
         self.untaken = Untaken(limits.untaken_bytes_max)
         self.slab = memoryview(bytearray(SLAB_BYTES))
         self.stopping = Stopping()
-        self.turn = turn or Turn()
+        self.turn = turn
         self.forward: Forward | None = None
         """Forwards requests to other brokers."""
         self.event_counts: Mapping[str, int] = {}

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from kafkaesque.clock import Clock
-from kafkaesque.config import EventsConfig, LogFormat
 from kafkaesque.events import Component, Event, EventsLeftOut, Level, meaning
+from kafkaesque.server_config import EventsConfig, LogFormat
 
 LOGGER = "kafkaesque.events"
 """Each component has a logger below it; its level can be changed at run time."""

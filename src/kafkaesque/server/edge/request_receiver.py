@@ -2,9 +2,9 @@
 
 from struct import Struct
 
-from kafkaesque.config import LimitsConfig
 from kafkaesque.errors import MalformedFrame
 from kafkaesque.net.frame_reader import Receiver
+from kafkaesque.server_config import LimitsConfig
 
 PRODUCE_KEY = 0
 """The one API whose requests may be large: its bytes are batches, which are not decoded."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.broker.cluster.catalog_changes import REPLICATION
 from kafkaesque.errors import InvalidSetting, KafkaesqueError
+from kafkaesque.machines.catalog.catalog_decider import REPLICATION
 from kafkaesque.machines.catalog.catalog_errors import InvalidAssignment, InvalidReplicas
 from kafkaesque.server.admin.resources import (
     check_not_in,

@@ -75,7 +75,7 @@ class Producing(Pending, Generic[T]):
     until garbage collection.
     """
 
-    __slots__ = ("_acks", "_finish", "_left", "_session", "_topics", "_version")
+    __slots__ = ("_acks", "_finish", "_left", "_session", "_topics", "_version", "_writer")
 
     def __init__(
         self,
@@ -90,17 +90,16 @@ class Producing(Pending, Generic[T]):
         self._finish = finish
         self._left = 1  # for the append itself, so that it cannot complete halfway
         self._acks = request.acks
+        self._writer = request.transactional_id
         self._topics: Shares = ()
 
     def append(self, request: ProduceRequest) -> None:
         """Append everything, in the order of the request."""
-        writer = request.transactional_id
-        append = self._append if writer is None else partial(self._write, writer)
         self._topics = [
-            (topic.name, topic.topic_id, [append(topic, data) for data in topic.partition_data])
+            (topic.name, topic.topic_id, [self._append(topic, one) for one in topic.partition_data])
             for topic in request.topic_data
         ]
-        if writer is not None and self._acks != ACKS_NONE:
+        if self._writer is not None and self._acks != ACKS_NONE:
             self._acks = ACKS_ALL  # a transaction's records must exist when it commits
         if self._acks == ACKS_ALL:
             self._one_done()
@@ -124,41 +123,9 @@ class Producing(Pending, Generic[T]):
             self._end()
 
     def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> Share:
+        """Append one batch; in a transaction, its coordinator may be asked first."""
         share = Share(data.index)
-        acks = self._acks
-        try:
-            if not ACKS_ALL <= acks <= ACKS_LEADER:
-                raise InvalidAcks(f"acks must be -1, 0 or 1, not {acks}")
-            name = name_of(topic, self._session)
-            partition = self._session.broker.topics.partition(name, data.index)
-            self._left += 1
-            try:
-                appended = partition.append(
-                    _whole(data.records),
-                    partial(self._decided, share),
-                    needs_all=acks == ACKS_ALL,
-                )
-            except KafkaesqueError:
-                self._left -= 1
-                raise
-        except KafkaesqueError as error:
-            share.error = error.with_traceback(None)  # it would keep the batch in memory
-            return share
-        share.offset, share.append_time_ms = appended
-        share.first_offset = partition.first_offset
-        return share
-
-    def _decided(self, share: Share, outcome: Outcome) -> None:
-        """Receive the outcome of a batch."""
-        share.outcome = outcome
-        self._one_done()
-
-    def _write(
-        self, transactional_id: str, topic: TopicProduceData, data: PartitionProduceData
-    ) -> Share:
-        """Append for a transactional producer; its coordinator may be asked first."""
-        share = Share(data.index)
-        acks, broker = self._acks, self._session.broker
+        acks, writer, broker = self._acks, self._writer, self._session.broker
         try:
             if not ACKS_ALL <= acks <= ACKS_LEADER:
                 raise InvalidAcks(f"acks must be -1, 0 or 1, not {acks}")
@@ -167,23 +134,33 @@ class Producing(Pending, Generic[T]):
             share.first_offset = partition.first_offset  # clients read it with some errors too
             batches = _whole(data.records)
             self._left += 1
-            writing = Writing(
-                transactional_id=transactional_id,
-                place=(broker.topics.topic(name).topic_id, data.index),
-                partition=partition,
-                batches=batches,
-                adds=self._version >= ADDS_SINCE,
-                done=partial(self._decided, share),
-                then=partial(self._written, share),
-            )
             try:
-                broker.transactions.append(writing)
+                if writer is None:
+                    share.offset, share.append_time_ms = partition.append(
+                        batches, partial(self._decided, share), needs_all=acks == ACKS_ALL
+                    )
+                else:
+                    writing = Writing(
+                        transactional_id=writer,
+                        place=(broker.topics.topic(name).topic_id, data.index),
+                        partition=partition,
+                        batches=batches,
+                        adds=self._version >= ADDS_SINCE,
+                        done=partial(self._decided, share),
+                        then=partial(self._written, share),
+                    )
+                    broker.transactions.append(writing)
             except KafkaesqueError:
                 self._left -= 1
                 raise
         except KafkaesqueError as error:
-            share.error = error.with_traceback(None)
+            share.error = error.with_traceback(None)  # it would keep the batch in memory
         return share
+
+    def _decided(self, share: Share, outcome: Outcome) -> None:
+        """Receive the outcome of a batch."""
+        share.outcome = outcome
+        self._one_done()
 
     def _written(self, share: Share, found: Appended | KafkaesqueError) -> None:
         """Receive the position of a transaction's batch, or its error."""

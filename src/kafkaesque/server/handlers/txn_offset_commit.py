@@ -1,7 +1,6 @@
 """TxnOffsetCommit: a group's offsets that take effect when a transaction commits."""
 
 from kafkaesque.broker.coordination.coordinators import OFFSETS_TOPIC, partition_of
-from kafkaesque.broker.partition.transaction_ports import Check
 from kafkaesque.errors import KafkaesqueError, NotCoordinator
 from kafkaesque.machines.groups.group_commands import (
     Commit,
@@ -9,8 +8,8 @@ from kafkaesque.machines.groups.group_commands import (
     Identity,
     TransactionalCommit,
 )
-from kafkaesque.machines.transactions.transaction_commands import Producer
 from kafkaesque.machines.transactions.transaction_errors import TransactionUnverified
+from kafkaesque.machines.transactions.transaction_questions import Check
 from kafkaesque.server.answers.ask_coordinator import ask_coordinator, ask_desk
 from kafkaesque.server.requests.callback_waits import is_current
 from kafkaesque.server.requests.errors import transactional_code_of
@@ -86,7 +85,8 @@ async def _committed(
     producer_id = request.producer_id
     check = Check(
         transactional_id=request.transactional_id,
-        producer=Producer(producer_id, request.producer_epoch),
+        producer_id=producer_id,
+        epoch=request.producer_epoch,
         place=(topic.topic_id, partition_of(request.group_id, topic.partitions)),
         adds=version >= ADDS_SINCE,
     )

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from kafkaesque.broker.partition.transaction_ports import Marker
+from kafkaesque.broker.partition.producers import NO_NUMBER
 from kafkaesque.errors import KafkaesqueError
-from kafkaesque.machines.transactions.transaction_commands import Producer
+from kafkaesque.machines.transactions.transaction_questions import Marker
 from kafkaesque.machines.transactions.transaction_records import Place
 from kafkaesque.server.requests.errors import code_of
 from kafkaesque.server.requests.session import Session
@@ -40,9 +40,11 @@ async def _one(asked: WritableTxnMarker, session: Session) -> WritableTxnMarkerR
         for index in topic.partition_indexes
     ]
     marker = Marker(
-        producer=Producer(asked.producer_id, asked.producer_epoch),
+        producer_id=asked.producer_id,
+        epoch=asked.producer_epoch,
         is_commit=asked.transaction_result,
         coordinator_term=asked.coordinator_epoch,
+        number=NO_NUMBER,
     )
     told = await _written(marker, sorted(set(places)), session)
     return WritableTxnMarkerResult(

@@ -21,9 +21,9 @@ from kafkaesque.broker.storage.identity import (
     new_cluster_id,
     save_identity,
 )
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import BadConfiguration, LogError
 from kafkaesque.machines.catalog.features import Range
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.server.peers.cluster_join import join, meet
 from kafkaesque.server.peers.peering import Application
 from kafkaesque.server.requests.addresses import is_local, parse_address

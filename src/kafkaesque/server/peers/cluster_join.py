@@ -7,8 +7,8 @@ import random
 import msgspec
 
 from kafkaesque.broker.storage.identity import FolderIdentity
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.errors import LinkError, PeerUnreachable
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.errors import AnswerLost, CallRefused, LinkRefused, MalformedLink, SecretMissing
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links

@@ -12,10 +12,10 @@ import msgspec
 from kafkaesque.broker.storage.identity import Folder, FolderIdentity, KnownPeer
 from kafkaesque.broker.storage.salvage import Remembered, has_journal
 from kafkaesque.broker.storage.salvage import rejoin as begin_again
-from kafkaesque.cluster_config import LinkConfig
 from kafkaesque.config import LogConfig
 from kafkaesque.errors import LinkError, LogError
 from kafkaesque.events import Events, JournalLost
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.handshake import Identity
 from kafkaesque.net.links import Links
 from kafkaesque.net.ports import LinkPorts

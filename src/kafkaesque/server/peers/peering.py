@@ -19,21 +19,23 @@ from kafkaesque.broker.cluster.peers import Beat, Message
 from kafkaesque.broker.cluster.wall_clocks import ClockTold
 from kafkaesque.broker.replication.leader_table import LeadersTold
 from kafkaesque.broker.storage.identity import DIRECTORY_BYTES, FolderIdentity, KnownPeer
-from kafkaesque.cluster_config import GossipConfig, LinkConfig
-from kafkaesque.errors import KafkaesqueError, LinkError
+from kafkaesque.callbacks import ignore
+from kafkaesque.errors import LinkError, OutcomeUnknown
+from kafkaesque.gossip.config import GossipConfig
 from kafkaesque.gossip.gossip import Gossip
 from kafkaesque.gossip.messages import Member
 from kafkaesque.machines.catalog.catalog import removed_text
 from kafkaesque.machines.catalog.catalog_commands import (
     AdmitBroker,
     Carried,
+    CatalogAnswer,
     Refused,
-    Reply,
     Unknown,
     to_refusal,
 )
 from kafkaesque.machines.catalog.catalog_errors import UnsupportedLevel
 from kafkaesque.machines.catalog.features import Range
+from kafkaesque.net.config import LinkConfig
 from kafkaesque.net.errors import AnswerLost, MalformedLink
 from kafkaesque.net.gossip_transport import Gossiping
 from kafkaesque.net.handshake import FEATURES_MAX, Identity
@@ -114,7 +116,7 @@ class Peering:
         seeds: Sequence[tuple[str, int]] = (),
     ) -> None:
         """`me` is this broker's entry in gossip; `seeds` are addresses to find others at."""
-        self.on_peers: Callable[[tuple[KnownPeer, ...]], None] = _ignore
+        self.on_peers: Callable[[tuple[KnownPeer, ...]], None] = ignore
         """Called when a peer's address changes."""
         self.on_request: Callable[[Question], None] = _refuse
         """Called for client requests that another broker forwards."""
@@ -359,23 +361,18 @@ class Peering:
             levels=asked.levels,
         )
 
-        def replied(reply: Reply) -> None:
-            match reply:
+        def answered(answer: CatalogAnswer) -> None:
+            match answer:
                 case Carried(first_id=node):
                     question.reply(self._admission(node))
-                case Refused(error=UnsupportedLevel.__name__, text=text):
-                    question.reply(_refusal(text))
-                case Refused(text=text):
-                    question.refuse(text)
-                case Unknown():
+                case UnsupportedLevel():
+                    question.reply(_refusal(str(answer)))
+                case OutcomeUnknown():
                     question.refuse("the cluster has no leader at the moment")
+                case error:
+                    question.refuse(str(error))
 
-        try:
-            self._broker.ask(command, replied)
-        except UnsupportedLevel as error:
-            question.reply(_refusal(str(error)))
-        except KafkaesqueError as error:
-            question.refuse(str(error) or "the cluster has no leader at the moment")
+        self._broker.ask(command, answered)
 
     def _admits(self, node: NodeId | None, directory: bytes) -> str | None:
         """Return why a broker may not have a link; a removed one is refused forever."""
@@ -435,7 +432,3 @@ def _refusal(text: str) -> bytes:
 
 def _refuse(question: Question) -> None:
     question.refuse("this broker does not serve yet")
-
-
-def _ignore(_: object) -> None:
-    """The default `on_peers`."""

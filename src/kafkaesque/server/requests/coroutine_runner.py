@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
+from kafkaesque.callbacks import ignore
 from kafkaesque.server.requests.event_queue import Turn
 
 T = TypeVar("T")
@@ -102,7 +103,7 @@ class Steps(Generic[T]):
     ) -> None:
         self.is_done = False
         self._error: BaseException | None = None
-        self._on_done: Callable[[], None] = _ignore
+        self._on_done: Callable[[], None] = ignore
         self._coroutine = steps
         self._finish = finish
         self._turn = turn
@@ -205,7 +206,3 @@ def _go_on(steps: Coroutine[Any, Any, T], waited_for: Any) -> Generator[Any, Any
         except StopIteration as ended:
             result: T = ended.value
             return result
-
-
-def _ignore() -> None:
-    """The default callback."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from kafkaesque import errors
-from kafkaesque.broker.coordination.coordinator import CoordinatorLoading
 from kafkaesque.broker.fetch import InconsistentTopicId
+from kafkaesque.broker.machine_hosting.coordinator import CoordinatorLoading
 from kafkaesque.broker.partition import partition_errors
 from kafkaesque.log import errors as log_errors
 from kafkaesque.machines.catalog import catalog_errors
@@ -71,7 +71,6 @@ CODES: Mapping[type[errors.KafkaesqueError], ErrorCode] = {
     group_errors.InvalidGroup: ErrorCode.INVALID_GROUP_ID,
     group_errors.UnknownGroup: ErrorCode.GROUP_ID_NOT_FOUND,
     group_errors.GroupNotEmpty: ErrorCode.NON_EMPTY_GROUP,
-    group_errors.GroupSubscribed: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
     group_errors.GroupFull: ErrorCode.GROUP_MAX_SIZE_REACHED,
     group_errors.UnknownMember: ErrorCode.UNKNOWN_MEMBER_ID,
     group_errors.MemberIdRequired: ErrorCode.MEMBER_ID_REQUIRED,

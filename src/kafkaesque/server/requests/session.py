@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from kafkaesque.broker.broker import Broker
-from kafkaesque.config import LimitsConfig
+from kafkaesque.callbacks import ignore
 from kafkaesque.server.requests.stop_signal import Stopping
 from kafkaesque.server.requests.unsent_bytes import Untaken
+from kafkaesque.server_config import LimitsConfig
 from kafkaesque.types import NodeId
 
 Forward: TypeAlias = Callable[[NodeId, Any, int], Awaitable[Any]]
@@ -35,9 +36,9 @@ class Session:
     """Unsent response bytes; above the limit, fetches shrink."""
     forward: Forward | None = None
     """Reaches brokers that alone can answer; a forwarded request is not forwarded again."""
-    dismiss: Callable[[], None] = lambda: None
+    dismiss: Callable[[], None] = ignore
     """Closes the connection after the current response."""
-    controller_told: Callable[[], None] = lambda: None
+    controller_told: Callable[[], None] = ignore
     """Called when the client learns the current controller."""
     _named: list["Session"] = field(default_factory=list, compare=False, repr=False)
     """The session of the last client id: a client rarely changes its id."""

@@ -2,7 +2,8 @@
 
 A command takes this path: `ask` gives it to the machine, which decides; the records are appended
 and applied at once, so that the next decision sees them; replies are sent when they are committed.
-Groups (`broker/coordination/group_coordinator.py`) and transactions
+The catalog (`broker/cluster/catalog_coordinator.py`), groups
+(`broker/coordination/group_coordinator.py`) and transactions
 (`broker/coordination/transaction_coordinator.py`) add their own parts.
 """
 
@@ -11,6 +12,7 @@ from typing import Generic, TypeVar
 
 from kafkaesque.ages import Ages
 from kafkaesque.broker.machine_hosting.machine_host import MachineHost
+from kafkaesque.broker.machine_hosting.machine_saver import Live
 from kafkaesque.broker.machine_hosting.machine_site import MachineSite
 from kafkaesque.broker.replication.watermark import Outcome
 from kafkaesque.clock import clock_ages
@@ -20,6 +22,9 @@ from kafkaesque.machines.machine import MachineRecord
 
 BATCH_BYTES = 1 << 20
 """A batch ends at this size: a topic with many readers has many offsets to forget."""
+
+NEVER_MS = 1 << 62
+"""How often a machine expires entries that has none to expire."""
 
 A = TypeVar("A")
 M = TypeVar("M", bound=Decider)
@@ -32,8 +37,8 @@ class CoordinatorLoading(NotCoordinator):
 class Coordinator(Generic[M]):
     """One machine on one replica. A reply waits for the commit of everything it is based on.
 
-    If leadership is lost, waiting callers get NotCoordinator: their commands may or may not have
-    taken effect, and the next coordinator knows.
+    If leadership is lost, waiting callers get an error: their commands may or may not have taken
+    effect, and the next coordinator knows. `live` is for the machine's host.
     """
 
     def __init__(
@@ -41,7 +46,8 @@ class Coordinator(Generic[M]):
         site: MachineSite,
         make: Callable[[], M],
         *,
-        expires_every_ms: int,
+        expires_every_ms: int = NEVER_MS,
+        live: Callable[[], Live | None] | None = None,
     ) -> None:
         self.replica = site.replica
         self.ages: Callable[[], Ages | None] = clock_ages(site.clock)
@@ -51,7 +57,7 @@ class Coordinator(Generic[M]):
         self._expires_ms = clock.monotonic_ms() + expires_every_ms
         self._gone_topics: list[bytes] = []
         """Deleted topics that the machine has not forgotten yet: few, from a hand-over."""
-        self._host = MachineHost(site, make, self._on_ready)
+        self._host = MachineHost(site, make, self._on_ready, live)
         self._host.on_lost = self._on_lost
 
     @property
@@ -88,8 +94,9 @@ class Coordinator(Generic[M]):
 
         def done(outcome: Outcome) -> None:
             is_committed = outcome is Outcome.COMMITTED
+            failure = self._lost if records else self._not_now
             for to, answer in replies:
-                to(answer if is_committed else lost())
+                to(answer if is_committed else failure())
             if records and is_committed:
                 self._on_committed()
 
@@ -101,17 +108,10 @@ class Coordinator(Generic[M]):
                 self._host.write(last, done)  # earlier batches are committed before it
             elif replies:
                 self._host.when_committed(done)
-        except RaftError:
-            done(Outcome.UNKNOWN)
-        except DiskFull:
-            # The decision is not written, so rebuild the machine from the log.
-            self._host.rebuild()
-            done(Outcome.UNKNOWN)
-
-    def _not_now(self) -> NotCoordinator:
-        if self._host.is_loading:
-            return CoordinatorLoading("this broker is still loading its coordinator state: retry")
-        return NotCoordinator("this broker is not the coordinator now")
+        except (RaftError, DiskFull) as error:
+            answer = self._not_written(error)
+            for to, _ in replies:
+                to(answer)
 
     def forget_topic(self, topic_id: bytes) -> None:
         """Forget a deleted topic, as soon as that can be written."""
@@ -152,6 +152,25 @@ class Coordinator(Generic[M]):
         return Now(clock.monotonic_ms(), clock.now_ms(), self.ages())
 
     # ── what coordinators of one kind add ────────────────────────────────────────────────────
+
+    def _not_now(self) -> KafkaesqueError:
+        """Return the error for a command that changed nothing: this broker does not coordinate."""
+        if self._host.is_loading:
+            return CoordinatorLoading("this broker is still loading its coordinator state: retry")
+        return NotCoordinator("this broker is not the coordinator now")
+
+    def _lost(self) -> KafkaesqueError:
+        """Return the error for a decision that was written and may or may not be committed."""
+        return lost()
+
+    def _not_written(self, error: RaftError | DiskFull) -> KafkaesqueError:
+        """Handle a decision that could not be written as a whole; return the error for its callers.
+
+        On a full disk the machine is rebuilt from the log, which may lack what it has decided.
+        """
+        if isinstance(error, DiskFull):
+            self._host.rebuild()
+        return lost()
 
     def _on_ready(self, machine: M) -> None:
         """Called when it starts to coordinate."""
